@@ -14,11 +14,10 @@ from kubesched.api.pod import Pod
 from kubesched.api.resource import AllocationResult, ResourceClaim
 from kubesched.cluster import Objects, Snapshot
 from kubesched.cluster.device_claims import DeviceClaims
+from kubesched.framework.advice import first_names
 from kubesched.plugins.dynamic_resources.claims import claim_names
 from kubesched.plugins.dynamic_resources.pools import Pools
 from kubesched.plugins.dynamic_resources.shapes import ALL, AllocationError, ClaimShape, RequestShape
-
-_EXAMPLES = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,8 +89,7 @@ def _offer(claim: ResourceClaim, shape: RequestShape, nodes: Snapshot, book: Dev
                     has_free |= groups == index
     except AllocationError as error:
         return replace(asked, problem=error.message([claim]))
-    examples = tuple(nodes.name(row) for row in np.flatnonzero(has)[:_EXAMPLES].tolist())
-    return replace(asked, n_nodes=int(has.sum()), n_free_nodes=int(has_free.sum()), examples=examples)
+    return replace(asked, n_nodes=int(has.sum()), n_free_nodes=int(has_free.sum()), examples=first_names(nodes, has))
 
 
 def _home(allocation: AllocationResult) -> str:
