@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from kubesched.errors import SchedulerError
+from kubesched.errors import MalformedObject, SchedulerError
 
 NANO = 10**9
 INT64_MAX = 2**63 - 1
@@ -60,6 +60,14 @@ def parse(text: str | int | float) -> int:
             raise QuantityError(text)
         nano = _scale(digits, exponent + 9 - len(fraction))
     return -nano if sign == "-" else nano
+
+
+def parse_field(text: str | int | float, what: str, field: str) -> int:
+    """Return the value of a quantity that a field of an object holds, in nano units; both are named in the error."""
+    try:
+        return parse(text)
+    except QuantityError as error:
+        raise MalformedObject(what, field, text, "not a quantity") from error
 
 
 def value(nano: int) -> int:

@@ -12,13 +12,12 @@ from collections.abc import Set as AbstractSet
 import numpy as np
 
 from kubesched.api import quantity
-from kubesched.api.meta import Quantity
 from kubesched.api.pod import Pod
 from kubesched.api.storage import PersistentVolumeClaim
 from kubesched.api.volumes import Volume
 from kubesched.api.well_known import BIND_COMPLETED
 from kubesched.cluster import Snapshot
-from kubesched.errors import MalformedObject, SchedulerError
+from kubesched.errors import SchedulerError
 
 NO_PROVISIONER = "kubernetes.io/no-provisioner"
 WAIT_FOR_FIRST_CONSUMER = "WaitForFirstConsumer"
@@ -78,18 +77,10 @@ def is_fully_bound(claim: PersistentVolumeClaim) -> bool:
     return bool(claim.spec.volume_name) and BIND_COMPLETED in claim.metadata.annotations
 
 
-def parse_amount(amount: Quantity, what: str, field: str) -> int:
-    """Return a quantity in nano units; `what` and `field` name it in errors."""
-    try:
-        return quantity.parse(amount)
-    except quantity.QuantityError as error:
-        raise MalformedObject(what, field, amount, "not a quantity") from error
-
-
 def requested_nano(claim: PersistentVolumeClaim) -> int:
     """Return how much storage a claim wants, in nano bytes."""
     asked = claim.spec.resources.requests.get(STORAGE, 0)
-    return parse_amount(asked, f"persistentvolumeclaim {claim.key}", "spec.resources.requests.storage")
+    return quantity.parse_field(asked, f"persistentvolumeclaim {claim.key}", "spec.resources.requests.storage")
 
 
 def rows_in_view(nodes: Snapshot, rows: AbstractSet[int]) -> list[tuple[int, int]]:

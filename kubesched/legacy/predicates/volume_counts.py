@@ -27,7 +27,7 @@ from kubesched.legacy.nodewise import NodeColumn
 from kubesched.plugins import _csi_translation as csi
 from kubesched.plugins._attachments import Attached, Attachments, Resolver, Wanted, by_driver, volumes_of
 from kubesched.plugins._csi_nodes import NO_LIMIT, CsiNodes
-from kubesched.plugins._volumes import VolumeError, parse_amount, rows_in_view
+from kubesched.plugins._volumes import VolumeError, rows_in_view
 from kubesched.plugins.node_volume_limits import TOO_MANY
 
 MAX_VOLUMES_VARIABLE = "KUBE_MAX_PD_VOLS"
@@ -103,7 +103,7 @@ def stated_limit(node: Node, resource: str) -> int:
     if resource not in amounts:
         return NO_LIMIT
     field = f"status.allocatable.{resource}"
-    return quantity.value(parse_amount(amounts[resource], f"node {node.metadata.name}", field))
+    return quantity.value(quantity.parse_field(amounts[resource], f"node {node.metadata.name}", field))
 
 
 class VolumeCountPredicate(Plugin):

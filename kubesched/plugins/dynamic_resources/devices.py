@@ -25,7 +25,6 @@ from kubesched.api.resource import (
 )
 from kubesched.cel import DeviceFacts, FactBook
 from kubesched.cluster.device_claims import DeviceId, PoolId
-from kubesched.errors import MalformedObject
 
 BLOCKING_EFFECTS = frozenset({"NoSchedule", "NoExecute"})
 
@@ -148,11 +147,8 @@ def _counters(sets: Iterable[tuple[str, Mapping[str, Counter]]], view: SliceView
     }
 
 
-def _nano(text: str | int | float, view: SliceView, field: str) -> int:
-    try:
-        return quantity.parse(text)
-    except quantity.QuantityError as error:
-        raise MalformedObject(f"ResourceSlice {view.name}", field, text, "not a quantity") from error
+def _nano(text: Quantity, view: SliceView, field: str) -> int:
+    return quantity.parse_field(text, f"ResourceSlice {view.name}", field)
 
 
 def _blocking_taints(device: DeviceId, published: Device, rules: Iterable[DeviceTaintRule]) -> tuple[DeviceTaint, ...]:

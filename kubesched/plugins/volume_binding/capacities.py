@@ -17,7 +17,6 @@ from kubesched.api.storage import CSIStorageCapacity
 from kubesched.cluster import Ints, Objects
 from kubesched.cluster.changelog import Reader
 from kubesched.cluster.objects import ObjectChange
-from kubesched.plugins._volumes import parse_amount
 from kubesched.plugins.volume_binding.rows_by_selector import RowsBySelector
 
 NONE = -1
@@ -37,7 +36,7 @@ def total_bytes(capacity: CSIStorageCapacity) -> int | None:
 
 
 def _bytes(amount: Quantity, capacity: CSIStorageCapacity, field: str) -> int:
-    return quantity.value(parse_amount(amount, f"csistoragecapacity {capacity.key}", field))
+    return quantity.value(quantity.parse_field(amount, f"csistoragecapacity {capacity.key}", field))
 
 
 class ClassCapacities:

@@ -22,7 +22,7 @@ from kubesched.cluster import Bools, Ints, Objects
 from kubesched.cluster.changelog import Reader
 from kubesched.cluster.claims import VolumeCache, class_of_volume
 from kubesched.cluster.objects import ObjectChange
-from kubesched.plugins._volumes import STORAGE, VolumeError, parse_amount, requested_nano
+from kubesched.plugins._volumes import STORAGE, VolumeError, requested_nano
 from kubesched.plugins.volume_binding.rows_by_selector import RowsBySelector
 
 NONE = -1
@@ -71,7 +71,7 @@ def kind_of(found: PersistentVolume | PersistentVolumeClaim) -> Kind:
 def capacity_nano(volume: PersistentVolume) -> int:
     """Return a volume's size in nano bytes."""
     offered = volume.spec.capacity.get(STORAGE, 0)
-    return parse_amount(offered, f"persistentvolume {volume.metadata.name}", "spec.capacity.storage")
+    return quantity.parse_field(offered, f"persistentvolume {volume.metadata.name}", "spec.capacity.storage")
 
 
 def affinity_of(volume: PersistentVolume) -> NodeSelector | None:

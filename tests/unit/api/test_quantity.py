@@ -18,9 +18,11 @@ from kubesched.api.quantity import (
     mantissa,
     milli_value,
     parse,
+    parse_field,
     style_of,
     value,
 )
+from kubesched.errors import MalformedObject
 
 DECIMAL = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
 BINARY = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
@@ -225,3 +227,9 @@ def test_any_text_is_a_quantity_or_refused(text: str) -> None:
     except QuantityError:
         return
     assert parse(canonical(text)) == nano or style_of(text) == BINARY_SI
+
+
+def test_a_field_that_holds_no_quantity_is_named() -> None:
+    assert parse_field("2k", "node a", "status.allocatable.cpu") == 2000 * NANO
+    with pytest.raises(MalformedObject, match=r"node a: status\.allocatable\.cpu: invalid value 'many': not a quantity"):
+        parse_field("many", "node a", "status.allocatable.cpu")
