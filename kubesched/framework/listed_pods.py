@@ -32,21 +32,19 @@ class TemplateNumbers:
     """Templates by number, and what pods of each use as arrays by that number. Number 0 is nobody and uses nothing."""
 
     def __init__(self) -> None:
-        self._ids: dict[PodTemplate, int] = {}
-        self.templates: list[PodTemplate | None] = [None]
+        self._ids: dict[PodTemplate | None, int] = {None: 0}
         self.class_id: Ints = np.zeros(_GROWTH, dtype=np.int64)
         self.usage: defaultdict[int, Ints] = defaultdict(lambda: np.zeros_like(self.class_id))
         """By resource, as in `usage_of`."""
 
     def __len__(self) -> int:
-        return len(self.templates)
+        return len(self._ids)
 
     def number(self, template: PodTemplate) -> int:
         """Return the number of a template, giving it one if it is new."""
         number = self._ids.get(template)
         if number is None:
-            number = self._ids[template] = len(self.templates)
-            self.templates.append(template)
+            number = self._ids[template] = len(self._ids)
             if number == len(self.class_id):
                 for resource, column in self.usage.items():
                     self.usage[resource] = np.append(column, np.zeros_like(column))
