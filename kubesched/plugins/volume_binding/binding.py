@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-import msgspec
+from msgspec.structs import replace
 
 from kubesched.api.matching import compile_node_selector
 from kubesched.api.meta import ObjectReference
@@ -75,9 +75,7 @@ class Binder:
                 made.bindings.append(Binding(claim, promised, promised is not volume))
             for claim in plan.provisions_on(row):
                 annotations = {**claim.metadata.annotations, SELECTED_NODE: plan.nodes.name(row)}
-                pinned = msgspec.structs.replace(
-                    claim, metadata=msgspec.structs.replace(claim.metadata, annotations=annotations)
-                )
+                pinned = replace(claim, metadata=replace(claim.metadata, annotations=annotations))
                 self._claims.assume(pinned)
                 made.provisions.append(pinned)
         except PromiseError:
@@ -191,28 +189,21 @@ class Binder:
 
 def given_to(volume: PersistentVolume, claim: PersistentVolumeClaim) -> PersistentVolume:
     """Return a volume as it is once it names a claim as its own; the same object if it does so already."""
-    meta, annotations = claim.metadata, volume.metadata.annotations
-    ref = volume.spec.claim_ref
-    spec = volume.spec
-    if ref is None or (ref.name, ref.namespace, ref.uid) != (meta.name, meta.namespace, meta.uid):
-        spec = msgspec.structs.replace(
-            spec,
-            claim_ref=ObjectReference(
-                kind="PersistentVolumeClaim",
-                api_version="v1",
-                namespace=meta.namespace,
-                name=meta.name,
-                uid=meta.uid,
-                resource_version=meta.resource_version,
-            ),
-        )
+    meta, ref, annotations = claim.metadata, volume.spec.claim_ref, volume.metadata.annotations
+    if ref is not None and (ref.name, ref.namespace, ref.uid) == (meta.name, meta.namespace, meta.uid):
+        return volume
+    claim_ref = ObjectReference(
+        kind="PersistentVolumeClaim",
+        api_version="v1",
+        namespace=meta.namespace,
+        name=meta.name,
+        uid=meta.uid,
+        resource_version=meta.resource_version,
+    )
     if not is_meant_for(volume, claim) and BOUND_BY_CONTROLLER not in annotations:
         annotations = {**annotations, BOUND_BY_CONTROLLER: "yes"}
-    if spec is volume.spec and annotations is volume.metadata.annotations:
-        return volume
-    return msgspec.structs.replace(
-        volume, spec=spec, metadata=msgspec.structs.replace(volume.metadata, annotations=annotations)
-    )
+    metadata = replace(volume.metadata, annotations=annotations)
+    return replace(volume, spec=replace(volume.spec, claim_ref=claim_ref), metadata=metadata)
 
 
 def _is_older(

@@ -105,12 +105,12 @@ class VolumeBinding(Plugin):
         self._planner = Planner(
             handle.objects, self.volumes, self.heeds_capacity, handle.gates.is_enabled("VolumeAttributesClass")
         )
-        timeout = args.bind_timeout_seconds if args is not None else VolumeBindingArgs().bind_timeout_seconds
-        self._binder = Binder(handle, self.volumes, self.claims, timeout)
+        args = args or VolumeBindingArgs()
+        self._binder = Binder(handle, self.volumes, self.claims, args.bind_timeout_seconds)
         self._line: Ints | None = None
         self.needs = (("filter", "pre_filter", "not found"),)
         if handle.gates.is_enabled("StorageCapacityScoring"):
-            self._line = scores_of_shape((args.shape if args is not None else None) or PREFER_ROOM)
+            self._line = scores_of_shape(args.shape or PREFER_ROOM)
             self.needs += (("score", "pre_filter", "not found"),)
 
     # Which nodes
