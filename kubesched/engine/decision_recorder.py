@@ -130,7 +130,7 @@ class DecisionRecorder:
             count = 1 if second < best or row < 0 else level.count if level.is_counted else None
             if recalled is not None:
                 known = recalled.of_class.node_answers.flat_total
-                flat = known if known is not None else recalled.left_out(pod, nodes)
+                flat = recalled.left_out(pod, nodes) if known is None else known + recalled.flat
         refused: Refused | None = ()
         if is_refused_any or count is None:
             may_count = is_in_full or self._may_count(at)

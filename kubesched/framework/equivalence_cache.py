@@ -35,7 +35,9 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 
+from kubesched import kernels
 from kubesched.cluster import Bools, Ints, PodView, Snapshot
+from kubesched.cluster.snapshot import is_uniform
 from kubesched.framework.best_rows import BestRows, Level, LevelRows
 from kubesched.framework.cache_plan import CachePlan, plan_for
 from kubesched.framework.counters import CounterTable
@@ -67,7 +69,7 @@ def cluster_version(nodes: Snapshot) -> tuple[int, ...]:
 class CachedAnswer:
     """An attempt's answer from memory: which nodes pass, and what they total apart from what is the same for all."""
 
-    __slots__ = ("feasible_nodes", "live", "n_feasible", "of_class", "pre_filtered", "state", "totals")
+    __slots__ = ("feasible_nodes", "flat", "live", "n_feasible", "of_class", "pre_filtered", "state", "totals")
 
     def __init__(
         self,
@@ -82,6 +84,8 @@ class CachedAnswer:
         self.feasible_nodes = feasible_nodes
         self.n_feasible = feasible_nodes.count()
         self.totals: Ints = of_class.node_answers.totals.values
+        self.flat = 0
+        """What scores of this attempt give to every node alike; it is left out of the totals."""
         self.of_class = of_class
         self.live = live
 
@@ -90,10 +94,17 @@ class CachedAnswer:
         """Return which nodes pass every filter."""
         return self.feasible_nodes.feasible()
 
+    def add(self, column: Ints, weight: int) -> None:
+        """Add a column of scores to the totals."""
+        if is_uniform(column):
+            self.flat += column.item(0) * weight
+        else:
+            self.totals = kernels.weighted_total(((self.totals, 1), (column, weight)), 0, len(column))
+
     def left_out(self, pod: PodView, nodes: Snapshot) -> int:
         """Return what the totals leave out because it is the same for every node."""
         known = self.of_class.node_answers.flat_total
-        return known if known is not None else self.of_class.node_answers.add_up_flat(pod, nodes, self.state)
+        return self.flat + (known if known is not None else self.of_class.node_answers.add_up_flat(pod, nodes, self.state))
 
     def level(self) -> Level:
         """Return who knows which rows have the highest total; they are followed where the totals are those of all classes."""
@@ -331,12 +342,10 @@ class EquivalenceCache:
         for scaled in of_class.node_answers.scaled:
             if scaled.raw is not None and scaled.flat is None:
                 column = self.profile.normalized(scaled.plugin, scaled.raw, pod, nodes, feasible_nodes.feasible(), state)
-                recalled.totals = recalled.totals + column * scaled.weight
+                recalled.add(column, scaled.weight)
         for plugin, weight, _ in of_class.plan.live_scores:
             if plugin not in rated and plugin not in of_class.skipped_scores and plugin.name not in state.skip_score:
-                column = self.profile.rate(plugin, pod, nodes, feasible_nodes.feasible(), state) * weight
-                column += recalled.totals
-                recalled.totals = column
+                recalled.add(self.profile.rate(plugin, pod, nodes, feasible_nodes.feasible(), state), weight)
         lap("Score")
 
     def _score_domains(

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from kubesched import kernels
 from kubesched.cluster import Bools, Ints, PodView, Snapshot
 from kubesched.cluster.snapshot import is_uniform
 from kubesched.errors import PluginError
@@ -264,7 +265,8 @@ class Profile(BindingPoints, GroupPoints):
         """Run the scorers; in the total, nodes that are not feasible have -1."""
         raws: dict[str, Ints] = {}
         by_plugin: dict[str, Ints] = {}
-        everywhere, differing = 0, []
+        everywhere = 0
+        differing: list[tuple[Ints, int]] = []
         for plugin, weight in self.scorers:
             if plugin.name not in state.skip_score:
                 raw = raws[plugin.name] = self.raw_score(plugin, pod, nodes, feasible, state)
@@ -273,12 +275,10 @@ class Profile(BindingPoints, GroupPoints):
                     worth = column.item(0) * weight
                     everywhere, column = everywhere + worth, nodes.uniform(worth)
                 else:
+                    differing.append((column, weight))
                     column = column if weight == 1 else column * weight
-                    differing.append(column)
                 by_plugin[plugin.name] = column
-        total = np.full(nodes.n, everywhere) if not differing else differing[0] + everywhere
-        for column in differing[1:]:
-            total += column
+        total = kernels.weighted_total(tuple(differing), everywhere, nodes.n)
         if np.count_nonzero(feasible) < nodes.n:
             total[~feasible] = -1
         return Scores(total, by_plugin, raws)

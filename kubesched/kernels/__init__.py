@@ -11,30 +11,28 @@ Only arithmetic is here: what it means to schedule, when a formula applies and w
 from __future__ import annotations
 
 import os
+from typing import TYPE_CHECKING
 
 from kubesched.kernels import numpy_form
 from kubesched.kernels.numpy_form import Floats, Spread, Usage, round_half_up
 
-try:
-    if os.environ.get("KUBESCHED_KERNELS") == "numpy":
-        raise ImportError
-    from kubesched.kernels import compiled_form
-except ImportError:
-    form = "numpy"
-    add_by_domain = numpy_form.add_by_domain
-    balance_scores = numpy_form.balance_scores
-    emptiness = numpy_form.emptiness
-    lowest_difference = numpy_form.lowest_difference
-    spread_worth = numpy_form.spread_worth
-    allocation_percent = numpy_form.allocation_percent
-else:
-    form = "compiled"
-    add_by_domain = compiled_form.add_by_domain
-    balance_scores = compiled_form.balance_scores
-    emptiness = compiled_form.emptiness
-    lowest_difference = compiled_form.lowest_difference
-    spread_worth = compiled_form.spread_worth
-    allocation_percent = compiled_form.allocation_percent
+_form, form = numpy_form, "numpy"
+if not TYPE_CHECKING and os.environ.get("KUBESCHED_KERNELS") != "numpy":
+    try:
+        from kubesched.kernels import compiled_form as _form
+
+        form = "compiled"
+    except ImportError:
+        pass  # nothing was compiled
+
+add_by_domain = _form.add_by_domain
+allocation_percent = _form.allocation_percent
+balance_scores = _form.balance_scores
+emptiness = _form.emptiness
+ends_within = _form.ends_within
+lowest_difference = _form.lowest_difference
+spread_worth = _form.spread_worth
+weighted_total = _form.weighted_total
 
 __all__ = [
     "Floats",
@@ -44,8 +42,10 @@ __all__ = [
     "allocation_percent",
     "balance_scores",
     "emptiness",
+    "ends_within",
     "form",
     "lowest_difference",
     "round_half_up",
     "spread_worth",
+    "weighted_total",
 ]

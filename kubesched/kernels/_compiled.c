@@ -414,6 +414,77 @@ add_by_domain(PyObject *module, PyObject *const *args, Py_ssize_t n_args)
     return let_go(&held, Py_NewRef(Py_True));
 }
 
+/* Columns of scores */
+
+CLONES static void
+find_ends(const int64_t *column, const uint8_t *counted, Py_ssize_t n, int64_t *ends)
+{
+    int64_t low = INT64_MAX, high = INT64_MIN;
+    for (Py_ssize_t i = 0; i < n; i++) {
+        const int64_t below = counted[i] ? column[i] : INT64_MAX, above = counted[i] ? column[i] : INT64_MIN;
+        low = below < low ? below : low;
+        high = above > high ? above : high;
+    }
+    ends[0] = low;
+    ends[1] = high;
+}
+
+static PyObject *
+ends_within(PyObject *module, PyObject *const *args, Py_ssize_t n_args)
+{
+    Held held = {.n = 0};
+    int64_t ends[2];
+    if (expect(n_args, 2) < 0)
+        return NULL;
+    const int64_t *column = hold(&held, args[0], 'i', -1, 0);
+    const uint8_t *counted = column == NULL ? NULL : hold(&held, args[1], 'b', last_count(&held), 0);
+    if (counted == NULL)
+        return let_go(&held, NULL);
+    find_ends(column, counted, last_count(&held), ends);
+    if (ends[0] > ends[1])
+        return let_go(&held, Py_NewRef(Py_None));
+    return let_go(&held, Py_BuildValue("LL", (long long)ends[0], (long long)ends[1]));
+}
+
+CLONES static void
+add_column(const int64_t *column, int64_t weight, Py_ssize_t n, int64_t *out)
+{
+    for (Py_ssize_t i = 0; i < n; i++)
+        out[i] = (int64_t)((uint64_t)out[i] + (uint64_t)column[i] * (uint64_t)weight);  /* wraps, as columns do */
+}
+
+static PyObject *
+weighted_total(PyObject *module, PyObject *const *args, Py_ssize_t n_args)
+{
+    Held held = {.n = 0};
+    const int64_t *columns[MOST_TERMS];
+    long long weights[MOST_TERMS];
+    if (expect(n_args, 3) < 0)
+        return NULL;
+    const Py_ssize_t n_terms = PyTuple_Size(args[0]);
+    const long long base = PyLong_AsLongLong(args[1]);
+    if (n_terms < 0 || n_terms > MOST_TERMS || PyErr_Occurred())
+        return PyErr_Occurred() ? NULL : Py_NewRef(Py_False);
+    int64_t *out = hold(&held, args[2], 'i', -1, 1);
+    if (out == NULL)
+        return NULL;
+    const Py_ssize_t n = last_count(&held);
+    for (Py_ssize_t k = 0; k < n_terms; k++) {
+        PyObject *column;
+        if (!PyArg_ParseTuple(PyTuple_GetItem(args[0], k), "OL", &column, &weights[k]) ||
+            (columns[k] = hold(&held, column, 'i', n, 0)) == NULL)
+            return let_go(&held, NULL);
+    }
+    for (Py_ssize_t start = 0; start < n; start += BLOCK) {
+        const Py_ssize_t size = n - start < BLOCK ? n - start : BLOCK;
+        for (Py_ssize_t i = 0; i < size; i++)
+            out[start + i] = base;
+        for (Py_ssize_t k = 0; k < n_terms; k++)
+            add_column(columns[k] + start, weights[k], size, out + start);
+    }
+    return let_go(&held, Py_NewRef(Py_True));
+}
+
 /* The module */
 
 static PyMethodDef functions[] = {
@@ -423,6 +494,8 @@ static PyMethodDef functions[] = {
     {"spread_worth", (PyCFunction)(void (*)(void))spread_worth, METH_FASTCALL, NULL},
     {"emptiness", (PyCFunction)(void (*)(void))emptiness, METH_FASTCALL, NULL},
     {"add_by_domain", (PyCFunction)(void (*)(void))add_by_domain, METH_FASTCALL, NULL},
+    {"ends_within", (PyCFunction)(void (*)(void))ends_within, METH_FASTCALL, NULL},
+    {"weighted_total", (PyCFunction)(void (*)(void))weighted_total, METH_FASTCALL, NULL},
     {NULL, NULL, 0, NULL},
 };
 

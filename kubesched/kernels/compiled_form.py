@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from kubesched.kernels import _compiled
+from kubesched.kernels import _compiled, numpy_form
 from kubesched.kernels.numpy_form import Ints, Spread, Usage
 
 
@@ -39,4 +39,14 @@ def emptiness(scores: Ints, low: int, high: int) -> Ints:
 def add_by_domain(base: Ints, added: Ints, codes: Ints) -> Ints:
     answer = np.empty(len(base), dtype=np.int64)
     _compiled.add_by_domain(base, added, codes, answer)
+    return answer
+
+
+ends_within = _compiled.ends_within
+
+
+def weighted_total(columns: tuple[tuple[Ints, int], ...], base: int, n: int) -> Ints:
+    answer = np.empty(n, dtype=np.int64)
+    if not _compiled.weighted_total(columns, base, answer):  # there are too many
+        return numpy_form.weighted_total(columns, base, n)
     return answer

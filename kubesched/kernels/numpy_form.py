@@ -122,6 +122,20 @@ def add_by_domain(base: Ints, added: Ints, codes: Ints) -> Ints:
     return total
 
 
+def ends_within(column: Ints, counted: Bools) -> tuple[int, int] | None:
+    """Return the lowest and the highest number of the rows that count; None if none does."""
+    some = column if np.count_nonzero(counted) == len(column) else column[counted]
+    return (some.item(some.argmin()), some.item(some.argmax())) if len(some) else None
+
+
+def weighted_total(columns: tuple[tuple[Ints, int], ...], base: int, n: int) -> Ints:
+    """Return the sum of so many rows of columns by their weights, and of a number that is the same for all; they wrap."""
+    total = np.full(n, base, dtype=np.int64)
+    for column, weight in columns:
+        total += column if weight == 1 else column * weight
+    return total
+
+
 _ALMOST_HALF = np.nextafter(0.5, 0)
 """Added to the number just below a half, a half would make 1 of it by rounding; this does not, and still does of a half."""
 

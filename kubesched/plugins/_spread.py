@@ -154,15 +154,15 @@ class SpreadCounts(PodCounts):
             for class_id in whole.templates.label_classes.candidates(namespace, selector, placed)
             if class_id in whole.slots.classes and self._matches(i, class_id, whole)
         ]
-        values = np.zeros(size, dtype=np.int64)
+        values = np.zeros(size, dtype=self._dtype)
         if found:
             counted = np.zeros(len(whole.templates.label_classes), dtype=np.bool_)
             counted[found] = True
             rows, eligible = whole.pod_rows()[counted[whole.pod_classes()]], self._eligible[i]
             if eligible is not None:
                 rows = rows[eligible[rows]]
-            values = np.bincount(rows if codes is None else codes[rows], minlength=size)
-        self.counts.append(Tracked(values.astype(self._dtype, copy=False)))
+            values = np.bincount(rows if codes is None else codes[rows], minlength=size).astype(self._dtype, copy=False)
+        self.counts.append(Tracked(values))
 
     def count(self, other: PodView, row: int, sign: int, nodes: Snapshot) -> bool:
         counts = False

@@ -12,6 +12,7 @@ from functools import lru_cache
 
 import numpy as np
 
+from kubesched import kernels
 from kubesched.api import matching
 from kubesched.api.core import Namespace
 from kubesched.api.matching import AffinityTerm, PodAffinityTerms
@@ -210,8 +211,7 @@ class InterPodAffinity(Plugin):
         return scores
 
     def normalize(self, scores: Ints, feasible: Bools, pod: PodView, nodes: Snapshot, state: CycleState) -> Ints:
-        counted = scores[feasible]
-        return _SHARE.column(scores, int(counted.min()), int(counted.max()))
+        return _SHARE.column(scores, *(kernels.ends_within(scores, feasible) or (0, 0)))
 
     def score_domains(
         self, pod: PodView, nodes: Snapshot, feasible: FeasibleNodes, state: CycleState

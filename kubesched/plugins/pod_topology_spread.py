@@ -22,7 +22,6 @@ from kubesched.api.pod import Pod
 from kubesched.api.pod import TopologySpreadConstraint as ApiConstraint
 from kubesched.api.well_known import HOSTNAME, ZONE
 from kubesched.cluster import Bools, Ints
-from kubesched.cluster.columns import highest, lowest
 from kubesched.config.args import Args
 from kubesched.config.fielderrors import (
     FieldError,
@@ -272,8 +271,10 @@ class PodTopologySpread(Plugin):
         counts: SoftCounts = state.read(_SOFT)
         ignored = counts.ignored(nodes)
         scored = feasible if ignored is None else feasible & ~ignored
-        counted = scores if np.count_nonzero(scored) == nodes.n else scores[scored]
-        scaled = _scaled(scores, lowest(counted), max(highest(counted), 0)) if len(counted) else _scaled(scores, 0, 0)
+        low, high = kernels.ends_within(scores, scored) or (0, 0)
+        if high <= 0 and ignored is None:
+            return nodes.uniform(100)  # there is no such pod near any of them
+        scaled = _scaled(scores, low, max(high, 0))
         if ignored is not None:
             scaled[ignored] = 0
         return scaled

@@ -97,6 +97,25 @@ def test_what_is_added_by_domain(data: st.DataObject, n: int) -> None:
     assert_same("add_by_domain", data.draw(columns(n, -(1 << 40), 1000)), data.draw(columns(n_domains, -(1 << 40), 100)), codes)
 
 
+@given(st.data(), SIZES)
+def test_the_ends_of_what_counts(data: st.DataObject, n: int) -> None:
+    counted = data.draw(columns(n, 0, 1)).astype(np.bool_)
+    counted &= not data.draw(st.booleans()) or counted.all()
+    column = data.draw(columns(n, -500, 500, True))
+    found = compiled_form.ends_within(column, counted)
+    assert found == numpy_form.ends_within(column, counted)
+    assert (found is None) == (not counted.any())
+
+
+@given(st.data(), SIZES)
+def test_the_sum_of_columns_by_their_weights(data: st.DataObject, n: int) -> None:
+    terms = [
+        (data.draw(columns(n, -(1 << 40), 100, True)), data.draw(st.integers(1, 300)))
+        for _ in range(data.draw(st.integers(0, 20)))
+    ]
+    assert_same("weighted_total", tuple(terms), data.draw(st.integers(-5, 10**6)), n)
+
+
 SHORT, LONG = np.zeros(3, dtype=np.int64), np.zeros(4, dtype=np.int64)
 CASES: list[tuple[str, type[Exception], Callable[[], object]]] = [
     ("columns of different lengths", TypeError, lambda: compiled_form.lowest_difference(LONG, SHORT)),
@@ -106,6 +125,10 @@ CASES: list[tuple[str, type[Exception], Callable[[], object]]] = [
     ("no column", TypeError, lambda: compiled_form.lowest_difference(None, LONG)),
     ("one argument", TypeError, lambda: compiled_form.lowest_difference(LONG)),
     ("an offer that is too short", TypeError, lambda: compiled_form.allocation_percent(((SHORT, LONG, 1, 1),), True, 4)),
+    ("a mask that is too short", TypeError, lambda: compiled_form.ends_within(LONG, SHORT == 0)),
+    ("numbers for a mask", TypeError, lambda: compiled_form.ends_within(LONG, LONG)),
+    ("a term without a weight", TypeError, lambda: compiled_form.weighted_total(((LONG,),), 0, 4)),
+    ("a term that is too short", TypeError, lambda: compiled_form.weighted_total(((SHORT, 1),), 0, 4)),
     ("half a usage", TypeError, lambda: compiled_form.balance_scores(((LONG, LONG, 1, 1), (LONG, LONG, 1)), 4)),
     ("a domain beyond the table", IndexError, lambda: compiled_form.add_by_domain(LONG, SHORT, LONG + 3)),
     ("an empty table", IndexError, lambda: compiled_form.add_by_domain(LONG, SHORT[:0], LONG - 1)),
