@@ -22,6 +22,7 @@ from kubesched.api import matching
 from kubesched.api.well_known import HOSTNAME
 from kubesched.cluster import ABSENT, Bools, Ints, PodView, Snapshot
 from kubesched.cluster.changelog import Reader
+from kubesched.cluster.columns import lowest
 from kubesched.cluster.journal import SPEC, Change
 from kubesched.cluster.selection import match_required
 from kubesched.framework import DomainVerdicts, Reason
@@ -84,19 +85,27 @@ def _with_all_keys(constraints: Sequence[Constraint], nodes: Snapshot) -> Bools 
     """Return which nodes have the labels of all constraints; None if all nodes do."""
     held: Bools | None = None
     for constraint in constraints:
-        here = nodes.codes(constraint.key) != ABSENT
-        if not here.all():
-            held = _both(held, here)
+        lacking = _lacking(constraint.key, nodes)
+        if lacking is not None:
+            held = _both(held, ~lacking)
     return held
+
+
+def _lacking(key: str, nodes: Snapshot) -> Bools | None:
+    """Return which nodes lack a label; None if none does."""
+    codes = nodes.codes(key)
+    return codes == ABSENT if len(codes) and lowest(codes) == ABSENT else None
 
 
 def _domain_codes(key: str, nodes: Snapshot) -> Ints:
     """Return each node's domain; a node without the label is in the domain of the empty value."""
-    codes = nodes.codes(key)
+    codes, lacking = nodes.codes(key), _lacking(key, nodes)
+    if lacking is None:
+        return codes
     label = nodes.label(key)
     empty = label.values.find("") if label is not None else ABSENT
     missing = empty if empty >= 0 else nodes.n_values(key)
-    domains: Ints = np.where(codes == ABSENT, missing, codes)
+    domains: Ints = np.where(lacking, missing, codes)
     return domains
 
 
@@ -154,7 +163,7 @@ class SpreadCounts(PodCounts):
             for class_id in whole.templates.label_classes.candidates(namespace, selector, placed)
             if class_id in whole.slots.classes and self._matches(i, class_id, whole)
         ]
-        values = np.zeros(size, dtype=self._dtype)
+        values: npt.NDArray[Any] = np.zeros(size, dtype=self._dtype)
         if found:
             counted = np.zeros(len(whole.templates.label_classes), dtype=np.bool_)
             counted[found] = True
@@ -274,11 +283,8 @@ class SoftCounts(SpreadCounts):
         self.counts, self._eligible, self._codes, self._lacking = [], [], [], []
         self._held = _with_all_keys(self.constraints, whole)
         for i, constraint in enumerate(self.constraints):
-            lacking = whole.codes(constraint.key) == ABSENT
-            self._lacking.append(lacking if lacking.any() else None)
-            self._codes.append(
-                _domain_codes(constraint.key, whole) if self._lacking[i] is not None else whole.codes(constraint.key)
-            )
+            self._lacking.append(_lacking(constraint.key, whole))
+            self._codes.append(_domain_codes(constraint.key, whole))
             if constraint.key == HOSTNAME:
                 self._eligible.append(None)
                 self._count_rows(i, None, whole.n, whole)
