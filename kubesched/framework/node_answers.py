@@ -319,8 +319,10 @@ class NodeAnswers:
         self.fixed = fixed
         some = nodes.take(rows)
         for scaled in self.scaled:
+            before = scaled.flat
             scaled.write(rows, self.profile.raw_score(scaled.plugin, pod, some, self.passing.values[rows], self.state), nodes.n)
-            self.flat_total = None
+            if scaled.flat != before:
+                self.flat_total = None
         self._repair_rows(rows, pod, nodes, every_column=True)
 
     def _repair_rows(self, rows: Ints, pod: PodView, nodes: Snapshot, *, every_column: bool) -> None:
