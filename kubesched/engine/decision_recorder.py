@@ -133,7 +133,10 @@ class DecisionRecorder:
                 flat = recalled.left_out(pod, nodes) if known is None else known + recalled.flat
         refused: Refused | None = ()
         if is_refused_any or count is None:
-            may_count = is_in_full or self._may_count(at)
+            since = at - self._counted_at
+            may_count = is_in_full or since == 0.0 or since >= self._pause
+            if may_count and not is_in_full:
+                self._counted_at = at
             if count is None and level is not None and may_count:
                 count = level.count
             if is_refused_any:
@@ -157,13 +160,6 @@ class DecisionRecorder:
             at,
             attempts,
         )
-
-    def _may_count(self, at: float) -> bool:
-        """Return whether nodes may be counted at a time, and take notice that they are."""
-        if at != self._counted_at and at - self._counted_at < self._pause:
-            return False
-        self._counted_at = at
-        return True
 
     def _known_refusals(self, made: Attempt) -> Refused | None:
         """Return who refused nodes of an attempt that found one, if that is known without counting: where a tally follows the
