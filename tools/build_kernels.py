@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import shlex
+import shutil
 import subprocess
 import sys
 import sysconfig
@@ -27,23 +28,28 @@ SAME_BITS = "-ffp-contract=off"
 
 class BuildKernels(BuildHookInterface):  # type: ignore[misc]
     PLUGIN_NAME = "custom"
+    _folder: Path | None = None
+    """Where it was compiled, until the wheel is written."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         if self.target_name != "wheel" or os.environ.get("KUBESCHED_KERNELS") == "numpy":
             return
         root = Path(self.root)
-        if version == "editable":
-            library = root / LIBRARY
-            library.unlink(missing_ok=True)  # of an older source
-        else:
-            library = Path(tempfile.mkdtemp()) / Path(LIBRARY).name
+        in_place = version == "editable"
+        library = root / LIBRARY if in_place else Path(tempfile.mkdtemp()) / Path(LIBRARY).name
         if not compile_library(root / SOURCE, library):
+            library.unlink(missing_ok=True)  # of an older source
             self.app.display_warning("no C compiler, or no headers of Python: the formulas over all nodes will run in NumPy")
-        elif version != "editable":
+        elif not in_place:
             build_data["force_include"][str(library)] = LIBRARY
             build_data["pure_python"] = False
             platform = sysconfig.get_platform().replace("-", "_").replace(".", "_")
             build_data["tag"] = f"cp311-abi3-{platform}"
+            self._folder = library.parent
+
+    def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
+        if self._folder is not None:
+            shutil.rmtree(self._folder)
 
 
 def compile_library(source: Path, library: Path) -> bool:
