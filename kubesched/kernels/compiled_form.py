@@ -10,6 +10,10 @@ import numpy as np
 from kubesched.kernels import _compiled, numpy_form
 from kubesched.kernels.numpy_form import Ints, Spread, Usage
 
+_NO_COLUMN = TypeError, ValueError
+"""What is raised for an array that is not contiguous, or of other numbers. Totals are made of scores of plugins that may be
+anybody's, and to NumPy every array is a column."""
+
 
 def allocation_percent(usages: tuple[Usage, ...], spreads: bool, n: int) -> Ints | None:
     answer = np.empty(n, dtype=np.int64)
@@ -38,7 +42,10 @@ def emptiness(scores: Ints, low: int, high: int) -> Ints:
 
 def add_by_domain(base: Ints, added: Ints, codes: Ints) -> Ints:
     answer = np.empty(len(base), dtype=np.int64)
-    _compiled.add_by_domain(base, added, codes, answer)
+    try:
+        _compiled.add_by_domain(base, added, codes, answer)
+    except _NO_COLUMN:
+        return numpy_form.add_by_domain(base, added, codes)
     return answer
 
 
@@ -47,6 +54,8 @@ ends_within = _compiled.ends_within
 
 def weighted_total(columns: tuple[tuple[Ints, int], ...], base: int, n: int) -> Ints:
     answer = np.empty(n, dtype=np.int64)
-    if not _compiled.weighted_total(columns, base, answer):  # there are too many
-        return numpy_form.weighted_total(columns, base, n)
-    return answer
+    try:
+        is_done = _compiled.weighted_total(columns, base, answer)  # not where there are too many
+    except _NO_COLUMN:
+        is_done = False
+    return answer if is_done else numpy_form.weighted_total(columns, base, n)

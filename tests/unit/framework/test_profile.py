@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from framework_fakes import named, profile_of, small_store, snapshot, some_pod
+from framework_fakes import Says, named, profile_of, small_store, snapshot, some_pod
 
 from kubesched.errors import PluginError
 from kubesched.framework import SKIP, CycleState, NodeNames, PostFiltered, Reason, Rejections, Status
@@ -174,6 +174,14 @@ def test_scores_are_weighed_and_added() -> None:
     scores = score(named("A", score=[1, 2, 3]), named("B", score=[100, 0, 50]), weights=(3, 2))
     assert scores.total.tolist() == [203, 6, 109]
     assert {name: column.tolist() for name, column in scores.by_plugin.items()} == {"A": [3, 6, 9], "B": [200, 0, 100]}
+
+
+def test_scores_may_be_any_array_of_numpys() -> None:
+    class Backwards(Says):
+        def score(self, pod: Any, nodes: Any, state: Any) -> Any:
+            return np.array([3, 2, 1], dtype=np.int64)[::-1]
+
+    assert score(Backwards(), named("B", score=[100, 0, 50]), weights=(3, 1)).total.tolist() == [103, 6, 59]
 
 
 def test_a_weight_of_zero_is_one() -> None:

@@ -127,8 +127,8 @@ CASES: list[tuple[str, type[Exception], Callable[[], object]]] = [
     ("an offer that is too short", TypeError, lambda: compiled_form.allocation_percent(((SHORT, LONG, 1, 1),), True, 4)),
     ("a mask that is too short", TypeError, lambda: compiled_form.ends_within(LONG, SHORT == 0)),
     ("numbers for a mask", TypeError, lambda: compiled_form.ends_within(LONG, LONG)),
-    ("a term without a weight", TypeError, lambda: compiled_form.weighted_total(((LONG,),), 0, 4)),
-    ("a term that is too short", TypeError, lambda: compiled_form.weighted_total(((SHORT, 1),), 0, 4)),
+    ("a term without a weight", ValueError, lambda: compiled_form.weighted_total(((LONG,),), 0, 4)),
+    ("a term that is too short", ValueError, lambda: compiled_form.weighted_total(((SHORT, 1),), 0, 4)),
     ("half a usage", TypeError, lambda: compiled_form.balance_scores(((LONG, LONG, 1, 1), (LONG, LONG, 1)), 4)),
     ("a domain beyond the table", IndexError, lambda: compiled_form.add_by_domain(LONG, SHORT, LONG + 3)),
     ("an empty table", IndexError, lambda: compiled_form.add_by_domain(LONG, SHORT[:0], LONG - 1)),
@@ -154,6 +154,22 @@ def test_what_is_no_column_for_it_is_refused_and_not_read(error: type[Exception]
 def test_more_resources_than_there_is_room_for_are_left_to_whoever_asks() -> None:
     usage = (LONG + 10, LONG, 1, 1)
     assert compiled_form.allocation_percent((usage,) * 17, True, 4) is None
+
+
+@pytest.mark.parametrize(
+    "scores",
+    [
+        np.arange(8)[::2],
+        np.arange(4)[::-1],
+        np.arange(4, dtype=np.int32),
+        np.arange(4, dtype=">i8"),
+        np.broadcast_to(np.int64(7), 4),
+    ],
+    ids=["every other", "backwards", "of 32 bits", "of the other byte order", "one for all"],
+)
+def test_totals_are_made_of_whatever_is_a_column_to_numpy(scores: Any) -> None:
+    assert compiled_form.weighted_total(((LONG, 1), (scores, 3)), 5, 4).tolist() == (5 + 3 * scores).tolist()
+    assert compiled_form.add_by_domain(LONG, scores, np.array([0, 3, -1, 1])).tolist() == scores[[0, 3, -1, 1]].tolist()
 
 
 def test_what_is_compiled_is_what_runs() -> None:
