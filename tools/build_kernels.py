@@ -32,20 +32,22 @@ class BuildKernels(BuildHookInterface):  # type: ignore[misc]
     """Where it was compiled, until the wheel is written."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        if self.target_name != "wheel" or os.environ.get("KUBESCHED_KERNELS") == "numpy":
+        if self.target_name != "wheel":
             return
         root = Path(self.root)
-        in_place = version == "editable"
-        library = root / LIBRARY if in_place else Path(tempfile.mkdtemp()) / Path(LIBRARY).name
-        if not compile_library(root / SOURCE, library):
+        if version != "editable":
+            self._folder = Path(tempfile.mkdtemp())
+        library = root / LIBRARY if self._folder is None else self._folder / "library"
+        is_wanted = os.environ.get("KUBESCHED_KERNELS") != "numpy"
+        if not (is_wanted and compile_library(root / SOURCE, library)):
             library.unlink(missing_ok=True)  # of an older source
-            self.app.display_warning("no C compiler, or no headers of Python: the formulas over all nodes will run in NumPy")
-        elif not in_place:
+            if is_wanted:
+                self.app.display_warning("no C compiler, or no headers of Python: formulas over all nodes will run in NumPy")
+        elif self._folder is not None:
             build_data["force_include"][str(library)] = LIBRARY
             build_data["pure_python"] = False
             platform = sysconfig.get_platform().replace("-", "_").replace(".", "_")
             build_data["tag"] = f"cp311-abi3-{platform}"
-            self._folder = library.parent
 
     def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
         if self._folder is not None:

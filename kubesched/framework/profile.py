@@ -309,7 +309,7 @@ class Profile(BindingPoints, GroupPoints):
         return column
 
     def _check_shape(self, plugin: Plugin, column: object, pod: PodView, nodes: Snapshot) -> None:
-        if not isinstance(column, np.ndarray) or column.shape != (nodes.n,) or column.dtype != np.int64:
+        if type(column) is not np.ndarray or column.shape != (nodes.n,) or column.dtype != np.int64:  # a masked one hides some
             raise misanswered(plugin.name, "Score", f"one 64-bit integer for each of {nodes.n} nodes", column, pod.key)
 
     def _check_range(self, plugin: Plugin, column: Ints, pod: PodView, feasible: Bools) -> None:

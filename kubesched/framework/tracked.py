@@ -1,7 +1,6 @@
-"""Columns of the sheet that answers are worked out in: arrays that remember which of their elements changed, and arrays that
-follow from the nodes and their pods.
+"""Arrays of the sheet that answers are worked out in: they remember which of their elements changed.
 
-Who derives something has a Reader of what it is derived from: a few elements are worked out again one by one, many at once.
+Who derives something from one has a Reader of its log: a few elements are worked out again one by one, many at once.
 """
 
 from __future__ import annotations

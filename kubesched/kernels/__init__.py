@@ -23,7 +23,7 @@ if not TYPE_CHECKING and os.environ.get("KUBESCHED_KERNELS") != "numpy":
 
         form = "compiled"
     except ImportError:
-        pass  # nothing was compiled
+        pass  # nothing was compiled, or an older source
 
 add_by_domain = _form.add_by_domain
 allocation_percent = _form.allocation_percent

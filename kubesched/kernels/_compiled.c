@@ -1,7 +1,7 @@
 /* The formulas of numpy_form.py, each as one loop over all nodes instead of a pass of NumPy for every operation.
 
 In: columns, as buffers of C-contiguous 64-bit numbers or bytes, and a buffer of the same length for the answer. Out: the answer,
-or False where numpy_form returns None. Every operation is that of the NumPy form, in the same order and with the same
+or False where numpy_form has none, or is to be asked because there are too many terms. Every operation is that of the NumPy form, in the same order and with the same
 rounding: the compiler must not contract a product and a sum (-ffp-contract=off), or the last bit would differ.
 
 Only the stable ABI of Python 3.11 is used, so one file serves all later releases. Loops that the processor can do
@@ -103,6 +103,13 @@ oddity(int64_t offered, int64_t used)
     return (int64_t)((o - 1) | (EXACT - 1 - o) | u | (LARGEST - 1 - u));
 }
 
+/* Return a sum that wraps, as columns do. */
+static inline int64_t
+plus(int64_t one, int64_t other)
+{
+    return (int64_t)((uint64_t)one + (uint64_t)other);
+}
+
 static inline int64_t
 lower(int64_t one, int64_t other)
 {
@@ -151,8 +158,8 @@ percent_rows(const Usage *usages, Py_ssize_t n_usages, int spreads, double weigh
             const double weight = usages[k].weight;
             for (Py_ssize_t i = 0; i < size; i++) {
                 odd |= oddity(offered[i], used[i]);
-                const int64_t full = lower(used[i] + more, offered[i]);
-                const double part = as_double(spreads ? offered[i] - full : full);
+                const int64_t full = lower(plus(used[i], more), offered[i]);
+                const double part = as_double(spreads ? plus(offered[i], -full) : full);
                 total[i] += (double)(int32_t)(part * 100.0 / as_double(offered[i])) * weight;
             }
         }
@@ -205,8 +212,8 @@ balance_rows(const Usage *one, const Usage *other, Py_ssize_t n, int64_t *out)
         odd |= oddity(a, uses_one[i]) | oddity(b, uses_other[i]);
         const double whole_a = as_double(a), whole_b = as_double(b);
         const int64_t before = balance(as_double(lower(uses_one[i], a)) / whole_a, as_double(lower(uses_other[i], b)) / whole_b);
-        const int64_t after = balance(as_double(lower(uses_one[i] + more_of_one, a)) / whole_a,
-                                      as_double(lower(uses_other[i] + more_of_other, b)) / whole_b);
+        const int64_t after = balance(as_double(lower(plus(uses_one[i], more_of_one), a)) / whole_a,
+                                      as_double(lower(plus(uses_other[i], more_of_other), b)) / whole_b);
         out[i] = (150 - before + after) >> 1;
     }
     return odd >= 0;
@@ -389,7 +396,7 @@ CLONES static void
 add_coded(const int64_t *base, const int64_t *added, const int64_t *codes, Py_ssize_t n, int64_t last, int64_t *out)
 {
     for (Py_ssize_t i = 0; i < n; i++)
-        out[i] = base[i] + added[codes[i] < 0 ? last : codes[i]];
+        out[i] = plus(base[i], added[codes[i] < 0 ? last : codes[i]]);
 }
 
 static PyObject *
@@ -450,7 +457,7 @@ CLONES static void
 add_column(const int64_t *column, int64_t weight, Py_ssize_t n, int64_t *out)
 {
     for (Py_ssize_t i = 0; i < n; i++)
-        out[i] = (int64_t)((uint64_t)out[i] + (uint64_t)column[i] * (uint64_t)weight);  /* wraps, as columns do */
+        out[i] = plus(out[i], (int64_t)((uint64_t)column[i] * (uint64_t)weight));
 }
 
 static PyObject *

@@ -36,8 +36,6 @@ TOO_SKEWED = Reason("node(s) didn't match pod topology spread constraints")
 NO_DOMAIN, TOO_FULL = 1, 2
 """Bits of a verdict, for these reasons."""
 
-Floats = npt.NDArray[np.floating[Any]]
-
 
 @dataclass(frozen=True, slots=True)
 class Constraint:

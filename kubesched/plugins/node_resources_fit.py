@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Annotated
 
 import msgspec
+import numpy as np
 
 from kubesched import kernels
 from kubesched.api import requests
@@ -149,13 +150,12 @@ class NodeResourcesFit(Plugin):
 
     def filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Rejections:
         cases: list[tuple[Bools, Reason]] = []
-        if not nodes.n:
-            return Rejections.none(nodes)
-        if kernels.lowest_difference(nodes.allowed_pods, nodes.pod_count) <= 0:
-            cases.append((nodes.pod_count >= nodes.allowed_pods, TOO_MANY_PODS))
+        full = nodes.pod_count >= nodes.allowed_pods
+        if np.count_nonzero(full):
+            cases.append((full, TOO_MANY_PODS))
         for resource, amount in self._asked(pod):
             allocatable, requested = nodes.allocatable(resource), nodes.requested(resource)
-            if kernels.lowest_difference(allocatable, requested) >= amount:
+            if not nodes.n or kernels.lowest_difference(allocatable, requested) >= amount:
                 continue
             short = allocatable - requested < amount
             name = nodes.templates.resources.values[resource]

@@ -73,7 +73,7 @@ def test_the_lowest_difference(data: st.DataObject, n: int) -> None:
 @given(st.data(), SIZES)
 def test_what_pods_in_domains_are_worth(data: st.DataObject, n: int) -> None:
     spreads = []
-    for _ in range(data.draw(st.integers(1, 3))):
+    for _ in range(data.draw(st.sampled_from([1, 2, 3, 16, 17, 20]))):
         n_domains = data.draw(st.sampled_from([1, 2, 10, 600]))
         has_codes, has_lacking = data.draw(st.booleans()), data.draw(st.booleans())
         counts = data.draw(columns(n_domains if has_codes else n, 0, 50)).astype(np.float64)

@@ -229,6 +229,15 @@ def test_a_resource_that_only_another_plugin_has_named_is_left_out() -> None:
     assert by_row is not None and by_row(0) == bench.scores(wanted.pod)["a"] == 50
 
 
+def test_an_amount_that_wrapped_below_zero_is_scored_alike_by_columns_and_by_rows() -> None:
+    bench = Bench(NodeResourcesFit, *[node(name, cpu=cpu) for name, cpu in (("a", "4"), ("b", "5"))])
+    wanted = bench.store.view(pod(requests={"cpu": str((1 << 63) - 1), "memory": "1Gi"}))
+    nodes = bench.store.snapshot()
+    by_row = bench.plugin.row_score(wanted, nodes, CycleState())
+    assert by_row is not None
+    assert bench.plugin.score(wanted, nodes, CycleState()).tolist() == [by_row(0), by_row(1)]
+
+
 def test_pod_level_requests_are_not_looked_at_in_scores() -> None:
     wanted = asking(containers=[{"name": "c"}], resources={"requests": {"cpu": "1"}})
     assert scored({"cpu": 1}, wanted) == 90, "100m for the container that says nothing"
