@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from msgspec import Struct
 
@@ -18,6 +18,8 @@ from kubesched.api.node import Node, Taint
 
 MOST_CHANGES = 5000
 _READY = "Ready"
+
+T = TypeVar("T")
 
 
 class NodeChange(Struct, frozen=True, gc=False):
@@ -29,13 +31,17 @@ class NodeChange(Struct, frozen=True, gc=False):
 
 
 class _Facts(NamedTuple):
-    """What a decision may read of a node: parts of its object that are small, and borrowed from it."""
+    """What a decision may read of a node."""
 
     is_unschedulable: bool
     is_ready: bool
     taints: Sequence[Taint]
     labels: Mapping[str, str]
     allocatable: Mapping[str, Quantity]
+
+
+_ANY = _Facts(False, True, (), {}, {})
+"""A node that is there."""
 
 
 class NodeChanges:
@@ -46,9 +52,14 @@ class NodeChanges:
 
     def take(self, old: Node | None, new: Node | None, at: float) -> None:
         """Take in two versions of a node; none before it came, none after it went."""
-        before, after = _facts(old), _facts(new)
-        if before != after:
-            self._changes.append((at, (new or old).metadata.name, before, after))  # type: ignore[union-attr]  # one is there
+        if old is not None and new is not None:
+            before, after = _facts(old), _facts(new)
+            if before != after:
+                self._changes.append((at, new.metadata.name, *_apart(before, after)))
+        elif new is not None:
+            self._changes.append((at, new.metadata.name, None, _ANY))
+        elif old is not None:
+            self._changes.append((at, old.metadata.name, _ANY, None))
 
     def between(self, since: float, until: float) -> Iterator[NodeChange]:
         """Yield the changes of a time, newest first."""
@@ -58,15 +69,28 @@ class NodeChanges:
                     yield NodeChange(at, name, text)
 
 
-def _facts(node: Node | None) -> _Facts | None:
-    if node is None:
-        return None
+def _facts(node: Node) -> _Facts:
     is_ready = True
     for condition in node.status.conditions:
         if condition.type == _READY:
             is_ready = condition.status == "True"
             break
     return _Facts(node.spec.unschedulable, is_ready, node.spec.taints, node.metadata.labels, node.status.allocatable)
+
+
+def _apart(old: _Facts, new: _Facts) -> tuple[_Facts, _Facts]:
+    """Return two versions without the labels and amounts that are the same in both: these would be kept for every change."""
+    labels, amounts = _differing(old.labels, new.labels), _differing(old.allocatable, new.allocatable)
+    return old._replace(labels=labels[0], allocatable=amounts[0]), new._replace(labels=labels[1], allocatable=amounts[1])
+
+
+def _differing(old: Mapping[str, T], new: Mapping[str, T]) -> tuple[Mapping[str, T], Mapping[str, T]]:
+    if old == new:
+        return {}, {}
+    return (
+        {name: value for name, value in old.items() if new.get(name) != value},
+        {name: value for name, value in new.items() if old.get(name) != value},
+    )
 
 
 def _told(old: _Facts | None, new: _Facts | None) -> list[str]:
