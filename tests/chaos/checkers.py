@@ -202,13 +202,10 @@ class Checker:
         if _fits(node, [*others, pod]):
             return
         binder = self._last_binder.get(key)
-        scheduler = binder.scheduler if binder is not None else None
-        if scheduler is None or scheduler.engine is None:
-            return
-        # Whoever has a watch that lags behind decides on what he knows; that is no fault of his. What he has not heard to be
-        # bound he may have booked elsewhere himself.
-        known = (scheduler.engine.store.pod(_uid(other)) for other in others)
-        if all(one is not None and one.node_name == node_name for one in known):
+        # Whoever has a watch that lags behind decides on what he knows; that is no fault of his, even if he has learned more
+        # when PreBind lets the binding go. What he had not heard to be bound he may have booked elsewhere himself.
+        known = binder.known_beside.get(_uid(pod)) if binder is not None else None
+        if known is not None and all(_uid(other) in known for other in others):
             self._violated(f"pod {key} is bound to {node_name}, which has no room for it")
 
     def _leader(self) -> str:

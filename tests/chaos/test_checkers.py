@@ -6,16 +6,19 @@ from typing import Any
 import pytest
 
 from chaos.checkers import Checker
+from chaos.world import SchedulerHost
 from kubesched.api import codec
 from kubesched.api.resource import ResourceClaim
 from kubesched.cluster import Store
+from kubesched.engine.decision_record import PLACED, DecisionRecord
 from kubesched.testing import node, pod
 
 NODE = {"metadata": {"name": "n1"}, "status": {"allocatable": {"cpu": "2", "pods": "110"}}}
 ROOM = [
-    ("who has heard of the pod there is to blame", "n1", ["pod default/late is bound to n1, which has no room for it"]),
-    ("who has not heard of it decides on what he knows", "", []),
-    ("who has not heard that it is bound, and has booked it elsewhere, does so too", "n2", []),
+    ("who has heard of the pod there is to blame", "n1", "", ["pod default/late is bound to n1, which has no room for it"]),
+    ("who has not heard of it decides on what he knows", "", "", []),
+    ("who has not heard that it is bound, and has booked it elsewhere, does so too", "n2", "", []),
+    ("who hears of it when he has decided, and waits in PreBind, does so too", "", "n1", []),
 ]
 
 
@@ -24,8 +27,8 @@ def _wire(name: str, on: str = "") -> dict[str, Any]:
     return {"metadata": {"name": name, "uid": f"uid-{name}"}, "spec": {"containers": containers, "nodeName": on}}
 
 
-@pytest.mark.parametrize(("booked_on", "violations"), [row[1:] for row in ROOM], ids=[row[0] for row in ROOM])
-def test_a_node_without_room(booked_on: str, violations: list[str]) -> None:
+@pytest.mark.parametrize(("booked_on", "heard_later", "violations"), [row[1:] for row in ROOM], ids=[row[0] for row in ROOM])
+def test_a_node_without_room(booked_on: str, heard_later: str, violations: list[str]) -> None:
     violated: list[str] = []
     store = Store()
     for name in ("n1", "n2"):
@@ -39,8 +42,11 @@ def test_a_node_without_room(booked_on: str, violations: list[str]) -> None:
         network=SimpleNamespace(),
     )
     checker = Checker(world)  # type: ignore[arg-type]
-    host = SimpleNamespace(scheduler=SimpleNamespace(engine=SimpleNamespace(store=store)))
-    checker._last_binder["default/late"] = host  # type: ignore[assignment]
+    host: Any = SimpleNamespace(scheduler=SimpleNamespace(engine=SimpleNamespace(store=store)), known_beside={})
+    SchedulerHost._decided(host, DecisionRecord("default/late", "uid-late", "default-scheduler", 0.0, PLACED, "n1"))
+    if heard_later:
+        store.put_pod(pod("first", uid="uid-first", on=heard_later))
+    checker._last_binder["default/late"] = host
     checker._check_room("default/late", _wire("late"), "n1")
     assert violated == violations
 

@@ -32,6 +32,7 @@ from kubesched.apiserver.write_ahead_log import Record
 from kubesched.app import Scheduler, Wiring
 from kubesched.client.credentials import Credentials
 from kubesched.client.fencing import LeaseLost
+from kubesched.engine.decision_record import PLACED, DecisionRecord
 from kubesched.errors import ConfigError
 
 ADDRESS = "http://127.0.0.1:6443"
@@ -198,6 +199,8 @@ class SchedulerHost:
         self.gates, self.configuration = _settings_of(world.scene)
         self.skew = self._chance.uniform(-1.0, 1.0) * world.scene.largest_skew
         self._n_changes = self._n_read = 0
+        self.known_beside: dict[str, set[str]] = {}
+        """By the uid of a pod that it placed the pods that it knew to be on that node then."""
 
     def start(self) -> None:
         """Start a scheduler."""
@@ -222,6 +225,9 @@ class SchedulerHost:
             identity=f"{self.name}_{self._n_lives}",
         )
         self.scheduler = scheduler = Scheduler(self.configuration, wiring)
+        self.known_beside.clear()
+        assert scheduler.decisions is not None
+        scheduler.decisions.listeners.append(self._decided)
         try:
             await scheduler.run()
         except LeaseLost as error:
@@ -231,6 +237,12 @@ class SchedulerHost:
                 return
             self._history.violated(f"{process.name} ends with {type(error).__name__}: {error}")
         self.end()
+
+    def _decided(self, record: DecisionRecord) -> None:
+        engine = self.scheduler.engine if self.scheduler is not None else None
+        if record.outcome == PLACED and engine is not None:
+            nodes = engine.store.snapshot()
+            self.known_beside[record.uid] = {pod.uid for pod in nodes.pods_on(nodes.row(record.node))}
 
     def change(self) -> None:
         """Let its configuration file be another."""
