@@ -50,3 +50,14 @@ def test_the_last_are_kept_and_told_newest_first() -> None:
     found: list[Any] = [(change.at, change.node) for change in changes.between(0.0, 3.0)]
     assert found == [(3.0, "n3"), (2.0, "n2")]
     assert [change.at for change in changes.between(0.0, 9.0)] == [4.0, 3.0, 2.0]
+
+
+def test_what_is_the_same_in_both_versions_is_not_kept() -> None:
+    changes = NodeChanges()
+    labels = {f"label-{i}": "x" for i in range(20)}
+    changes.take(node("a", labels=labels), node("a", labels=labels, cordoned=True), 1.0)
+    changes.take(node("a", labels=labels), node("a", labels={**labels, "label-7": "y"}), 2.0)
+    changes.take(None, node("a", labels=labels), 3.0)
+    kept = [facts for _, _, *versions in changes._changes for facts in versions if facts is not None]
+    assert [dict(facts.labels) for facts in kept] == [{}, {}, {"label-7": "x"}, {"label-7": "y"}, {}]
+    assert not any(facts.allocatable for facts in kept)
