@@ -158,6 +158,8 @@ class PodTemplate:
         self.non_zero_cpu, self.non_zero_memory = self.resources.non_zero_cpu, self.resources.non_zero_memory
         self.asking = sign_asking(pod)
         """The signature of what the pod asks of a node: a part of its own signature."""
+        self.node_constraints = _sign_node_constraints(pod, self.ports)
+        """The signature of what of that is no amount of a resource."""
         affinity = pod.spec.affinity
         wanted = affinity.node_affinity if affinity is not None else None
         self.named_nodes = matching.named_nodes(wanted.required) if wanted is not None and wanted.required is not None else None
@@ -377,7 +379,24 @@ def sign_asking(pod: Pod) -> bytes:
 
 
 def _sign_asking(signed: list[Any], pod: Pod) -> None:
+    _sign_node_wishes(signed, pod.spec)
+    _sign_resources(signed, pod)
+
+
+def _sign_node_constraints(pod: Pod, ports: Iterable[requests.HostPort]) -> bytes:
+    """Return the signature of what a pod asks of a node apart from amounts, with the host ports of its containers."""
     spec = pod.spec
+    signed: list[Any] = [spec.affinity.node_affinity if spec.affinity is not None else None]
+    _sign_node_wishes(signed, spec)
+    signed += (
+        [(c.image, c.restart_policy_rules) for c in spec.containers],
+        [(c.image, c.restart_policy_rules) for c in spec.init_containers],
+        ports,
+    )
+    return _encode(signed)
+
+
+def _sign_node_wishes(signed: list[Any], spec: PodSpec) -> None:
     signed += (
         spec.tolerations,
         spec.node_selector,
@@ -385,7 +404,6 @@ def _sign_asking(signed: list[Any], pod: Pod) -> None:
         spec.host_users,
         [v.image.reference for v in spec.volumes if v.image is not None] if spec.volumes else None,
     )
-    _sign_resources(signed, pod)
 
 
 def _sign_resources(signed: list[Any], pod: Pod) -> None:

@@ -223,13 +223,16 @@ def _decide_among_few(made: Attempt, profile: Profile, rules: Rules, before: Pre
 def _decide_from_memory(made: Attempt, profile: Profile, rules: Rules, memo: EquivalenceCache) -> bool:
     """Decide from what is remembered; False if this pod needs the plain path."""
     pod, nodes = made.pod, made.nodes
-    if not nodes.n or not profile.is_prepared or not memo.is_worth_asking(pod):
+    if not nodes.n or not profile.is_prepared:
         return False
+    found = memo.find(pod, nodes)
+    if found is None:
+        return False
+    key, of_class = found
     are_nominated = rules.nominations is not None and bool(rules.nominations.nodes())
     # Whether what was concluded for one pod of the class holds for all. A nominated pod is not counted against itself, so with
     # nominations about, it may not; nor for a member of a group that is judged as a whole: for it nobody seeks a way out.
     is_alike = rules.preempts and not pod.pod.status.nominated_node_name and not are_nominated
-    key, of_class = memo.find(pod, nodes)
     if of_class is not None and of_class.unschedulable_at is not None and is_alike and made.turn is None:
         concluded = memo.unchanged_refusal(of_class, nodes)
         if concluded is not None:

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from kubesched.api.meta import TopLevel
-from kubesched.framework.inputs import Input, Inputs, compares_nodes, follows_pods, is_counting, is_kept, kinds_of
+from kubesched.framework.inputs import UNLIKE, Input, Inputs, compares_nodes, follows_pods, is_counting, is_kept, kinds_of
 from kubesched.framework.plugin import Plugin
 from kubesched.framework.profile import Profile
 
@@ -34,6 +34,8 @@ class CachePlan:
     kept_pre_scores: tuple[Plugin, ...]
     live_pre_scores: tuple[tuple[Plugin, bool], ...]
     """With each, whether what it writes belongs to the class (its counters) or to the one pod."""
+    is_for_unlike: bool
+    """Whether the pods have no more in common than what they ask of a node apart from amounts."""
     answers_for_class: bool
     """Whether all filters answer for the class as a whole."""
     kept_kinds: tuple[type[TopLevel], ...]
@@ -70,7 +72,8 @@ def plan_for(profile: Profile, own: Inputs) -> CachePlan:
         live_pre_filters=tuple((p, p in counting) for p in profile.pre_filters if p not in kept),
         kept_pre_scores=kept_pre_scores,
         live_pre_scores=tuple((p, p in counting) for p in profile.pre_scores if p not in kept),
-        answers_for_class=all(p in kept or p in counting for p in profile.filters),
+        is_for_unlike=own >= UNLIKE,
+        answers_for_class=not own >= UNLIKE and all(p in kept or p in counting for p in profile.filters),
         kept_kinds=_kinds(p for p in profile.plugins if p in asked),
         counted_kinds=_kinds(p for p in profile.plugins if p in counting),
         is_shared=not any(Input.POD_TEMPLATE in (p.depends_on or ()) for p in asked),

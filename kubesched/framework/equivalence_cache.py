@@ -21,14 +21,20 @@ What a plugin declares to depend on (framework/inputs) says how its answers are 
                    and not at all while it has nothing to say
   nothing said     computed for every pod
 
-Whatever is out of the ordinary (a PreFilter that refuses, an error on a row) is left to the plain path: `recall` returns
-None and the caller computes. The plain path is also the oracle: tests run both and compare.
+To remember costs more than to work an answer out, and where no two pods are alike nobody asks again. So the first who asks
+something of a node is noted, no more, and answered out of what is remembered of all that ask the same apart from amounts of
+resources (`Input.POD_NODE_CONSTRAINTS`): which nodes its tolerations and selectors leave. Only the plugins that read more of
+the pod are asked, as for a pod that has things of its own.
+
+Whatever is out of the ordinary (a PreFilter that refuses, an error on a row) is left to the plain path: `find` or `recall`
+returns None and the caller computes. The plain path is also the oracle: tests run both and compare.
 """
 
 from __future__ import annotations
 
 import time
 from collections import OrderedDict
+from collections.abc import Iterable
 from collections.abc import Set as AbstractSet
 from typing import Any
 from weakref import WeakValueDictionary
@@ -44,7 +50,7 @@ from kubesched.framework.counters import CounterTable
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.equivalence_class import EquivalenceClass
 from kubesched.framework.feasible import FeasibleNodes, NotCacheable, Weighted
-from kubesched.framework.inputs import Inputs, own_inputs
+from kubesched.framework.inputs import UNLIKE, Inputs, own_inputs
 from kubesched.framework.node_answers import Lap, NodeAnswers
 from kubesched.framework.plugin import NodeNames, Plugin
 from kubesched.framework.plugin_calls import PointObserver
@@ -94,12 +100,16 @@ class CachedAnswer:
         """Return which nodes pass every filter."""
         return self.feasible_nodes.feasible()
 
-    def add(self, column: Ints, weight: int) -> None:
-        """Add a column of scores to the totals."""
-        if is_uniform(column):
-            self.flat += column.item(0) * weight
-        else:
-            self.totals = kernels.weighted_total(((self.totals, 1), (column, weight)), 0, len(column))
+    def add(self, columns: Iterable[tuple[Ints, int]]) -> None:
+        """Add columns of scores to the totals, each by its weight."""
+        differing = []
+        for column, weight in columns:
+            if is_uniform(column):
+                self.flat += column.item(0) * weight
+            else:
+                differing.append((column, weight))
+        if differing:
+            self.totals = kernels.weighted_total(((self.totals, 1), *differing), 0, len(self.totals))
 
     def left_out(self, pod: PodView, nodes: Snapshot) -> int:
         """Return what the totals leave out because it is the same for every node."""
@@ -119,7 +129,8 @@ class CachedAnswer:
 
     def verdict_version(self) -> tuple[int, ...] | None:
         """Return numbers that stay the same as long as the verdicts do; None if nothing so simple tells."""
-        if self.live or self.pre_filtered is not self.of_class.node_answers.pre_filtered:
+        of_class = self.of_class
+        if self.live or of_class.plan.is_for_unlike or self.pre_filtered is not of_class.node_answers.pre_filtered:
             return None
         return self.of_class.node_answers.versions()
 
@@ -160,26 +171,34 @@ class EquivalenceCache:
     def __len__(self) -> int:
         return len(self._classes)
 
-    def is_worth_asking(self, pod: PodView) -> bool:
-        """Return whether the answer for a pod is, or is going to be, remembered. To remember costs more than to work an answer
-        out, and where no two pods are alike nobody asks again: so the first who asks something of a node is noted, no more."""
-        asking, before = pod.template.asking, self._asked_before
-        if asking in before or not self.waits_for_second:
+    def find(self, pod: PodView, nodes: Snapshot) -> tuple[Key, EquivalenceClass | None] | None:
+        """Return which class a pod is of, and what is remembered of it: the class of its replicas or, while nobody else asks
+        what it asks, that of all pods of the same node constraints. None where neither is worth it."""
+        template, own, waits = pod.template, own_inputs(pod, nodes.objects), self.waits_for_second
+        if not waits or self._is_asked_again(template.asking):
+            key = template.signature, own
+            known = self._classes.get(key)
+            if known is None or not waits or not known.is_left_behind(nodes):
+                return key, known
+        if self._is_asked_again(template.node_constraints):
+            key = template.node_constraints, own | UNLIKE
+            known = self._classes.get(key)
+            if known is None or not known.is_left_behind(nodes):
+                return key, known
+        return None
+
+    def _is_asked_again(self, asking: bytes) -> bool:
+        """Return whether somebody has asked that of a node before, and note it."""
+        before = self._asked_before
+        if asking in before:
             return True
         if len(before) >= MOST_ASKED:
             before.clear()
         before.add(asking)
         return False
 
-    def find(self, pod: PodView, nodes: Snapshot) -> tuple[Key, EquivalenceClass | None]:
-        """Return which class a pod is of, and what is remembered of it."""
-        key = (pod.template.signature, own_inputs(pod, nodes.objects))
-        return key, self._classes.get(key)
-
     def recall(self, pod: PodView, nodes: Snapshot, key: Key, known: EquivalenceClass | None) -> CachedAnswer | None:
         """Return the answer for a pod whose class was found, or None if it must be computed the plain way."""
-        if known is not None and self.waits_for_second and known.is_left_behind(nodes):
-            return None
         observe = self.profile.observe
         watch = None if observe is None else _Stopwatch()
         lap = _no_lap if watch is None else watch.lap
@@ -233,7 +252,7 @@ class EquivalenceCache:
 
     def _answers_for(self, plan: CachePlan, key: Key, pod: PodView, nodes: Snapshot, lap: Lap) -> NodeAnswers:
         """Return the answers for a pod's class: those for all that ask the same of a node, where nobody asks for more."""
-        if plan.is_shared:
+        if plan.is_shared and not plan.is_for_unlike:
             key = (pod.template.asking, key[1])
         node_answers = self._node_answers.get(key)
         if node_answers is None or not node_answers.refresh(pod, nodes):
@@ -339,13 +358,16 @@ class EquivalenceCache:
                 state.skip_score |= {plugin.name}
         lap("PreScore")
         recalled.totals = feasible_nodes.totals(tuple(scores))
+        columns: list[tuple[Ints, int]] = []
         for scaled in of_class.node_answers.scaled:
             if scaled.raw is not None and scaled.flat is None:
                 column = self.profile.normalized(scaled.plugin, scaled.raw, pod, nodes, feasible_nodes.feasible(), state)
-                recalled.add(column, scaled.weight)
+                columns.append((column, scaled.weight))
         for plugin, weight, _ in of_class.plan.live_scores:
             if plugin not in rated and plugin not in of_class.skipped_scores and plugin.name not in state.skip_score:
-                recalled.add(self.profile.rate(plugin, pod, nodes, feasible_nodes.feasible(), state), weight)
+                columns.append((self.profile.rate(plugin, pod, nodes, feasible_nodes.feasible(), state), weight))
+        if columns:
+            recalled.add(columns)
         lap("Score")
 
     def _score_domains(

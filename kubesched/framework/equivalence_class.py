@@ -71,8 +71,14 @@ class EquivalenceClass:
         return (
             self._asked_at - before > MOST_CHANGES
             and self.unschedulable_result is None
-            and all(plugin.name in self.state.skip_filter for plugin, _ in self.plan.live_pre_filters)
-            and len(self.skipped_scores) == len(self.plan.live_scores)
+            and (self.plan.is_for_unlike or self._counts_nothing)
+        )
+
+    @property
+    def _counts_nothing(self) -> bool:
+        """Return whether no plugin that is asked for every pod has anything to say."""
+        return len(self.skipped_scores) == len(self.plan.live_scores) and all(
+            plugin.name in self.state.skip_filter for plugin, _ in self.plan.live_pre_filters
         )
 
     def feasible_beside(self, verdicts: tuple[DomainVerdicts, ...]) -> FeasibleNodes:

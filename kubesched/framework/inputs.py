@@ -7,6 +7,7 @@ right: such a plugin is asked anew for every pod. What is declared, the answers 
   nothing else than     what pods of a template share, and of the cluster the node's own object (NODE), the pods on it
                         (PODS_ON_NODE), and all node objects (ALL_NODES): columns are kept, and only rows that changed computed
   without POD_TEMPLATE  whoever asks the same of a node gets the same answer: the columns are shared
+  nor POD_REQUIREMENTS  whatever amounts of resources it asks for, too: they are kept for pods that are like no other (UNLIKE)
   COUNTED_PODS          counters are kept, and answers derived from them
   a kind of objects     what was kept is begun anew when any object of the kind changes
   POD_VOLUMES and the   the answers for a pod that has such are never kept; those for all other pods are
@@ -30,8 +31,11 @@ if TYPE_CHECKING:
 class Input(Enum):
     """What an answer may be made of."""
 
+    POD_NODE_CONSTRAINTS = auto()
+    """What the pod asks of a node apart from amounts of resources: node selector, node affinity, tolerations, host ports,
+    images, features of the kubelet."""
     POD_REQUIREMENTS = auto()
-    """What the pod asks of a node: resources, host ports, images, node selector, node affinity, tolerations."""
+    """Everything that the pod asks of a node: the above, and its containers with the resources that they ask for."""
     POD_TEMPLATE = auto()
     """Whatever replicas have in common: the above, and namespace, labels, owner, priority, wishes about other pods."""
     POD_VOLUMES = auto()
@@ -55,6 +59,8 @@ DependsOn = tuple[Input | type[TopLevel], ...]
 Inputs = frozenset[Input]
 
 NO_INPUTS: Inputs = frozenset()
+UNLIKE: Inputs = frozenset({Input.POD_TEMPLATE, Input.POD_REQUIREMENTS})
+"""What a pod has of its own that is like no other: beside it, only answers that follow from its node constraints are kept."""
 
 
 def is_kept(plugin: Plugin, own: Inputs = NO_INPUTS) -> bool:

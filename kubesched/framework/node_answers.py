@@ -117,6 +117,7 @@ class NodeAnswers:
         "__weakref__",
         "_by_key",
         "_following",
+        "_follows_pods",
         "_raters",
         "_read_kinds",
         "_reader",
@@ -170,6 +171,7 @@ class NodeAnswers:
         self._find_passing(_ALL_ROWS)
         lap("Filter")
         self._pre_score()
+        self._follows_pods = bool(self._following or self._heard(plan.row_scores))
         lap("PreScore")
         self.fixed: Ints | None = self._fixed_scores(pod, nodes)
         """The sum of the scores that pods do not change; None where it is zero on all nodes."""
@@ -297,6 +299,8 @@ class NodeAnswers:
         for change in changes:
             rows.add(change.row)
             what |= change.what
+        if not (what & NODE or self._follows_pods):
+            return True
         if what & NODE:
             # Labels, taints or images: what follows from node objects is computed again, on these rows or on all.
             if self.plan.compares_nodes:

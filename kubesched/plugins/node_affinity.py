@@ -57,7 +57,7 @@ class NodeAffinity(Plugin):
     wakes_on = (
         on(NODE, Action.ADD | Action.NODE_LABELS, "matches_now", by_template=True, without_hints=Action.ADD | ADMITTED_LATER),
     )
-    depends_on = (Input.POD_REQUIREMENTS, Input.NODE)
+    depends_on = (Input.POD_NODE_CONSTRAINTS, Input.NODE)
 
     def __init__(self, args: NodeAffinityArgs, handle: Handle) -> None:
         super().__init__(args, handle)

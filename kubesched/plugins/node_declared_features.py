@@ -21,7 +21,7 @@ class NodeDeclaredFeatures(Plugin):
         on(POD, Action.UPDATE, "needs_other_features", by_template=True),
     )
     needs = (("filter", "pre_filter", 'error reading "PreFilterNodeDeclaredFeatures" from cycle-state: not found'),)
-    depends_on = (Input.POD_REQUIREMENTS, Input.NODE)
+    depends_on = (Input.POD_NODE_CONSTRAINTS, Input.NODE)
 
     def pre_filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> PreFilterAnswer:
         return None if required_features(pod.pod) else SKIP

@@ -21,7 +21,7 @@ class NodePorts(Plugin):
         on(NODE, Action.ADD, "node_came", without_hints=Action.ADD | ADMITTED_LATER),
     )
     needs = (("filter", "pre_filter", 'reading "PreFilterNodePorts" from cycleState: not found'),)
-    depends_on = (Input.POD_REQUIREMENTS, Input.PODS_ON_NODE)
+    depends_on = (Input.POD_NODE_CONSTRAINTS, Input.PODS_ON_NODE)
 
     def pre_filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> PreFilterAnswer:
         return None if pod.template.ports else SKIP

@@ -20,7 +20,7 @@ class NodeUnschedulable(Plugin):
         on(NODE, Action.ADD | Action.NODE_TAINTS, "is_open_now", by_template=True, without_hints=Action.ADD | ADMITTED_LATER),
         on(POD, Action.POD_TOLERATIONS, "tolerates_now", by_template=True, without_hints=0),
     )
-    depends_on = (Input.POD_REQUIREMENTS, Input.NODE)
+    depends_on = (Input.POD_NODE_CONSTRAINTS, Input.NODE)
 
     def filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Rejections:
         cordoned = nodes.is_unschedulable

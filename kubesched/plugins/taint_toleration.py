@@ -32,7 +32,7 @@ class TaintToleration(Plugin):
         on(POD, Action.POD_TOLERATIONS, "is_itself", by_template=True, without_hints=0),
     )
     needs = (("score", "pre_score", 'failed to read "PreScoreTaintToleration" from cycleState: not found'),)
-    depends_on = (Input.POD_REQUIREMENTS, Input.NODE)
+    depends_on = (Input.POD_NODE_CONSTRAINTS, Input.NODE)
 
     def _compares(self) -> bool:
         return self.handle.gates.is_enabled("TaintTolerationComparisonOperators")

@@ -88,6 +88,13 @@ def disguised(random: Random, pod: Pod) -> Pod:
     return msgspec.structs.replace(pod, metadata=other.metadata, spec=spec)
 
 
+def resized(random: Random, pod: Pod) -> Pod:
+    """Return the same pod with other amounts of what it asks for."""
+    other = random_pod(random, pod.metadata.name).spec.containers[0].resources
+    containers = tuple(msgspec.structs.replace(container, resources=other) for container in pod.spec.containers)
+    return msgspec.structs.replace(pod, spec=msgspec.structs.replace(pod.spec, containers=containers))
+
+
 def _random_affinity(random: Random, app: str) -> dict[str, Any] | None:
     roll = random.random()
     key = random.choice((ZONE, HOSTNAME, "disk"))

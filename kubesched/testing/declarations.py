@@ -26,6 +26,12 @@ from kubesched.testing import clusters
 
 Answers = dict[str, Any]
 
+_INCLUDED = {
+    Input.POD_REQUIREMENTS: {Input.POD_NODE_CONSTRAINTS},
+    Input.POD_TEMPLATE: {Input.POD_REQUIREMENTS, Input.POD_NODE_CONSTRAINTS},
+}
+"""What an input includes."""
+
 
 class Bench(Protocol):
     """A cluster with one plugin built for it."""
@@ -43,8 +49,12 @@ def check_declaration(bench: Bench, pod: Pod, nodes: list[Node], random: Random,
     plugin = bench.plugin
     if plugin.depends_on is None:
         return
+    declared = {each for each in plugin.depends_on if isinstance(each, Input)}
+    for whole, parts in _INCLUDED.items():
+        if whole in declared:
+            declared |= parts
     for missing, asking in _other_pods(pod, random):
-        if missing not in plugin.depends_on:
+        if missing not in declared:
             _compare(said, bench.answers(asking), missing.name, where)
     if is_counting(plugin):
         return  # its counters are held to what pods and nodes there are
@@ -106,6 +116,8 @@ def _other_pods(pod: Pod, random: Random) -> Iterator[tuple[Input, Pod]]:
         return replace(pod, spec=replace(pod.spec, **fields))
 
     yield Input.POD_TEMPLATE, clusters.disguised(random, pod)
+    yield Input.POD_REQUIREMENTS, clusters.resized(random, pod)
+    yield Input.POD_NODE_CONSTRAINTS, with_spec(tolerations=(), node_selector={"disk": "ssd"})
     claim = Volume(name="data", persistent_volume_claim=PersistentVolumeClaimSource(claim_name="data"))
     yield Input.POD_VOLUMES, with_spec(volumes=(claim,))
     yield Input.POD_RESOURCE_CLAIMS, with_spec(resource_claims=(PodResourceClaim(name="a", resource_claim_name="a"),))

@@ -1,6 +1,7 @@
-"""Golden cases with answers remembered per pod class: each pod is decided twice, plainly and from memory.
+"""Golden cases with answers remembered per pod class: each pod is decided plainly and from memory, as one of its class and as
+one that is like no other.
 
-The plain way is compared with the recording elsewhere; here the two ways are compared with each other, on a cluster that
+The plain way is compared with the recording elsewhere; here the ways are compared with each other, on a cluster that
 changes with every pod that is placed, so that memory is built, repaired and used.
 """
 
@@ -8,15 +9,32 @@ from __future__ import annotations
 
 from kubesched.api import codec
 from kubesched.api.pod import Pod
+from kubesched.cluster import PodView, Snapshot
 from kubesched.engine.cycle import Attempt, Rules, attempt
 from kubesched.engine.ties import SeededTies
 from kubesched.errors import SchedulerError
-from kubesched.framework.equivalence_cache import EquivalenceCache
+from kubesched.framework.equivalence_cache import EquivalenceCache, Key
+from kubesched.framework.equivalence_class import EquivalenceClass
+from kubesched.framework.inputs import UNLIKE, own_inputs
+from kubesched.framework.profile import Profile
 from kubesched.framework.verdicts import Failed, Placed, Unschedulable
 from kubesched.simulator.golden import Case, Cluster, Difference
 
 _REPEATS = 3
 """How often each pod is tried, under other names: the second time from memory."""
+
+
+class UnlikeOnly(EquivalenceCache):
+    """Takes every pod for one that is like no other, also the second time."""
+
+    def find(self, pod: PodView, nodes: Snapshot) -> tuple[Key, EquivalenceClass | None]:
+        key = pod.template.node_constraints, own_inputs(pod, nodes.objects) | UNLIKE
+        return key, self._classes.get(key)
+
+
+def memories(profile: Profile) -> tuple[EquivalenceCache, ...]:
+    """Return every way to remember; each must lead to the plain decision."""
+    return EquivalenceCache(profile), UnlikeOnly(profile)
 
 
 def run_decision_case_from_memory(case: Case) -> list[Difference]:
@@ -25,7 +43,7 @@ def run_decision_case_from_memory(case: Case) -> list[Difference]:
         cluster = Cluster.of(case)
     except SchedulerError:
         return []
-    memos = {name: EquivalenceCache(profile) for name, profile in cluster.profiles.items()}
+    memos = {name: memories(profile) for name, profile in cluster.profiles.items()}
     rules = Rules(SeededTies(1), cluster.queue.nominations, preempts=bool(case.get("preempt")))
     differences: list[Difference] = []
     for raw in case["pods"]:
@@ -40,10 +58,11 @@ def run_decision_case_from_memory(case: Case) -> list[Difference]:
             if not profile.pre_enqueue(pod).is_success:
                 continue
             plain = attempt(pod, cluster.store.snapshot(), profile, rules)
-            recalled = attempt(pod, cluster.store.snapshot(), profile, rules, memos[profile.name])
-            expected, found = said(plain), said(recalled)
-            if expected != found:
-                differences.append(Difference(f"{case['name']} {pod.key}", "from memory", expected, found))
+            for memo in memos[profile.name]:
+                expected, found = said(plain), said(attempt(pod, cluster.store.snapshot(), profile, rules, memo))
+                if expected != found:
+                    where = f"{case['name']} {pod.key}"
+                    differences.append(Difference(where, f"from memory, {type(memo).__name__}", expected, found))
             if isinstance(plain.decision, Placed):
                 booked = cluster.store.assume(pod, plain.decision.node_name)
                 profile.reserve(booked, plain.decision.node_name, plain.state)

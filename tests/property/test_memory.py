@@ -6,13 +6,12 @@ import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from oracles.remembering import said
+from oracles.remembering import memories, said
 
 from kubesched.api.node import Node
 from kubesched.cluster import Store
 from kubesched.engine.cycle import Rules, attempt
 from kubesched.engine.ties import SeededTies
-from kubesched.framework.equivalence_cache import EquivalenceCache
 from kubesched.framework.verdicts import Placed
 from kubesched.simulator.golden import Cluster
 from kubesched.testing import clusters
@@ -57,17 +56,19 @@ def play(seed: int, turns: int) -> None:
     for i in range(random.randrange(1, 12)):
         store.put_node(clusters.random_node(random, f"n{i}"))
     (profile,) = cluster.profiles.values()
-    memo = EquivalenceCache(profile)
+    memos = memories(profile)
     rules = Rules(SeededTies(seed), preempts=False)
     kinds = [clusters.random_pod(random, f"kind-{i}") for i in range(3)]
     kinds += [clusters.disguised(random, random.choice(kinds)) for _ in range(3)]  # other classes on the same ground
+    kinds += [clusters.resized(random, random.choice(kinds)) for _ in range(3)]
     for turn in range(turns):
         kind = random.choice(kinds)
         meta = msgspec.structs.replace(kind.metadata, name=f"p{turn}", uid=f"uid-p{turn}")
         pod = store.view(msgspec.structs.replace(kind, metadata=meta))
         plain = attempt(pod, store.snapshot(), profile, rules)
-        recalled = attempt(pod, store.snapshot(), profile, rules, memo)
-        assert said(recalled) == said(plain), f"seed {seed}, turn {turn}, pod {pod.pod}"
+        for memo in memos:
+            recalled = attempt(pod, store.snapshot(), profile, rules, memo)
+            assert said(recalled) == said(plain), f"seed {seed}, turn {turn}, {type(memo).__name__}, pod {pod.pod}"
         if isinstance(plain.decision, Placed):
             store.assume(pod, plain.decision.node_name)
         if random.random() < 0.4:

@@ -9,11 +9,11 @@ import msgspec
 import pytest
 from oracles.comparing import Ours, Scene
 from oracles.fuzzer import THEMES, Fuzzer
+from oracles.remembering import memories
 
 from kubesched.cluster import PodView
 from kubesched.engine.cycle import Attempt, Rules, attempt
 from kubesched.engine.ties import SeededTies
-from kubesched.framework.equivalence_cache import EquivalenceCache
 from kubesched.framework.verdicts import Failed, Placed, Unschedulable
 
 
@@ -74,15 +74,16 @@ def live_through(seed: int, turns: int) -> None:
     scene, random = Scene(seed), Random(seed)
     wild = Fuzzer(random, random.choice(tuple(THEMES)))
     ours = Ours(scene)
-    memo = EquivalenceCache(ours.profile)
+    memos = memories(ours.profile)
     ours.handle.random = Same(seed)
     rules = Rules(SeededTies(seed), ours.nominations, preempts=seed % 2 == 0)
     kinds = [ours.view(pod) for pod in scene.pods]
     for turn in range(turns):
         pod = ours.store.view(twin(random.choice(kinds), turn))
         plain = attempt(pod, ours.store.snapshot(), ours.profile, rules)
-        recalled = attempt(pod, ours.store.snapshot(), ours.profile, rules, memo)
-        assert said(recalled) == said(plain), f"seed {seed}, turn {turn}, {pod}"
+        for memo in memos:
+            recalled = attempt(pod, ours.store.snapshot(), ours.profile, rules, memo)
+            assert said(recalled) == said(plain), f"seed {seed}, turn {turn}, {type(memo).__name__}, {pod}"
         if isinstance(plain.decision, Placed) and not pod.node_name:
             ours.store.assume(pod, plain.decision.node_name)
         if random.random() < 0.5:

@@ -106,7 +106,7 @@ class DynamicResources(Plugin):
         ("filter", "pre_filter", "not found"),
         ("score", "pre_filter", "not found"),
     )
-    depends_on = (Input.POD_REQUIREMENTS, Input.POD_RESOURCE_CLAIMS, Input.POD_DEVICES, Input.NODE)
+    depends_on = (Input.POD_RESOURCE_CLAIMS, Input.POD_DEVICES, Input.NODE)
 
     def __init__(self, args: DynamicResourcesArgs | None, handle: Handle) -> None:
         super().__init__(args, handle)

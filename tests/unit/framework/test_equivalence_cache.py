@@ -19,6 +19,7 @@ from kubesched.framework import SKIP, CycleState, Input, Plugin, Reason, Rejecti
 from kubesched.framework.counters import FEWEST_CHANGES, CounterTable, PodCounts
 from kubesched.framework.equivalence_cache import EquivalenceCache
 from kubesched.framework.equivalence_class import MOST_CHANGES
+from kubesched.framework.inputs import UNLIKE
 from kubesched.framework.verdicts import Failed, Placed, Unschedulable, failed
 from kubesched.testing import node, pod
 
@@ -81,6 +82,15 @@ def test_a_pod_of_another_class_is_remembered_apart() -> None:
     decide(store, memo)
     decide(store, memo, "other", labels={"app": "x"})
     assert (plugin.rows, len(memo)) == (6, 2)
+
+
+class NobodyFits(Plugin):
+    """Refuses every node, whoever asks."""
+
+    depends_on = (Input.NODE,)
+
+    def filter(self, pod: Any, nodes: Any, state: CycleState) -> Rejections:
+        return Rejections.where(np.ones(nodes.n, dtype=np.bool_), FULL)
 
 
 class ForAnybody(Rows):
@@ -393,8 +403,30 @@ def test_a_scheduler_remembers_what_is_asked_a_second_time() -> None:
     assert (plugin.rows, len(memo)) == (6, 1), "another class that asks the same of a node"
     decide(store, memo, "third")
     assert plugin.rows == 6
-    decide(store, memo, "hungry", requests={"cpu": "1"})
-    assert (plugin.rows, len(memo)) == (9, 2), "it asks for more, for the first time"
+
+
+def test_a_pod_like_no_other_is_answered_from_what_does_not_follow_from_its_amounts() -> None:
+    store, memo, (plugin,) = build(ForAnybody)
+    memo.waits_for_second = True
+    decide(store, memo, "one", requests={"cpu": "1"})
+    assert (plugin.rows, len(memo)) == (3, 0), "nobody has asked for such nodes before"
+    decide(store, memo, "two", requests={"cpu": "2"}, labels={"app": "x"})
+    assert (plugin.rows, len(memo)) == (6, 1), "kept for all that differ in amounts"
+    decide(store, memo, "three", requests={"cpu": "3"}, priority=5)
+    assert (plugin.rows, len(memo)) == (6, 1)
+    decide(store, memo, "picky", requests={"cpu": "4"}, node_selector={"disk": "ssd"})
+    assert (plugin.rows, len(memo)) == (9, 1), "it asks for other nodes, for the first time"
+
+
+def test_what_was_concluded_of_a_pod_like_no_other_is_not_concluded_of_the_next() -> None:
+    """Two pods of other priority may evict others, so that one is refused says nothing about the next."""
+    store, memo, _ = build(NobodyFits)
+    memo.waits_for_second = True
+    for i in range(3):
+        decide(store, memo, f"pod-{i}", requests={"cpu": str(i + 1)})
+    (key, of_class), *others = memo._classes.items()
+    assert not others and key[1] >= UNLIKE
+    assert of_class.unschedulable_result is None and of_class.unschedulable_at is None
 
 
 def test_a_class_that_was_left_behind_is_decided_as_if_it_were_new_unless_it_is_soon_asked_for_again() -> None:
