@@ -64,42 +64,52 @@ def run(bench: Bench, progress: Callable[[int], None] | None = None) -> dict[str
     return asyncio.run(_run(bench, progress))
 
 
+class EngineRun:
+    """An engine with the cluster of a measurement and its pods in the queue; they are decided one step at a time."""
+
+    def __init__(self, bench: Bench) -> None:
+        self.engine = engine = build_engine(bench)
+        for obj in workloads.cluster(bench.kind, bench.nodes, bench.init, bench.pods):
+            engine.intake.apply(obj.kind, None, obj)
+        self.pods = list(workloads.pods(bench.pods, bench.kind, bench.nodes, bench.classes))
+        self.placed: list[AssumedBinding] = []
+        self.n_steps = 0
+        engine.bookings.hand_over = self._keep
+        engine.failures.writes = False
+        self._churn = _churn(engine, bench, self.placed) if bench.kind == "churn" else None
+        for pod in self.pods:
+            engine.intake.apply("Pod", None, pod)
+
+    def _keep(self, binding: AssumedBinding) -> None:
+        self.placed.append(binding)
+        self.engine.queue.done(binding.booked.uid)
+
+    def step(self) -> float | None:
+        """Decide the next pod, then let happen what happens between two; return the seconds of the first, None if all are."""
+        before = time.perf_counter()
+        if not self.engine.step():
+            return None
+        seconds = time.perf_counter() - before
+        self.n_steps += 1
+        if self._churn is not None and self.n_steps % 10 == 0:
+            next(self._churn)
+        return seconds
+
+
 async def _run(bench: Bench, progress: Callable[[int], None] | None) -> dict[str, Any]:
     """Measure without waiting for anything: a loop must be there for the pods of a gang to be held in it."""
-    engine = build_engine(bench)
-    for obj in workloads.cluster(bench.kind, bench.nodes, bench.init, bench.pods):
-        engine.intake.apply(obj.kind, None, obj)
-    measured = list(workloads.pods(bench.pods, bench.kind, bench.nodes, bench.classes))
-    placed: list[AssumedBinding] = []
-
-    def keep(binding: AssumedBinding) -> None:
-        placed.append(binding)
-        engine.queue.done(binding.booked.uid)
-
-    engine.bookings.hand_over = keep
-    engine.failures.writes = False
+    run = EngineRun(bench)
     gc.collect()
     spare_the_collector()
     seconds: list[float] = []
-    churn = _churn(engine, bench, placed) if bench.kind == "churn" else None
-    for pod in measured:
-        engine.intake.apply("Pod", None, pod)
-    clock = time.perf_counter
-    started = clock()
-    while True:
-        before = clock()
-        if not engine.step():
-            break
-        seconds.append(clock() - before)
-        if len(seconds) >= bench.pods:
-            break
-        if churn is not None and len(seconds) % 10 == 0:
-            next(churn)
+    started = time.perf_counter()
+    while len(seconds) < bench.pods and (took := run.step()) is not None:
+        seconds.append(took)
         if progress is not None and len(seconds) % 500 == 0:
             progress(len(seconds))
-    elapsed = clock() - started
+    elapsed = time.perf_counter() - started
     micros = np.array(seconds or [0.0]) * 1e6
-    firsts = first_of_class(measured)
+    firsts = first_of_class(run.pods)
     # Pods of one priority are decided in the order of their numbers; one step decides a whole gang.
     first = micros[firsts[firsts < len(seconds)]] if bench.kind != "gang" else micros[:0]
     return {
@@ -108,8 +118,8 @@ async def _run(bench: Bench, progress: Callable[[int], None] | None) -> dict[str
         "nodes": bench.nodes,
         "init": bench.init,
         "pods": bench.pods,
-        "scheduled": len(placed),
-        "pods_per_s": round(max(len(seconds), len(placed)) / elapsed, 1),  # one step decides a whole gang
+        "scheduled": len(run.placed),
+        "pods_per_s": round(max(len(seconds), len(run.placed)) / elapsed, 1),  # one step decides a whole gang
         "p50_us": round(float(np.percentile(micros, 50)), 1),
         "p99_us": round(float(np.percentile(micros, 99)), 1),
         "first_p99_us": round(float(np.percentile(first, 99)), 1) if len(first) else None,
