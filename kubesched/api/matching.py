@@ -69,7 +69,9 @@ __all__ = [
     "compile_required_node_affinity",
     "compile_selector",
     "find_untolerated",
+    "is_names_alone",
     "is_tolerated",
+    "named_nodes",
     "selector_from_map",
     "tolerates",
 ]
@@ -180,6 +182,17 @@ def named_nodes(required: NodeSelector) -> frozenset[str] | None:
             return None
         union |= named
     return frozenset(union) if required.node_selector_terms else None
+
+
+def is_names_alone(required: NodeSelector) -> bool:
+    """Return whether every term is the name of one node and nothing else, as in the pods of a DaemonSet."""
+    for term in required.node_selector_terms:
+        if term.match_expressions or len(term.match_fields) != 1:
+            return False
+        (wanted,) = term.match_fields
+        if wanted.key != NODE_NAME_FIELD or wanted.operator != IN or len(wanted.values or ()) != 1:
+            return False
+    return True
 
 
 def compile_required_node_affinity(pod: Pod) -> RequiredNodeAffinity:

@@ -162,8 +162,11 @@ class PodTemplate:
         """The signature of what of that is no amount of a resource."""
         affinity = pod.spec.affinity
         wanted = affinity.node_affinity if affinity is not None else None
-        self.named_nodes = matching.named_nodes(wanted.required) if wanted is not None and wanted.required is not None else None
+        required = wanted.required if wanted is not None else None
+        self.named_nodes = matching.named_nodes(required) if required is not None else None
         """The only nodes that the required node affinity leaves, by name; None where not every term names nodes."""
+        self.wants_named_alone = required is not None and not pod.spec.node_selector and matching.is_names_alone(required)
+        """Whether these names are all that the pod demands of its node, so that nothing has to be compiled to tell."""
         self.remembered: dict[Any, Any] = {}
 
     @property

@@ -94,7 +94,10 @@ class NodeAffinity(Plugin):
         added = self._added_required
         if added is not None and not added.matches(node.name, node.labels):
             return (ENFORCED,)
-        return None if pod.template.required_node_affinity.matches(node.name, node.labels) else (UNWANTED,)
+        template, name = pod.template, node.name
+        if template.wants_named_alone:
+            return None if name in (template.named_nodes or ()) else (UNWANTED,)
+        return None if template.required_node_affinity.matches(name, node.labels) else (UNWANTED,)
 
     def pre_score(self, pod: PodView, nodes: Snapshot, feasible: Bools, state: CycleState) -> Status | None:
         wanted = _node_affinity(pod)

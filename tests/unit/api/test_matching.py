@@ -16,7 +16,9 @@ from kubesched.api.matching import (
     compile_preferred_terms,
     compile_required_node_affinity,
     find_untolerated,
+    is_names_alone,
     is_tolerated,
+    named_nodes,
     tolerates,
 )
 from kubesched.api.node import NodeSelector, Taint
@@ -410,3 +412,27 @@ def test_the_first_untolerated_taint_is_found() -> None:
 def test_the_cordon_is_a_taint() -> None:
     assert (UNSCHEDULABLE_TAINT.key, UNSCHEDULABLE_TAINT.effect) == ("node.kubernetes.io/unschedulable", "NoSchedule")
     assert tolerates(Toleration(key="node.kubernetes.io/unschedulable", operator="Exists"), UNSCHEDULABLE_TAINT)
+
+
+NAME = "metadata.name"
+ON_SSD = expressions(("disk", "In", ["ssd"]))
+
+
+@pytest.mark.parametrize(
+    ("terms", "alone"),
+    [
+        pytest.param([fields((NAME, "In", ["n1"])), fields((NAME, "In", ["n2"]))], True, id="a name in every term"),
+        pytest.param([fields((NAME, "In", ["n1", "n2"]))], False, id="two names in one term are an error"),
+        pytest.param([fields((NAME, "In", ["n1"])) | ON_SSD], False, id="a label as well"),
+        pytest.param([fields((NAME, "In", ["n1"]), (NAME, "In", ["n1"]))], False, id="two fields"),
+        pytest.param([fields((NAME, "NotIn", ["n1"]))], False, id="any but one"),
+        pytest.param([fields((NAME, "In", ["n1"])), ON_SSD], False, id="a term without a name"),
+    ],
+)
+def test_names_alone_need_no_compiling(terms: list[dict[str, Any]], alone: bool) -> None:
+    required = convert({"nodeSelectorTerms": terms}, NodeSelector)
+    assert is_names_alone(required) is alone
+    if alone:
+        names = named_nodes(required)
+        assert names is not None
+        assert all(compile_node_selector(required).matches(name, {}) == (name in names) for name in ("n1", "n2", "n3"))
