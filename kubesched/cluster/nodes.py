@@ -183,7 +183,7 @@ class NodeColumns:
         return column
 
     def _write_allocatable(self, row: int, offer: Mapping[str, int]) -> None:
-        self.allowed_pods.data[row] = offer.get("pods", 0)
+        self.allowed_pods.data[row] = max(offer.get("pods", 0), -(1 << 62))  # less the pods that are there, it may not wrap
         for name, amount in offer.items():
             if name != "pods":
                 rid = self.resources.id(name)

@@ -156,7 +156,9 @@ class Snapshot:
 
     def _amounts(self, columns: Sequence[Column], resource: int) -> Ints:
         """Return a resource's column; one that a plugin asks about and nobody has named has none, and reads zero."""
-        return self._column(columns[resource]) if 0 <= resource < len(columns) else np.zeros(self.n, dtype=np.int64)
+        if not 0 <= resource < len(columns):
+            return np.zeros(self.n, dtype=np.int64)
+        return columns[resource].live if self.rows is None else columns[resource].data[self.rows]
 
     def free(self, resource: int) -> Ints:
         """Return what is left of a resource; below zero where a node is overbooked."""

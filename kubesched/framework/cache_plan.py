@@ -20,7 +20,8 @@ class CachePlan:
     """The plugins of a profile, sorted by how their answers for a kind of pod are kept."""
 
     kept_filters: tuple[Plugin, ...]
-    live_filters: tuple[Plugin, ...]
+    live_filters: tuple[tuple[Plugin, bool], ...]
+    """With each, whether it may judge whole domains."""
     fixed_scores: tuple[tuple[Plugin, int], ...]
     """Scores that follow from the node objects and need no normalising."""
     row_scores: tuple[tuple[Plugin, int], ...]
@@ -63,7 +64,7 @@ def plan_for(profile: Profile, own: Inputs) -> CachePlan:
     asked = {*kept_filters, *kept_pre_filters, *kept_pre_scores, *(p for p, _ in kept_scores)}
     return CachePlan(
         kept_filters=kept_filters,
-        live_filters=tuple(p for p in profile.filters if p not in kept),
+        live_filters=tuple((p, p.implements("filter_domains")) for p in profile.filters if p not in kept),
         fixed_scores=fixed,
         row_scores=tuple((p, w) for p, w in plain if follows_pods(p)),
         scaled_scores=tuple((p, w) for p, w in kept_scores if p.implements("normalize")),

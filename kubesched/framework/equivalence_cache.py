@@ -271,14 +271,15 @@ class EquivalenceCache:
         said: dict[str, Rejections | DomainVerdicts] = {}
         mask = None if before is of_class.node_answers.pre_filtered else before.considered
         refusals: list[DomainVerdicts] = []
-        for plugin in of_class.plan.live_filters:
+        for plugin, knows_domains in of_class.plan.live_filters:
             if plugin.name in state.skip_filter:
                 continue
-            verdicts = self.profile.call("Filter", plugin, plugin.filter_domains, pod, nodes, state)
-            if verdicts is not None:
-                said[plugin.name] = verdicts
-                refusals.append(verdicts)
-                continue
+            if knows_domains:
+                verdicts = self.profile.call("Filter", plugin, plugin.filter_domains, pod, nodes, state)
+                if verdicts is not None:
+                    said[plugin.name] = verdicts
+                    refusals.append(verdicts)
+                    continue
             rejections = said[plugin.name] = self.profile.filter_one(plugin, pod, nodes, state)
             if rejections.errors:
                 raise NotCacheable
@@ -302,7 +303,8 @@ class EquivalenceCache:
     def _has_a_say(answer: Status | None, plugin: Plugin, state: CycleState) -> bool:
         """Return whether a plugin that was asked at PreScore has anything to say."""
         if answer is None or answer.code is Code.SUCCESS:
-            state.skip_score -= {plugin.name}
+            if plugin.name in state.skip_score:
+                state.skip_score -= {plugin.name}
             return True
         if answer.code is not Code.SKIP:
             raise NotCacheable
@@ -352,7 +354,8 @@ class EquivalenceCache:
             where = of_class.state if is_counting else state
             answer = self.profile.call("PreScore", plugin, plugin.pre_score, pod, nodes, feasible_nodes.feasible(), where)
             if self._has_a_say(answer, plugin, where):
-                state.skip_score -= {plugin.name}
+                if plugin.name in state.skip_score:
+                    state.skip_score -= {plugin.name}
             elif is_counting:
                 of_class.skip_score(plugin)
                 state.skip_score |= {plugin.name}

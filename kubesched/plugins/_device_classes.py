@@ -33,7 +33,7 @@ class ServedByDevices:
     def columns(self, resource: int, used: Ints, nodes: Snapshot) -> tuple[Ints, Ints]:
         """Return what is used and what is offered of a resource; devices count where the node offers none itself."""
         offered = nodes.allocatable(resource)
-        if not self.serves(resource, nodes.templates):
+        if resource <= EPHEMERAL_STORAGE or not self.serves(resource, nodes.templates):
             return used, offered
         devices, in_use = device_columns(nodes.templates.resources.values[resource], nodes)
         served = (offered == 0) & (devices > 0)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 from kubesched.api.apps import ReplicaSet, StatefulSet
 from kubesched.api.core import ReplicationController, Service
@@ -22,14 +22,15 @@ class ServicesByLabel:
         self._selectors: dict[tuple[str, str, str], dict[str, Mapping[str, str]]] = {}
         """By namespace, label and value, and then by the service's name."""
 
-    def selecting(self, pod: PodView) -> Iterator[Mapping[str, str]]:
-        """Yield the selectors of the services that select a pod."""
+    def selecting(self, pod: PodView) -> list[Mapping[str, str]]:
+        """Return the selectors of the services that select a pod."""
         self._follow()
-        labels = pod.labels
+        labels, namespace, found = pod.labels, pod.namespace, list[Mapping[str, str]]()
         for key, value in labels.items():
-            for wanted in self._selectors.get((pod.namespace, key, value), {}).values():
-                if all(labels.get(key) == value for key, value in wanted.items()):
-                    yield wanted
+            candidates = self._selectors.get((namespace, key, value))
+            if candidates is not None:
+                found += (wanted for wanted in candidates.values() if wanted.items() <= labels.items())
+        return found
 
     def _follow(self) -> None:
         changes = self._reader.changed(self._objects.log(Service))

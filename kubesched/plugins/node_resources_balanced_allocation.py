@@ -51,6 +51,7 @@ class NodeResourcesBalancedAllocation(Plugin):
     def __init__(self, args: NodeResourcesBalancedAllocationArgs, handle: Handle) -> None:
         super().__init__(args, handle)
         self._names = tuple(resource.name for resource in args.resources)
+        self._scalars = frozenset(name for name in self._names if is_scalar_name(name))
         self._devices = ServedByDevices(handle.objects, handle.gates.is_enabled("DRAExtendedResource"))
 
     def pre_score(self, pod: PodView, nodes: Snapshot, feasible: Bools, state: CycleState) -> Status | None:
@@ -65,8 +66,9 @@ class NodeResourcesBalancedAllocation(Plugin):
     def _read(self, pod: PodView) -> _Asked:
         resources = pod.template.interners.resources
         amounts = pod.template.resources.balanced(self._names)
-        counted = [(resources.id(name), amount) for name, amount in amounts.items() if amount or not is_scalar_name(name)]
-        return tuple(counted) if any(amount for _, amount in counted) else ()
+        if not any(amounts.values()):
+            return ()
+        return tuple([(resources.id(name), amount) for name, amount in amounts.items() if amount or name not in self._scalars])
 
     def score(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Ints:
         asked = self._asked(pod)

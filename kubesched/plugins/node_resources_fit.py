@@ -10,7 +10,6 @@ from collections.abc import Callable
 from typing import Annotated
 
 import msgspec
-import numpy as np
 
 from kubesched import kernels
 from kubesched.api import requests
@@ -19,7 +18,7 @@ from kubesched.api.node import Node
 from kubesched.api.pod import Pod, is_resize_deferred
 from kubesched.api.quantity import INT64_MAX
 from kubesched.api.resource import DEVICE_CLASS_RESOURCE_PREFIX, DeviceClass
-from kubesched.cluster import Bools, GroupKey, Ints
+from kubesched.cluster import EPHEMERAL_STORAGE, Bools, GroupKey, Ints
 from kubesched.config.args import CPU_AND_MEMORY, Args, ResourceSpec, UtilizationShapePoint, validate_shape
 from kubesched.config.fielderrors import FieldError, Path, TypedString, forbidden, invalid, not_supported, required
 from kubesched.config.gates import Gates
@@ -150,12 +149,14 @@ class NodeResourcesFit(Plugin):
 
     def filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Rejections:
         cases: list[tuple[Bools, Reason]] = []
-        full = nodes.pod_count >= nodes.allowed_pods
-        if np.count_nonzero(full):
-            cases.append((full, TOO_MANY_PODS))
+        if not nodes.n:
+            return Rejections.none(nodes)
+        count, allowed = nodes.pod_count, nodes.allowed_pods
+        if kernels.lowest_difference(allowed, count) <= 0:
+            cases.append((count >= allowed, TOO_MANY_PODS))
         for resource, amount in self._asked(pod):
             allocatable, requested = nodes.allocatable(resource), nodes.requested(resource)
-            if not nodes.n or kernels.lowest_difference(allocatable, requested) >= amount:
+            if kernels.lowest_difference(allocatable, requested) >= amount:
                 continue
             short = allocatable - requested < amount
             name = nodes.templates.resources.values[resource]
@@ -202,16 +203,19 @@ class NodeResourcesFit(Plugin):
             (self, "asked"),
             lambda: tuple(
                 sorted(
-                    (resource, amount)
-                    for resource, amount in pod.requests
-                    if amount > 0 and not self._is_ignored(pod.template.interners.resources.values[resource])
+                    [
+                        (resource, amount)
+                        for resource, amount in pod.requests
+                        if amount > 0 and (resource <= EPHEMERAL_STORAGE or not self._is_ignored(resource, pod))
+                    ]
                 )
             ),
         )
         return asked
 
-    def _is_ignored(self, name: str) -> bool:
-        if not (self._ignored or self._ignored_groups) or not requests.is_extended_name(name):
+    def _is_ignored(self, resource: int, pod: PodView) -> bool:
+        name = pod.template.interners.resources.values[resource]
+        if not requests.is_extended_name(name):
             return False
         return name in self._ignored or name.split("/", 1)[0] in self._ignored_groups
 

@@ -157,6 +157,9 @@ class PodTopologySpread(Plugin):
         else:
             given = msgspec.to_builtins(args.default_constraints)
             self._defaults = msgspec.convert(given, tuple[ApiConstraint, ...])
+        self._defaults_of = {
+            action: tuple(c for c in self._defaults if c.when_unsatisfiable == action) for action in (HARD, SOFT)
+        }
         self._merges_keys = handle.gates.is_enabled("MatchLabelKeysInPodTopologySpread")
         self._compares = handle.gates.is_enabled("TaintTolerationComparisonOperators")
 
@@ -169,13 +172,13 @@ class PodTopologySpread(Plugin):
         if own:
             wanted = [c for c in own if c.when_unsatisfiable == action]
             return tuple(self._compile(c, self._own_selector(c, pod), pod) for c in wanted)
-        wanted = [c for c in self._defaults if c.when_unsatisfiable == action]
-        if not wanted:
+        defaults = self._defaults_of[action]
+        if not defaults:
             return ()
         selector = default_selector(pod, self.handle.objects)
         if selector.is_everything:
             return ()
-        return tuple(self._compile(c, selector, pod) for c in wanted)
+        return tuple(self._compile(c, selector, pod) for c in defaults)
 
     def _own_selector(self, constraint: ApiConstraint, pod: PodView) -> matching.Selector:
         selector = matching.compile_selector(constraint.label_selector)
