@@ -106,7 +106,6 @@ class ClassVolumes:
             self._read()
 
     def _read(self) -> None:
-        self._stale = False
         self._epoch = -1
         self._selected: dict[Selector, Bools] = {}
         self.volumes = sorted(self._open.values(), key=capacity_nano)
@@ -120,6 +119,7 @@ class ClassVolumes:
         groups: dict[NodeSelector | None, int] = {}
         self._group = np.array([groups.setdefault(affinity_of(v), len(groups)) for v in self.volumes], dtype=np.int64)
         self._selectors = list(groups)
+        self._stale = False  # not before: a quantity that cannot be read leaves it to be sorted the next time
 
     def put(self, volume: PersistentVolume) -> None:
         """Open a volume, or take in its new version."""

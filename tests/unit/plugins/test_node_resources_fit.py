@@ -279,3 +279,8 @@ def test_shapes_round_towards_zero_also_downhill(points: list[tuple[int, int]], 
 def test_halves_are_rounded_up_and_nothing_below_them(value: float) -> None:
     whole, rest = divmod(value, 1.0)
     assert round_half_up(np.array([value])).tolist() == [int(whole) + (rest >= 0.5)]
+
+
+def test_a_node_that_offers_fewer_pods_than_can_be_counted_is_full() -> None:
+    other = pod("x", on="a")
+    assert refused(pod(), node("a", pods=-(1 << 63)), other) == (NO, ["Too many pods"])
