@@ -1,6 +1,7 @@
 """Decision throughput in memory: pop, schedule and assume, without binding.
 
-In: a kind of workload and its size. Out: pods a second, the time of single decisions, memory. All nodes are evaluated.
+In: a kind of workload and its size. Out: pods a second, the time of single decisions, memory. All nodes are evaluated, unless
+a configuration says otherwise.
 The pods are put into the queue before the clock starts; what is measured is the engine's own step.
 """
 
@@ -11,7 +12,7 @@ import gc
 import resource
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -20,11 +21,11 @@ import numpy.typing as npt
 from kubesched import config, kernels
 from kubesched.api.pod import Pod
 from kubesched.cluster.pods import sign
-from kubesched.engine.assembly import Ports, assemble, default_configuration
+from kubesched.engine.assembly import Ports, assemble, default_configuration, engine_options
 from kubesched.engine.decision_recorder import DecisionRecorder
 from kubesched.engine.gc_tuning import spare_the_collector
 from kubesched.engine.inbox import AssumedBinding
-from kubesched.engine.loop import Engine, EngineOptions
+from kubesched.engine.loop import Engine
 from kubesched.framework.registry import Registry
 from kubesched.simulator import workloads
 
@@ -55,7 +56,9 @@ def build_engine(bench: Bench) -> Engine:
         gates = config.Gates.of({"GenericWorkload": True, "GangScheduling": True}, emulated=(1, 36))
     ports = Ports(seed=bench.seed, decisions=DecisionRecorder(bench.decision_records) if bench.decision_records else None)
     configuration = bench.configuration or default_configuration(gates)
-    options = EngineOptions(remembers=bench.remembers)
+    options = engine_options(configuration, gates)
+    if not bench.remembers:
+        options = replace(options, remembers=False)
     return assemble(configuration, gates, ports, registry=bench.registry, options=options)
 
 
@@ -79,6 +82,12 @@ class EngineRun:
         self._churn = _churn(engine, bench, self.placed) if bench.kind == "churn" else None
         for pod in self.pods:
             engine.intake.apply("Pod", None, pod)
+
+    @property
+    def percentage_of_nodes(self) -> int:
+        """Return how many of a hundred nodes the configuration lets a pod be tried on."""
+        profile, *_ = self.engine.profiles.values()
+        return self.engine.attempts.rules.percentage_for(profile) or 100
 
     def _keep(self, binding: AssumedBinding) -> None:
         self.placed.append(binding)
@@ -124,7 +133,7 @@ async def _run(bench: Bench, progress: Callable[[int], None] | None) -> dict[str
         "p99_us": round(float(np.percentile(micros, 99)), 1),
         "first_p99_us": round(float(np.percentile(first, 99)), 1) if len(first) else None,
         "rss_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
-        "nodes_evaluated_percent": 100,
+        "nodes_evaluated_percent": run.percentage_of_nodes,
         "kernels": kernels.form,
         "seed": bench.seed,
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -13,8 +14,9 @@ from kubesched.api.node import Node
 from kubesched.api.pod import Pod
 from kubesched.cluster.pods import sign
 from kubesched.contrib import gpu_table
+from kubesched.engine.assembly import default_configuration
 from kubesched.simulator import gpu_pods, workloads
-from kubesched.simulator.bench import Bench, first_of_class, run
+from kubesched.simulator.bench import Bench, build_engine, first_of_class, run
 from kubesched.simulator.workloads import KINDS
 
 BLUE, GREEN = {"matchLabels": {"color": "blue"}}, {"matchLabels": {"color": "green"}}
@@ -146,3 +148,11 @@ def test_the_first_pod_of_each_class_is_known() -> None:
     figures = run(Bench("unlike", nodes=5, init=0, pods=6, classes=3))
     assert figures["classes"] == 3 and figures["first_p99_us"] > 0
     assert run(Bench("gang", nodes=5, init=0, pods=8))["first_p99_us"] is None
+
+
+def test_a_configuration_says_how_many_nodes_are_looked_at() -> None:
+    sampled = replace(default_configuration(), percentage_of_nodes_to_score=10)
+    by_percentage = {100: Bench(nodes=5, pods=3), 10: Bench(nodes=5, pods=3, configuration=sampled)}
+    for percentage, bench in by_percentage.items():
+        assert run(bench)["nodes_evaluated_percent"] == percentage
+        assert build_engine(bench).attempts.rules.percentage_of_nodes == percentage % 100
