@@ -18,7 +18,6 @@ from statistics import median
 
 import numpy as np
 
-from kubesched.engine.gc_tuning import spare_the_collector
 from kubesched.simulator.bench import Bench, EngineRun
 
 KINDS = (
@@ -42,8 +41,6 @@ async def measure(kind: str, nodes: int, pods: int, records: int, seed: int) -> 
     """Let two engines decide the same pods; return what the record costs."""
     random = Random(seed)
     without, recorded = (EngineRun(Bench(kind, nodes, pods=pods, decision_records=kept)) for kept in (0, records))
-    gc.collect()
-    spare_the_collector()
     taken: list[tuple[float, float]] = []
     for _ in range(pods):
         if random.random() < 0.5:
@@ -72,6 +69,8 @@ def main() -> None:
     parser.add_argument("--records", type=int, default=10000)
     parser.add_argument("--repeat", type=int, default=5)
     given = parser.parse_args()
+    if given.pods <= _WARM:
+        parser.error(f"--pods: the first {_WARM} are not counted, so it takes more than that")
     for kind in given.kinds:
         runs = [asyncio.run(measure(kind, given.nodes, given.pods, given.records, seed)) for seed in range(given.repeat)]
         figures = {name: round(median(run[name] for run in runs), 1) for name in runs[0]}

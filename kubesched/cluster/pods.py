@@ -158,8 +158,6 @@ class PodTemplate:
         self.non_zero_cpu, self.non_zero_memory = self.resources.non_zero_cpu, self.resources.non_zero_memory
         self.asking = sign_asking(pod)
         """The signature of what the pod asks of a node: a part of its own signature."""
-        self.node_constraints = _sign_node_constraints(pod, self.ports)
-        """The signature of what of that is no amount of a resource."""
         affinity = pod.spec.affinity
         wanted = affinity.node_affinity if affinity is not None else None
         required = wanted.required if wanted is not None else None
@@ -167,6 +165,9 @@ class PodTemplate:
         """The only nodes that the required node affinity leaves, by name; None where not every term names nodes."""
         self.wants_named_alone = required is not None and not pod.spec.node_selector and matching.is_names_alone(required)
         """Whether these names are all that the pod demands of its node, so that nothing has to be compiled to tell."""
+        self.node_constraints = _sign_node_constraints(pod, self.ports) if self.named_nodes is None else b""
+        """The signature of what of the asking is neither a resource nor an image; empty where the pod names its nodes: nothing
+        is kept for it."""
         self.remembered: dict[Any, Any] = {}
 
     @property
@@ -382,30 +383,33 @@ def sign_asking(pod: Pod) -> bytes:
 
 
 def _sign_asking(signed: list[Any], pod: Pod) -> None:
-    _sign_node_wishes(signed, pod.spec)
-    _sign_resources(signed, pod)
-
-
-def _sign_node_constraints(pod: Pod, ports: Iterable[requests.HostPort]) -> bytes:
-    """Return the signature of what a pod asks of a node apart from amounts, with the host ports of its containers."""
     spec = pod.spec
-    signed: list[Any] = [spec.affinity.node_affinity if spec.affinity is not None else None]
-    _sign_node_wishes(signed, spec)
-    signed += (
-        [(c.image, c.restart_policy_rules) for c in spec.containers],
-        [(c.image, c.restart_policy_rules) for c in spec.init_containers],
-        ports,
-    )
-    return _encode(signed)
-
-
-def _sign_node_wishes(signed: list[Any], spec: PodSpec) -> None:
     signed += (
         spec.tolerations,
         spec.node_selector,
         spec.host_network,
         spec.host_users,
         [v.image.reference for v in spec.volumes if v.image is not None] if spec.volumes else None,
+    )
+    _sign_resources(signed, pod)
+
+
+def _sign_node_constraints(pod: Pod, ports: Iterable[requests.HostPort]) -> bytes:
+    """Return the signature of what a pod asks of a node apart from resources and images, with the host ports of its containers.
+
+    Images are not in it: every application has its own, so pods would have little in common, and one score alone reads them.
+    """
+    spec = pod.spec
+    return _encode(
+        (
+            spec.affinity.node_affinity if spec.affinity is not None else None,
+            spec.tolerations,
+            spec.node_selector,
+            spec.host_network,
+            spec.host_users,
+            [c.restart_policy_rules for c in (*spec.containers, *spec.init_containers) if c.restart_policy_rules],
+            ports,
+        )
     )
 
 

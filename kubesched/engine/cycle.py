@@ -239,7 +239,7 @@ def _decide_from_memory(made: Attempt, profile: Profile, rules: Rules, memo: Equ
             _refuse_alike(made, *concluded)
             return True
     try:
-        recalled = memo.recall(pod, nodes, key, of_class)
+        recalled = memo.recall(pod, nodes, key, of_class, made.turn)
     except PluginRaised:
         raise
     except PluginError as error:

@@ -16,7 +16,7 @@ from msgspec import Struct
 from kubesched.cluster import Snapshot
 from kubesched.framework.equivalence_cache import CachedAnswer
 from kubesched.framework.node_answers import NodeAnswers
-from kubesched.framework.verdicts import DomainVerdicts, Reason
+from kubesched.framework.verdicts import DomainVerdicts, Reason, Rejections
 
 _FEW_ROWS = 64
 _FEW_DOMAINS = 64
@@ -57,6 +57,12 @@ def counted(refused: Refused) -> tuple[RefusalCount, ...]:
     return tuple(sorted(found, key=lambda each: -each.count))
 
 
+def _refuses_any(said: Rejections | DomainVerdicts) -> bool:
+    """Return whether a filter refused anything, be it what others refuse as well."""
+    bits = said.bits if isinstance(said, Rejections) else said.values
+    return bits is not None and bool(bits.any())
+
+
 class RefusalTally:
     """Counts what remembered answers refuse. Each row has the number of a case: who refused it, and the bits of the reasons."""
 
@@ -83,12 +89,17 @@ class RefusalTally:
         if versions != self._versions:
             self._refresh(nodes)
             self._versions = versions
-        if not recalled.live or recalled.n_feasible == answers.n_passing:
+        refusing = {plugin: said for plugin, said in recalled.live.items() if _refuses_any(said)}
+        if not refusing:
             return self._told
-        if len(recalled.live) > 1 or recalled.feasible_nodes.mask is not None:
+        if not self._after.issuperset(refusing):
+            return None  # a node that both refuse belongs to the earlier one
+        if recalled.n_feasible == answers.n_passing:
+            return self._told
+        if len(refusing) > 1 or recalled.feasible_nodes.mask is not None:
             return None
-        ((plugin, table),) = recalled.live.items()
-        if not isinstance(table, DomainVerdicts) or plugin not in self._after or len(table.values) > _FEW_DOMAINS:
+        ((plugin, table),) = refusing.items()
+        if not isinstance(table, DomainVerdicts) or len(table.values) > _FEW_DOMAINS:
             return None
         left = answers.passing_by(table.key, nodes)
         return (*self._told, RefusedDomains(plugin, table.reasons, table.values.tobytes(), left.tobytes()))

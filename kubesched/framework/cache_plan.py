@@ -36,7 +36,7 @@ class CachePlan:
     live_pre_scores: tuple[tuple[Plugin, bool], ...]
     """With each, whether what it writes belongs to the class (its counters) or to the one pod."""
     is_for_unlike: bool
-    """Whether the pods have no more in common than what they ask of a node apart from amounts."""
+    """Whether the pods have no more in common than their node constraints."""
     answers_for_class: bool
     """Whether all filters answer for the class as a whole."""
     kept_kinds: tuple[type[TopLevel], ...]

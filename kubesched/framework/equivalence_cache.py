@@ -22,8 +22,8 @@ What a plugin declares to depend on (framework/inputs) says how its answers are 
   nothing said     computed for every pod
 
 To remember costs more than to work an answer out, and where no two pods are alike nobody asks again. So the first who asks
-something of a node is noted, no more, and answered out of what is remembered of all that ask the same apart from amounts of
-resources (`Input.POD_NODE_CONSTRAINTS`): which nodes its tolerations and selectors leave. Only the plugins that read more of
+something of a node is noted, no more, and answered out of what is remembered of all that ask the same apart from resources
+and images (`Input.POD_NODE_CONSTRAINTS`): which nodes its tolerations and selectors leave. Only the plugins that read more of
 the pod are asked, as for a pod that has things of its own.
 
 Whatever is out of the ordinary (a PreFilter that refuses, an error on a row) is left to the plain path: `find` or `recall`
@@ -50,6 +50,7 @@ from kubesched.framework.counters import CounterTable
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.equivalence_class import EquivalenceClass
 from kubesched.framework.feasible import FeasibleNodes, NotCacheable, Weighted
+from kubesched.framework.grouping import GROUP_TURN, GroupTurn
 from kubesched.framework.inputs import UNLIKE, Inputs, own_inputs
 from kubesched.framework.node_answers import Lap, NodeAnswers
 from kubesched.framework.plugin import NodeNames, Plugin
@@ -197,15 +198,21 @@ class EquivalenceCache:
         before.add(asking)
         return False
 
-    def recall(self, pod: PodView, nodes: Snapshot, key: Key, known: EquivalenceClass | None) -> CachedAnswer | None:
-        """Return the answer for a pod whose class was found, or None if it must be computed the plain way."""
+    def recall(
+        self, pod: PodView, nodes: Snapshot, key: Key, known: EquivalenceClass | None, turn: GroupTurn | None = None
+    ) -> CachedAnswer | None:
+        """Return the answer for a pod whose class was found, or None if it must be computed the plain way. A member of a group
+        knows its `turn`."""
         observe = self.profile.observe
         watch = None if observe is None else _Stopwatch()
         lap = _no_lap if watch is None else watch.lap
+        of_class: EquivalenceClass | None = None
         try:
-            recalled = self._answer(self._up_to_date(known, key, pod, nodes, lap), pod, nodes, lap)
+            of_class = self._up_to_date(known, key, pod, nodes, lap)
+            recalled = self._answer(of_class, pod, nodes, lap, turn)
         except NotCacheable:
-            self._classes.pop(key, None)
+            if of_class is None or not of_class.plan.is_for_unlike:  # what this pod met says nothing about others like no other
+                self._classes.pop(key, None)
             return None
         except BaseException:
             self._classes.pop(key, None)  # half repaired is worse than not remembered
@@ -261,8 +268,12 @@ class EquivalenceCache:
 
     # Answering
 
-    def _answer(self, of_class: EquivalenceClass, pod: PodView, nodes: Snapshot, lap: Lap) -> CachedAnswer:
+    def _answer(
+        self, of_class: EquivalenceClass, pod: PodView, nodes: Snapshot, lap: Lap, turn: GroupTurn | None
+    ) -> CachedAnswer:
         state = CycleState(of_class.state)
+        if turn is not None:
+            state.write(GROUP_TURN, turn)
         before = of_class.node_answers.pre_filtered
         if len(of_class.settled_filters) < len(of_class.plan.live_pre_filters):
             before = self._pre_filter(of_class, pod, nodes, state)

@@ -7,7 +7,7 @@ right: such a plugin is asked anew for every pod. What is declared, the answers 
   nothing else than     what pods of a template share, and of the cluster the node's own object (NODE), the pods on it
                         (PODS_ON_NODE), and all node objects (ALL_NODES): columns are kept, and only rows that changed computed
   without POD_TEMPLATE  whoever asks the same of a node gets the same answer: the columns are shared
-  nor POD_REQUIREMENTS  whatever amounts of resources it asks for, too: they are kept for pods that are like no other (UNLIKE)
+  nor POD_REQUIREMENTS  whatever resources and images it asks for, too: they are kept for pods that are like no other (UNLIKE)
   COUNTED_PODS          counters are kept, and answers derived from them
   a kind of objects     what was kept is begun anew when any object of the kind changes
   POD_VOLUMES and the   the answers for a pod that has such are never kept; those for all other pods are
@@ -32,10 +32,10 @@ class Input(Enum):
     """What an answer may be made of."""
 
     POD_NODE_CONSTRAINTS = auto()
-    """What the pod asks of a node apart from amounts of resources: node selector, node affinity, tolerations, host ports,
-    images, features of the kubelet."""
+    """What the pod asks of a node apart from resources (be it which or how much) and images: node selector, node affinity,
+    tolerations, host ports, host network and users, restart rules of containers."""
     POD_REQUIREMENTS = auto()
-    """Everything that the pod asks of a node: the above, and its containers with the resources that they ask for."""
+    """Everything that the pod asks of a node: the above, and its containers with their images and resources."""
     POD_TEMPLATE = auto()
     """Whatever replicas have in common: the above, and namespace, labels, owner, priority, wishes about other pods."""
     POD_VOLUMES = auto()
@@ -52,7 +52,7 @@ class Input(Enum):
     """The objects of other nodes."""
     COUNTED_PODS = auto()
     """Pods counted by counters from `CycleState.counted`. Answers are derived from them, and whether there is anything to say
-    (SKIP) follows from the pod's template and these counters alone."""
+    (SKIP) follows from these counters and from what else of the pod is declared alone."""
 
 
 DependsOn = tuple[Input | type[TopLevel], ...]

@@ -16,7 +16,7 @@ import numpy as np
 
 from kubesched.cluster import Bools, Ints, PodView, Snapshot
 from kubesched.cluster.changelog import Reader
-from kubesched.cluster.journal import NODE, Change
+from kubesched.cluster.journal import ALLOCATABLE, NODE, Change
 from kubesched.cluster.objects import KindVersions
 from kubesched.framework import lifting
 from kubesched.framework.best_rows import BestRows
@@ -299,10 +299,11 @@ class NodeAnswers:
         for change in changes:
             rows.add(change.row)
             what |= change.what
-        if not (what & NODE or self._follows_pods):
+        is_of_nodes = what & (NODE | ALLOCATABLE) != 0
+        if not (is_of_nodes or self._follows_pods):
             return True
-        if what & NODE:
-            # Labels, taints or images: what follows from node objects is computed again, on these rows or on all.
+        if is_of_nodes:
+            # Labels, taints, images or amounts: what follows from node objects is computed again, on these rows or on all.
             if self.plan.compares_nodes:
                 return False
             self._repair_nodes(np.array(sorted(rows)), pod, nodes)

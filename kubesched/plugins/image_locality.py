@@ -16,7 +16,7 @@ MOST_PER_CONTAINER = 1000 * MEBI
 
 class ImageLocality(Plugin):
     # How common an image is depends on all nodes.
-    depends_on = (Input.POD_NODE_CONSTRAINTS, Input.NODE, Input.ALL_NODES)
+    depends_on = (Input.POD_REQUIREMENTS, Input.NODE, Input.ALL_NODES)
 
     def __init__(self, args: None, handle: Handle) -> None:
         super().__init__(args, handle)

@@ -80,6 +80,8 @@ class EngineRun:
         engine.bookings.hand_over = self._keep
         engine.failures.writes = False
         self._churn = _churn(engine, bench, self.placed) if bench.kind == "churn" else None
+        gc.collect()
+        spare_the_collector()
         for pod in self.pods:
             engine.intake.apply("Pod", None, pod)
 
@@ -108,8 +110,6 @@ class EngineRun:
 async def _run(bench: Bench, progress: Callable[[int], None] | None) -> dict[str, Any]:
     """Measure without waiting for anything: a loop must be there for the pods of a gang to be held in it."""
     run = EngineRun(bench)
-    gc.collect()
-    spare_the_collector()
     seconds: list[float] = []
     started = time.perf_counter()
     while len(seconds) < bench.pods and (took := run.step()) is not None:

@@ -9,7 +9,7 @@ import msgspec
 
 from kubesched.api.core import Namespace
 from kubesched.api.node import Node
-from kubesched.api.pod import Affinity, Pod, Toleration
+from kubesched.api.pod import Affinity, ContainerPort, Pod, Toleration
 from kubesched.api.well_known import HOSTNAME, ZONE
 from kubesched.testing import builders
 from kubesched.testing.builders import even, near, taint
@@ -89,10 +89,15 @@ def disguised(random: Random, pod: Pod) -> Pod:
 
 
 def resized(random: Random, pod: Pod) -> Pod:
-    """Return the same pod with other amounts of what it asks for."""
-    other = random_pod(random, pod.metadata.name).spec.containers[0].resources
-    containers = tuple(msgspec.structs.replace(container, resources=other) for container in pod.spec.containers)
-    return msgspec.structs.replace(pod, spec=msgspec.structs.replace(pod.spec, containers=containers))
+    """Return the same pod with another image, a port of its own, and other resources that it asks for, also as overhead."""
+    other = random_pod(random, pod.metadata.name).spec.containers[0]
+    port = ContainerPort(container_port=random.randrange(1, 100))
+    containers = tuple(
+        msgspec.structs.replace(each, image=other.image, resources=other.resources, ports=(*each.ports, port))
+        for each in pod.spec.containers
+    )
+    overhead = {"cpu": "10m"} if random.random() < 0.5 else {}
+    return msgspec.structs.replace(pod, spec=msgspec.structs.replace(pod.spec, containers=containers, overhead=overhead))
 
 
 def _random_affinity(random: Random, app: str) -> dict[str, Any] | None:

@@ -10,7 +10,7 @@ from framework_fakes import profile_of, small_store
 
 from kubesched.api.meta import ObjectMeta
 from kubesched.api.resource import DeviceClass, DeviceClassSpec
-from kubesched.cluster import PodView, Snapshot, Store
+from kubesched.cluster import GroupKey, PodView, Snapshot, Store
 from kubesched.engine.cycle import Rules, attempt
 from kubesched.engine.handle import EngineHandle
 from kubesched.engine.ties import SeededTies
@@ -19,6 +19,7 @@ from kubesched.framework import SKIP, CycleState, Input, Plugin, Reason, Rejecti
 from kubesched.framework.counters import FEWEST_CHANGES, CounterTable, PodCounts
 from kubesched.framework.equivalence_cache import EquivalenceCache
 from kubesched.framework.equivalence_class import MOST_CHANGES
+from kubesched.framework.grouping import GROUP_TURN, GroupTurn
 from kubesched.framework.inputs import UNLIKE
 from kubesched.framework.verdicts import Failed, Placed, Unschedulable, failed
 from kubesched.testing import node, pod
@@ -82,6 +83,34 @@ def test_a_pod_of_another_class_is_remembered_apart() -> None:
     decide(store, memo)
     decide(store, memo, "other", labels={"app": "x"})
     assert (plugin.rows, len(memo)) == (6, 2)
+
+
+class ForSome(Plugin):
+    """Refuses one pod by name, before any node is looked at."""
+
+    def pre_filter(self, pod: Any, nodes: Any, state: CycleState) -> Any:
+        return unresolvable("not you") if pod.name == "outcast" else None
+
+
+class SeesTurn(Plugin):
+    """Remembers which turns were known when it filtered."""
+
+    def __init__(self, args: None, handle: Any) -> None:
+        super().__init__(args, handle)
+        self.seen: list[object] = []
+
+    def filter(self, pod: Any, nodes: Any, state: CycleState) -> Rejections:
+        self.seen.append(state.find(GROUP_TURN))
+        return Rejections.none(nodes)
+
+
+class HasCpu(Plugin):
+    """Refuses nodes that offer no cpu at all."""
+
+    depends_on = (Input.NODE,)
+
+    def filter(self, pod: Any, nodes: Any, state: CycleState) -> Rejections:
+        return Rejections.where(nodes.allocatable(nodes.resource("cpu")) == 0, FULL)
 
 
 class NobodyFits(Plugin):
@@ -416,6 +445,40 @@ def test_a_pod_like_no_other_is_answered_from_what_does_not_follow_from_its_amou
     assert (plugin.rows, len(memo)) == (6, 1)
     decide(store, memo, "picky", requests={"cpu": "4"}, node_selector={"disk": "ssd"})
     assert (plugin.rows, len(memo)) == (9, 1), "it asks for other nodes, for the first time"
+
+
+def test_a_pod_like_no_other_that_is_refused_before_filtering_takes_nothing_from_the_next() -> None:
+    store, memo, (plugin, _) = build(ForAnybody, ForSome)
+    memo.waits_for_second = True
+    for i, name in enumerate(("one", "two")):
+        decide(store, memo, name, requests={"cpu": str(i + 1)})
+    assert (plugin.rows, len(memo)) == (6, 1)
+    refused = decide(store, memo, "outcast", requests={"cpu": "3"})
+    assert isinstance(refused, Unschedulable) and len(memo) == 1
+    decide(store, memo, "three", requests={"cpu": "4"})
+    assert plugin.rows == 6
+
+
+def test_a_member_of_a_group_knows_its_turn_while_it_is_decided_from_memory() -> None:
+    store, memo, (plugin,) = build(SeesTurn)
+    turn = GroupTurn(GroupKey("scheduling.k8s.io", "default", "gang"), is_rehearsal=True)
+    for i in range(3):
+        view = store.view(pod(f"member-{i}"))
+        attempt(view, store.snapshot(), memo.profile, Rules(SeededTies(0), preempts=False), memo, turn=turn)
+    assert plugin.seen == [turn] * 3
+
+
+@pytest.mark.parametrize("amounts", [("1", "1", "1"), ("1", "2", "3")], ids=["replicas", "no two alike"])
+def test_a_node_that_offers_other_amounts_is_judged_again_by_who_depends_on_nodes(amounts: tuple[str, ...]) -> None:
+    store, memo, _ = build(HasCpu)
+    memo.waits_for_second = True
+    for name in ("b", "c"):
+        store.put_node(node(name, cpu="0"))
+    assert [decide(store, memo, f"p{i}", requests={"cpu": cpu}).node_name for i, cpu in enumerate(amounts)] == ["a"] * 3
+    store.put_node(node("a", cpu="0"))
+    store.put_node(node("c", cpu="4"))
+    assert decide(store, memo, "late", requests={"cpu": amounts[-1] + "1"}).node_name == "c"
+    assert decide(store, memo, "later", requests={"cpu": amounts[0]}).node_name == "c"
 
 
 def test_what_was_concluded_of_a_pod_like_no_other_is_not_concluded_of_the_next() -> None:
