@@ -19,20 +19,9 @@ from statistics import median
 import numpy as np
 
 from kubesched.simulator.bench import Bench, EngineRun
+from kubesched.simulator.workloads import KINDS
 
-KINDS = (
-    "basic",
-    "spread",
-    "softspread",
-    "affinity",
-    "antiaffinity",
-    "prefaffinity",
-    "owned",
-    "mixed",
-    "unlike",
-    "daemonset",
-    "churn",
-)
+_KINDS = tuple(kind for kind in KINDS if kind != "gang")  # a step decides a whole gang
 _WARM = 200
 """Pods that are not counted: memory is built for them."""
 
@@ -63,7 +52,7 @@ async def measure(kind: str, nodes: int, pods: int, records: int, seed: int) -> 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("kinds", nargs="*", metavar="KIND", default=KINDS)
+    parser.add_argument("kinds", nargs="*", metavar="KIND", default=_KINDS)
     parser.add_argument("--nodes", type=int, default=5000)
     parser.add_argument("--pods", type=int, default=5000)
     parser.add_argument("--records", type=int, default=10000)
