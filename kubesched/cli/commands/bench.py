@@ -44,7 +44,7 @@ def command() -> None:
 @click.option("-o", "--output", type=click.Choice(["table", "json", "yaml"]), default="table", help="How to print.")
 @runs("kubesched.cli.bench:run_bench_engine")
 def engine() -> None:
-    """Decide pods in memory: pop, schedule and assume, without binding. All nodes are evaluated, if --config says no less."""
+    """Decide pods in memory: pop, schedule and assume, without binding; over all nodes unless --config says otherwise."""
 
 
 @command.command(
