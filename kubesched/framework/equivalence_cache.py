@@ -56,7 +56,7 @@ from kubesched.framework.node_answers import Lap, NodeAnswers
 from kubesched.framework.plugin import NodeNames, Plugin
 from kubesched.framework.plugin_calls import PointObserver
 from kubesched.framework.profile import PreFiltered, Profile
-from kubesched.framework.verdicts import Code, DomainScores, DomainVerdicts, Rejections, Status, Verdicts
+from kubesched.framework.verdicts import Code, DomainScores, DomainVerdicts, Rejections, SpreadScores, Status, Verdicts
 
 BUDGET_BYTES = 256 << 20
 """What all remembered columns of a profile may take; the classes not asked for longest are dropped beyond it."""
@@ -356,9 +356,10 @@ class EquivalenceCache:
         """Add to the totals what is not remembered, node by node or domain by domain."""
         of_class, state, feasible_nodes = recalled.of_class, recalled.state, recalled.feasible_nodes
         scores: list[Weighted] = []
+        spreads: list[tuple[SpreadScores, int]] = []
         rated: AbstractSet[Plugin] = _NO_PLUGINS
         if len(of_class.skipped_scores) < len(of_class.plan.live_scores):
-            rated = self._score_domains(of_class, pod, nodes, feasible_nodes, state, scores)
+            rated = self._score_domains(of_class, pod, nodes, feasible_nodes, state, scores, spreads)
         for plugin, is_counting in of_class.plan.live_pre_scores:
             if plugin in rated or plugin in of_class.skipped_scores:
                 continue
@@ -372,6 +373,8 @@ class EquivalenceCache:
                 state.skip_score |= {plugin.name}
         lap("PreScore")
         recalled.totals = feasible_nodes.totals(tuple(scores))
+        for spread, weight in spreads:
+            recalled.totals = spread.added_to(recalled.totals, weight)
         columns: list[tuple[Ints, int]] = []
         for scaled in of_class.node_answers.scaled:
             if scaled.raw is not None and scaled.flat is None:
@@ -392,6 +395,7 @@ class EquivalenceCache:
         feasible_nodes: FeasibleNodes,
         state: CycleState,
         scores: list[Weighted],
+        spreads: list[tuple[SpreadScores, int]],
     ) -> AbstractSet[Plugin]:
         """Ask for the scores of domains; return who answered."""
         rated: set[Plugin] = set()
@@ -404,6 +408,8 @@ class EquivalenceCache:
             rated.add(plugin)
             if isinstance(answer, DomainScores):
                 scores.append((answer, weight))
+            elif isinstance(answer, SpreadScores):
+                spreads.append((answer, weight))
             elif not self._has_a_say(answer, plugin, state):
                 of_class.skip_score(plugin)
         return rated

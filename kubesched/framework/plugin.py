@@ -39,6 +39,7 @@ from kubesched.framework.verdicts import (
     Nomination,
     Reason,
     Rejections,
+    SpreadScores,
     Status,
     unschedulable,
 )
@@ -198,9 +199,10 @@ class Plugin:
 
     def score_domains(
         self, pod: PodView, nodes: Snapshot, feasible: FeasibleNodes, state: CycleState
-    ) -> DomainScores | Status | None:
+    ) -> DomainScores | SpreadScores | Status | None:
         """Return what `pre_score`, `score` and `normalize` would say, where all nodes of a domain of one label key score the
-        same: the domains' scores, or the Status of PreScore. None leaves it to those. Asked as `filter_domains` is."""
+        same, or by what several domains hold together: the domains' scores, or the Status of PreScore. None leaves it to those.
+        Asked as `filter_domains` is."""
         return None
 
     # Booked, waiting, bound

@@ -16,7 +16,8 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
-from kubesched.cluster import Bools, PodView, Snapshot
+from kubesched import kernels
+from kubesched.cluster import Bools, Ints, PodView, Snapshot
 from kubesched.framework.tracked import Tracked
 
 Bits = npt.NDArray[np.uint64]
@@ -244,6 +245,21 @@ class DomainScores(DomainTable):
     """Normalised scores, 64-bit integers."""
 
     __slots__ = ()
+
+
+class SpreadScores:
+    """Normalised scores of nodes by their domains of several label keys, or by themselves: the emptier those are together, the
+    more. They are worked out while they are added to totals, in one pass; nodes that are not scored get nothing."""
+
+    __slots__ = ("_scored", "_spreads")
+
+    def __init__(self, spreads: tuple[kernels.Spread, ...], scored: Bools) -> None:
+        self._spreads = spreads
+        self._scored = scored
+
+    def added_to(self, totals: Ints, weight: int) -> Ints:
+        """Return totals with the scores by their weight."""
+        return kernels.add_spread_scores(totals, self._spreads, self._scored, weight)
 
 
 def worst_code(reasons: Sequence[Reason]) -> Code:

@@ -26,6 +26,7 @@ if not TYPE_CHECKING and os.environ.get("KUBESCHED_KERNELS") != "numpy":
         pass  # nothing was compiled, or an older source
 
 add_by_domain = _form.add_by_domain
+add_spread_scores = _form.add_spread_scores
 allocation_percent = _form.allocation_percent
 balance_scores = _form.balance_scores
 emptiness = _form.emptiness
@@ -39,6 +40,7 @@ __all__ = [
     "Spread",
     "Usage",
     "add_by_domain",
+    "add_spread_scores",
     "allocation_percent",
     "balance_scores",
     "emptiness",

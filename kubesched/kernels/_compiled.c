@@ -55,7 +55,7 @@ expect(Py_ssize_t found, Py_ssize_t wanted)
 
 /* Several columns that are held until the call ends. */
 typedef struct {
-    Py_buffer views[4 * MOST_TERMS];
+    Py_buffer views[3 * MOST_TERMS + 3];
     int n;
 } Held;
 
@@ -273,6 +273,8 @@ typedef struct {
     double weight, offset;
 } Spread;
 
+#define BEYOND_THE_TABLE "a node is in a domain beyond the table"
+
 CLONES static int64_t
 highest_code(const int64_t *codes, Py_ssize_t n)
 {
@@ -287,32 +289,35 @@ is_beyond(const int64_t *codes, Py_ssize_t n, int64_t last)
 {
     if (last >= 0 && highest_code(codes, n) <= last)
         return 0;
-    PyErr_SetString(PyExc_IndexError, "a node is in a domain beyond the table");
+    PyErr_SetString(PyExc_IndexError, BEYOND_THE_TABLE);
     return 1;
 }
 
-CLONES static void
-add_worth(const Spread *spread, Py_ssize_t start, Py_ssize_t size, double *total)
+/* Find the counts of a block of rows' domains; return a number of which the sign says whether one is beyond the table: such a row
+   reads the last count, and the caller throws the answer away. */
+CLONES static int64_t
+look_up(const Spread *spread, Py_ssize_t start, Py_ssize_t size, double *found)
 {
-    const double weight = spread->weight, offset = spread->offset;
-    double worth[BLOCK];
-    if (spread->codes == NULL) {
-        const double *counts = spread->counts + start;
-        for (Py_ssize_t i = 0; i < size; i++)
-            worth[i] = counts[i] * weight + offset;
-    } else {
-        const double *counts = spread->counts;
-        const int64_t *codes = spread->codes + start, last = spread->last;
-        for (Py_ssize_t i = 0; i < size; i++)
-            worth[i] = counts[codes[i] < 0 ? last : codes[i]] * weight + offset;
+    const double *counts = spread->counts;
+    const int64_t *codes = spread->codes + start, last = spread->last;
+    int64_t beyond = 0;
+    for (Py_ssize_t i = 0; i < size; i++) {
+        const int64_t code = codes[i];
+        found[i] = counts[(uint64_t)code < (uint64_t)last ? code : last];
+        beyond |= (int64_t)((uint64_t)last - (uint64_t)code);
     }
-    if (spread->lacking != NULL) {
-        const uint8_t *lacking = spread->lacking + start;
+    return beyond;
+}
+
+CLONES static void
+add_worth(const double *counts, const uint8_t *lacking, double weight, double offset, Py_ssize_t size, double *total)
+{
+    if (lacking == NULL)
         for (Py_ssize_t i = 0; i < size; i++)
-            worth[i] = lacking[i] ? 0.0 : worth[i];
-    }
-    for (Py_ssize_t i = 0; i < size; i++)
-        total[i] += worth[i];
+            total[i] += counts[i] * weight + offset;
+    else
+        for (Py_ssize_t i = 0; i < size; i++)
+            total[i] += lacking[i] ? 0.0 : counts[i] * weight + offset;
 }
 
 CLONES static void
@@ -323,6 +328,54 @@ round_rows(const double *total, Py_ssize_t size, int64_t *out)
         out[i] = (int64_t)(total[i] + almost_half);
 }
 
+/* Read spread constraints; return how many, more than MOST_TERMS if there is no room for all, -1 where something is none. */
+static Py_ssize_t
+read_spreads(PyObject *terms, Py_ssize_t n, Spread *spreads, Held *held)
+{
+    const Py_ssize_t n_terms = PyTuple_Size(terms);
+    for (Py_ssize_t k = 0; n_terms <= MOST_TERMS && k < n_terms; k++) {
+        Spread *spread = &spreads[k];
+        PyObject *counts, *codes, *lacking;
+        if (!PyArg_ParseTuple(PyTuple_GetItem(terms, k), "OOOdd", &counts, &codes, &lacking, &spread->weight, &spread->offset))
+            return -1;
+        spread->codes = NULL;
+        spread->lacking = NULL;
+        spread->counts = hold(held, counts, 'd', -1, 0);
+        if (spread->counts == NULL)
+            return -1;
+        spread->last = last_count(held) - 1;
+        if (codes == Py_None ? spread->last + 1 < n : spread->last < 0) {
+            PyErr_SetString(codes == Py_None ? PyExc_TypeError : PyExc_IndexError, "there are fewer counts than rows or domains");
+            return -1;
+        }
+        if ((codes != Py_None && (spread->codes = hold(held, codes, 'i', n, 0)) == NULL) ||
+            (lacking != Py_None && (spread->lacking = hold(held, lacking, 'b', n, 0)) == NULL))
+            return -1;
+    }
+    return n_terms;
+}
+
+/* Work out what all rows are worth; -1 where a row is in a domain beyond a table. */
+static int
+worth_rows(const Spread *spreads, Py_ssize_t n_terms, Py_ssize_t n, int64_t *out)
+{
+    for (Py_ssize_t start = 0; start < n; start += BLOCK) {
+        const Py_ssize_t size = n - start < BLOCK ? n - start : BLOCK;
+        double total[BLOCK] = {0.0}, found[BLOCK];
+        for (Py_ssize_t k = 0; k < n_terms; k++) {
+            const Spread *spread = &spreads[k];
+            if (spread->codes != NULL && look_up(spread, start, size, found) < 0) {
+                PyErr_SetString(PyExc_IndexError, BEYOND_THE_TABLE);
+                return -1;
+            }
+            add_worth(spread->codes != NULL ? found : spread->counts + start,
+                      spread->lacking != NULL ? spread->lacking + start : NULL, spread->weight, spread->offset, size, total);
+        }
+        round_rows(total, size, out + start);
+    }
+    return 0;
+}
+
 static PyObject *
 spread_worth(PyObject *module, PyObject *const *args, Py_ssize_t n_args)
 {
@@ -330,49 +383,27 @@ spread_worth(PyObject *module, PyObject *const *args, Py_ssize_t n_args)
     Spread spreads[MOST_TERMS];
     if (expect(n_args, 2) < 0)
         return NULL;
-    const Py_ssize_t n_terms = PyTuple_Size(args[0]);
-    if (n_terms < 0 || n_terms > MOST_TERMS)
-        return PyErr_Occurred() ? NULL : Py_NewRef(Py_False);
     int64_t *out = hold(&held, args[1], 'i', -1, 1);
     if (out == NULL)
         return NULL;
-    const Py_ssize_t n = last_count(&held);
-    for (Py_ssize_t k = 0; k < n_terms; k++) {
-        Spread *spread = &spreads[k];
-        PyObject *counts, *codes, *lacking;
-        if (!PyArg_ParseTuple(PyTuple_GetItem(args[0], k), "OOOdd", &counts, &codes, &lacking, &spread->weight, &spread->offset))
-            return let_go(&held, NULL);
-        spread->codes = NULL;
-        spread->lacking = NULL;
-        spread->counts = hold(&held, counts, 'd', -1, 0);
-        if (spread->counts == NULL)
-            return let_go(&held, NULL);
-        spread->last = last_count(&held) - 1;
-        if (codes == Py_None && spread->last + 1 < n) {
-            PyErr_SetString(PyExc_TypeError, "there are fewer counts than rows");
-            return let_go(&held, NULL);
-        }
-        if (codes != Py_None &&
-            ((spread->codes = hold(&held, codes, 'i', n, 0)) == NULL || is_beyond(spread->codes, n, spread->last)))
-            return let_go(&held, NULL);
-        if (lacking != Py_None && (spread->lacking = hold(&held, lacking, 'b', n, 0)) == NULL)
-            return let_go(&held, NULL);
-    }
-    for (Py_ssize_t start = 0; start < n; start += BLOCK) {
-        const Py_ssize_t size = n - start < BLOCK ? n - start : BLOCK;
-        double total[BLOCK] = {0.0};
-        for (Py_ssize_t k = 0; k < n_terms; k++)
-            add_worth(&spreads[k], start, size, total);
-        round_rows(total, size, out + start);
-    }
-    return let_go(&held, Py_NewRef(Py_True));
+    const Py_ssize_t n = last_count(&held), n_terms = read_spreads(args[0], n, spreads, &held);
+    if (n_terms < 0 || (n_terms <= MOST_TERMS && worth_rows(spreads, n_terms, n, out) < 0))
+        return let_go(&held, NULL);
+    return let_go(&held, Py_NewRef(n_terms <= MOST_TERMS ? Py_True : Py_False));
+}
+
+/* Return whole percents of what is between the ends; exact: whole numbers, far below 2**53. */
+static inline int64_t
+percent_of_ends(double ends, int64_t score, double high)
+{
+    return (int64_t)(100.0 * (ends - (double)score) / high);
 }
 
 CLONES static void
 scale_rows(const int64_t *scores, Py_ssize_t n, double ends, double high, int64_t *out)
 {
     for (Py_ssize_t i = 0; i < n; i++)
-        out[i] = (int64_t)(100.0 * (ends - (double)scores[i]) / high);  /* exact: whole numbers, far below 2**53 */
+        out[i] = percent_of_ends(ends, scores[i], high);
 }
 
 static PyObject *
@@ -427,10 +458,18 @@ CLONES static void
 find_ends(const int64_t *column, const uint8_t *counted, Py_ssize_t n, int64_t *ends)
 {
     int64_t low = INT64_MAX, high = INT64_MIN;
-    for (Py_ssize_t i = 0; i < n; i++) {
-        const int64_t below = counted[i] ? column[i] : INT64_MAX, above = counted[i] ? column[i] : INT64_MIN;
-        low = below < low ? below : low;
-        high = above > high ? above : high;
+    for (Py_ssize_t start = 0; start < n; start += BLOCK) {
+        const Py_ssize_t size = n - start < BLOCK ? n - start : BLOCK;
+        const int64_t *here = column + start;
+        int64_t keep[BLOCK];  /* a truth value as wide as a number: the two are not unpacked in one loop */
+        for (Py_ssize_t i = 0; i < size; i++)
+            keep[i] = -(int64_t)counted[start + i];
+        for (Py_ssize_t i = 0; i < size; i++) {
+            const int64_t below = (here[i] & keep[i]) | (INT64_MAX & ~keep[i]);
+            const int64_t above = (here[i] & keep[i]) | (INT64_MIN & ~keep[i]);
+            low = below < low ? below : low;
+            high = above > high ? above : high;
+        }
     }
     ends[0] = low;
     ends[1] = high;
@@ -451,6 +490,52 @@ ends_within(PyObject *module, PyObject *const *args, Py_ssize_t n_args)
     if (ends[0] > ends[1])
         return let_go(&held, Py_NewRef(Py_None));
     return let_go(&held, Py_BuildValue("LL", (long long)ends[0], (long long)ends[1]));
+}
+
+CLONES static void
+add_scaled(const int64_t *base, const uint8_t *counted, double ends, double high, int64_t weight, Py_ssize_t n, int64_t *out)
+{
+    for (Py_ssize_t i = 0; i < n; i++) {
+        const int64_t score = percent_of_ends(ends, out[i], high);
+        out[i] = plus(base[i], counted[i] ? score * weight : 0);
+    }
+}
+
+CLONES static void
+add_most(const int64_t *base, const uint8_t *counted, int64_t weight, Py_ssize_t n, int64_t *out)
+{
+    for (Py_ssize_t i = 0; i < n; i++)
+        out[i] = plus(base[i], counted[i] ? 100 * weight : 0);
+}
+
+static PyObject *
+add_spread_scores(PyObject *module, PyObject *const *args, Py_ssize_t n_args)
+{
+    Held held = {.n = 0};
+    Spread spreads[MOST_TERMS];
+    int64_t ends[2];
+    if (expect(n_args, 5) < 0)
+        return NULL;
+    const long long weight = PyLong_AsLongLong(args[3]);
+    if (PyErr_Occurred())
+        return NULL;
+    int64_t *out = hold(&held, args[4], 'i', -1, 1);
+    if (out == NULL)
+        return NULL;
+    const Py_ssize_t n = last_count(&held);
+    const int64_t *base = hold(&held, args[0], 'i', n, 0);
+    const uint8_t *counted = base == NULL ? NULL : hold(&held, args[2], 'b', n, 0);
+    const Py_ssize_t n_terms = counted == NULL ? -1 : read_spreads(args[1], n, spreads, &held);
+    if (n_terms > MOST_TERMS)
+        return let_go(&held, Py_NewRef(Py_False));
+    if (n_terms < 0 || worth_rows(spreads, n_terms, n, out) < 0)
+        return let_go(&held, NULL);
+    find_ends(out, counted, n, ends);
+    if (ends[1] > 0)
+        add_scaled(base, counted, (double)ends[0] + (double)ends[1], (double)ends[1], weight, n, out);
+    else
+        add_most(base, counted, weight, n, out);
+    return let_go(&held, Py_NewRef(Py_True));
 }
 
 CLONES static void
@@ -500,6 +585,7 @@ static PyMethodDef functions[] = {
     {"lowest_difference", (PyCFunction)(void (*)(void))lowest_difference, METH_FASTCALL, NULL},
     {"spread_worth", (PyCFunction)(void (*)(void))spread_worth, METH_FASTCALL, NULL},
     {"emptiness", (PyCFunction)(void (*)(void))emptiness, METH_FASTCALL, NULL},
+    {"add_spread_scores", (PyCFunction)(void (*)(void))add_spread_scores, METH_FASTCALL, NULL},
     {"add_by_domain", (PyCFunction)(void (*)(void))add_by_domain, METH_FASTCALL, NULL},
     {"ends_within", (PyCFunction)(void (*)(void))ends_within, METH_FASTCALL, NULL},
     {"weighted_total", (PyCFunction)(void (*)(void))weighted_total, METH_FASTCALL, NULL},

@@ -10,13 +10,14 @@ import numpy as np
 
 from kubesched.kernels import numpy_form
 from kubesched.kernels._compiled import add_by_domain as _add_by_domain
+from kubesched.kernels._compiled import add_spread_scores as _add_spread_scores
 from kubesched.kernels._compiled import allocation_percent as _allocation_percent
 from kubesched.kernels._compiled import balance_scores as _balance_scores
 from kubesched.kernels._compiled import emptiness as _emptiness
 from kubesched.kernels._compiled import ends_within, lowest_difference
 from kubesched.kernels._compiled import spread_worth as _spread_worth
 from kubesched.kernels._compiled import weighted_total as _weighted_total
-from kubesched.kernels.numpy_form import Ints, Spread, Usage
+from kubesched.kernels.numpy_form import Bools, Ints, Spread, Usage
 
 _NO_COLUMN = TypeError, ValueError
 
@@ -51,6 +52,12 @@ def add_by_domain(base: Ints, added: Ints, codes: Ints) -> Ints:
     return answer
 
 
+def add_spread_scores(totals: Ints, spreads: tuple[Spread, ...], scored: Bools, weight: int) -> Ints:
+    answer = np.empty(len(totals), dtype=np.int64)
+    is_done = _add_spread_scores(totals, spreads, scored, weight, answer)
+    return answer if is_done else numpy_form.add_spread_scores(totals, spreads, scored, weight)
+
+
 def weighted_total(columns: tuple[tuple[Ints, int], ...], base: int, n: int) -> Ints:
     answer = np.empty(n, dtype=np.int64)
     try:
@@ -62,6 +69,7 @@ def weighted_total(columns: tuple[tuple[Ints, int], ...], base: int, n: int) -> 
 
 __all__ = [
     "add_by_domain",
+    "add_spread_scores",
     "allocation_percent",
     "balance_scores",
     "emptiness",

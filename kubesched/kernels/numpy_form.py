@@ -116,6 +116,16 @@ def _steps(low: int, high: int) -> Ints:
     return 100 * (high + low - np.arange(high + 1)) // high
 
 
+def add_spread_scores(totals: Ints, spreads: tuple[Spread, ...], scored: Bools, weight: int) -> Ints:
+    """Return totals with a score by its weight where a node is scored: the less the pods in its domains are worth
+    (`spread_worth`), the more, by `emptiness` between the ends of those that are scored; the most where these are zero."""
+    worth = spread_worth(spreads, len(totals))
+    low, high = ends_within(worth, scored) or (0, 0)
+    scores = emptiness(worth, low, high) if high else np.int64(100)
+    more: Ints = totals + np.where(scored, scores * weight, 0)
+    return more
+
+
 def add_by_domain(base: Ints, added: Ints, codes: Ints) -> Ints:
     """Return a column with what is added in each node's domain; the code -1 stands for the last."""
     total: Ints = base + added.take(codes)

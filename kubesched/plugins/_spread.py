@@ -276,10 +276,18 @@ class SoftCounts(SpreadCounts):
         self._held: Bools | None = None
         self._weights: tuple[float, ...] = ()
         """What the constraints count for where all nodes are scored."""
+        self._spreads: tuple[Spread, ...] | None = None
+        """What is made of them with these, for all nodes."""
+
+    def clone(self) -> SoftCounts:
+        copied = super().clone()
+        assert isinstance(copied, SoftCounts)
+        copied._spreads = None
+        return copied
 
     def recount(self, whole: Snapshot) -> None:
         self.counts, self._eligible, self._codes, self._lacking = [], [], [], []
-        self._held = _with_all_keys(self.constraints, whole)
+        self._held, self._spreads = _with_all_keys(self.constraints, whole), None
         for i, constraint in enumerate(self.constraints):
             self._lacking.append(_lacking(constraint.key, whole))
             self._codes.append(_domain_codes(constraint.key, whole))
@@ -307,9 +315,8 @@ class SoftCounts(SpreadCounts):
             return None
         return ~(self._held if nodes.rows is None else self._held[nodes.rows])
 
-    def weights(self, scored: Bools, nodes: Snapshot) -> tuple[float, ...]:
-        """Return what each constraint counts for: the more, the more domains the scored nodes are spread over."""
-        n_scored = int(np.count_nonzero(scored))
+    def weights(self, scored: Bools, n_scored: int, nodes: Snapshot) -> tuple[float, ...]:
+        """Return what each constraint counts for: the more, the more domains the so many scored nodes are spread over."""
         if n_scored == nodes.total:
             return self._weights
         found = []
@@ -325,6 +332,9 @@ class SoftCounts(SpreadCounts):
 
     def spreads(self, weights: Sequence[float], nodes: Snapshot) -> tuple[Spread, ...]:
         """Return what `kernels.spread_worth` makes scores of; a node that lacks a constraint's label gets nothing for it."""
+        is_of_all = weights is self._weights and nodes.rows is None
+        if is_of_all and self._spreads is not None:
+            return self._spreads
         spreads: list[Spread] = []
         for i, (constraint, weight) in enumerate(zip(self.constraints, weights, strict=True)):
             counts, lacking, codes = self.counts[i].values, self._lacking[i], None
@@ -335,6 +345,8 @@ class SoftCounts(SpreadCounts):
             if lacking is not None and nodes.rows is not None:
                 lacking = lacking[nodes.rows]
             spreads.append((counts, codes, lacking, weight, constraint.max_skew - 1))
+        if is_of_all:
+            self._spreads = tuple(spreads)
         return tuple(spreads)
 
 

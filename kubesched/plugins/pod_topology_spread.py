@@ -49,6 +49,7 @@ from kubesched.framework import (
     PreFilterAnswer,
     Rejections,
     Snapshot,
+    SpreadScores,
     Status,
     failed,
 )
@@ -244,7 +245,7 @@ class PodTopologySpread(Plugin):
             return counts
         ignored = counts.ignored(nodes)
         scored = feasible if ignored is None else feasible & ~ignored
-        state.write(_WEIGHTS, counts.weights(scored, nodes))
+        state.write(_WEIGHTS, counts.weights(scored, int(np.count_nonzero(scored)), nodes))
         return None
 
     def _soft(self, pod: PodView, nodes: Snapshot, state: CycleState) -> SoftCounts | Status:
@@ -284,13 +285,17 @@ class PodTopologySpread(Plugin):
 
     def score_domains(
         self, pod: PodView, nodes: Snapshot, feasible: FeasibleNodes, state: CycleState
-    ) -> DomainScores | Status | None:
+    ) -> DomainScores | SpreadScores | Status:
         counts = self._soft(pod, nodes, state)
         if isinstance(counts, Status):
             return counts
         constraint = counts.constraints[0]
         if len(counts.constraints) > 1 or constraint.key == HOSTNAME or not counts.needs_all_keys:
-            return None
+            scored, n_scored, ignored = feasible.feasible(), feasible.count(), counts.ignored(nodes)
+            if ignored is not None:
+                scored = scored & ~ignored
+                n_scored = int(np.count_nonzero(scored))
+            return SpreadScores(counts.spreads(counts.weights(scored, n_scored, nodes), nodes), scored)
         reached = feasible.domains(constraint.key)
         domains: ScoredDomains = state.get(_SCORED, lambda: ScoredDomains(constraint.key))
         known: tuple[Bools, Bools, _Emptiness | None] | None = state.find(_SCALE)

@@ -38,7 +38,7 @@ from kubesched.framework.plugin import NodeNames, Plugin
 from kubesched.framework.profile import Profile
 from kubesched.framework.registry import points_of, verify
 from kubesched.framework.tracked import Tracked
-from kubesched.framework.verdicts import Code, Rejections, Status
+from kubesched.framework.verdicts import Code, Rejections, SpreadScores, Status
 from kubesched.testing import clusters
 from kubesched.testing.declarations import check_declaration
 from kubesched.testing.fakes import FakeClock, FakeRecorder, FakeWriter
@@ -244,7 +244,10 @@ def _check_domains(bench: Bench, pod: Pod, random: Random, where: str) -> None:
         elif rated is not None:
             assert status is None, f"{where}: pre_score says {status}, score_domains has scores"
             column_ = bench.profile.rate(plugin, view, nodes, feasible, state)[feasible].tolist()
-            by_domain = rated.values.take(nodes.codes(rated.key))[feasible].tolist()
+            if isinstance(rated, SpreadScores):
+                by_domain = rated.added_to(np.zeros(nodes.n, dtype=np.int64), 1)[feasible].tolist()
+            else:
+                by_domain = rated.values.take(nodes.codes(rated.key))[feasible].tolist()
             assert column_ == by_domain, f"{where}: rate and score_domains disagree: {column_} and {by_domain}"
 
 

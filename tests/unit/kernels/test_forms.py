@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -70,18 +71,36 @@ def test_the_lowest_difference(data: st.DataObject, n: int) -> None:
     assert_same("lowest_difference", data.draw(columns(n, -100, 100, True)), data.draw(columns(n, 0, 100, True)))
 
 
+@st.composite
+def spreads(draw: st.DrawFn, n: int) -> tuple[numpy_form.Spread, ...]:
+    found = []
+    for _ in range(draw(st.sampled_from([1, 2, 3, 16, 17, 20]))):
+        n_domains = draw(st.sampled_from([1, 2, 10, 600]))
+        has_codes, has_lacking = draw(st.booleans()), draw(st.booleans())
+        counts = draw(columns(n_domains if has_codes else n, 0, draw(st.sampled_from([0, 1, 50])))).astype(np.float64)
+        codes = draw(columns(n, -1, n_domains - 1)) if has_codes else None
+        lacking = draw(masks(n)) if has_lacking else None
+        found.append((counts, codes, lacking, draw(st.floats(0.6, 12.0)), float(draw(st.integers(0, 5)))))
+    return tuple(found)
+
+
+@st.composite
+def masks(draw: st.DrawFn, n: int) -> npt.NDArray[np.bool_]:
+    which = draw(st.sampled_from(["some", "all", "none"]))
+    return draw(columns(n, 0, 1)).astype(np.bool_) if which == "some" else np.full(n, which == "all")
+
+
 @given(st.data(), SIZES)
 def test_what_pods_in_domains_are_worth(data: st.DataObject, n: int) -> None:
-    spreads = []
-    for _ in range(data.draw(st.sampled_from([1, 2, 3, 16, 17, 20]))):
-        n_domains = data.draw(st.sampled_from([1, 2, 10, 600]))
-        has_codes, has_lacking = data.draw(st.booleans()), data.draw(st.booleans())
-        counts = data.draw(columns(n_domains if has_codes else n, 0, 50)).astype(np.float64)
-        codes = data.draw(columns(n, -1, n_domains - 1)) if has_codes else None
-        lacking = data.draw(columns(n, 0, 1)).astype(np.bool_) if has_lacking else None
-        weight = data.draw(st.floats(0.6, 12.0))
-        spreads.append((counts, codes, lacking, weight, float(data.draw(st.integers(0, 5)))))
-    assert_same("spread_worth", tuple(spreads), n)
+    assert_same("spread_worth", data.draw(spreads(n)), n)
+
+
+@given(st.data(), SIZES)
+def test_scores_of_domains_that_are_added_to_totals(data: st.DataObject, n: int) -> None:
+    totals = data.draw(columns(n, -(1 << 40), 1000))
+    assert_same(
+        "add_spread_scores", totals, data.draw(spreads(n)), data.draw(masks(n)), data.draw(st.sampled_from([1, 2, 100]))
+    )
 
 
 @given(st.data(), SIZES, st.sampled_from([1, 3, 99, 5000, 1 << 36]))
@@ -99,8 +118,7 @@ def test_what_is_added_by_domain(data: st.DataObject, n: int) -> None:
 
 @given(st.data(), SIZES)
 def test_the_ends_of_what_counts(data: st.DataObject, n: int) -> None:
-    counted = data.draw(columns(n, 0, 1)).astype(np.bool_)
-    counted &= not data.draw(st.booleans()) or counted.all()
+    counted = data.draw(masks(n))
     column = data.draw(columns(n, -500, 500, True))
     found = compiled_form.ends_within(column, counted)
     assert found == numpy_form.ends_within(column, counted)
@@ -142,6 +160,12 @@ CASES: list[tuple[str, type[Exception], Callable[[], object]]] = [
         IndexError,
         lambda: compiled_form.spread_worth(((SHORT.astype(np.float64), LONG + 3, None, 1.0, 0.0),), 4),
     ),
+    (
+        "no counts for any domain",
+        IndexError,
+        lambda: compiled_form.spread_worth(((SHORT[:0].astype(np.float64), LONG - 1, None, 1.0, 0.0),), 4),
+    ),
+    ("totals for fewer nodes", TypeError, lambda: compiled_form.add_spread_scores(LONG, (), SHORT == 0, 1)),
 ]
 
 
