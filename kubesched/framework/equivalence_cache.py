@@ -21,10 +21,10 @@ What a plugin declares to depend on (framework/inputs) says how its answers are 
                    and not at all while it has nothing to say
   nothing said     computed for every pod
 
-To remember costs more than to work an answer out, and where no two pods are alike nobody asks again. So the first who asks
-something of a node is noted, no more, and answered out of what is remembered of all that ask the same apart from resources
-and images (`Input.POD_NODE_CONSTRAINTS`): which nodes its tolerations and selectors leave. Only the plugins that read more of
-the pod are asked, as for a pod that has things of its own.
+To remember costs more than to work an answer out, and where no two pods are alike nobody asks again. So who asks of a node
+what nobody asked of late is noted, no more, and answered out of what is remembered of all that ask the same apart from
+resources and images (`Input.POD_NODE_CONSTRAINTS`): which nodes its tolerations and selectors leave. Only the plugins that
+read more of the pod are asked, as for a pod that has things of its own.
 
 Whatever is out of the ordinary (a PreFilter that refuses, an error on a row) is left to the plain path: `find` or `recall`
 returns None and the caller computes. The plain path is also the oracle: tests run both and compare.
@@ -48,7 +48,7 @@ from kubesched.framework.best_rows import BestRows, Level, LevelRows
 from kubesched.framework.cache_plan import CachePlan, plan_for
 from kubesched.framework.counters import CounterTable
 from kubesched.framework.cycle_state import CycleState
-from kubesched.framework.equivalence_class import EquivalenceClass
+from kubesched.framework.equivalence_class import MOST_CHANGES, EquivalenceClass
 from kubesched.framework.feasible import FeasibleNodes, NotCacheable, Weighted
 from kubesched.framework.grouping import GROUP_TURN, GroupTurn
 from kubesched.framework.inputs import UNLIKE, Inputs, own_inputs
@@ -63,6 +63,9 @@ BUDGET_BYTES = 256 << 20
 
 MOST_ASKED = 1 << 14
 """How many ways of asking are known to have been there, before all of them are new again."""
+
+_ALWAYS = 1 << 62
+"""Where in the journal somebody asked whose answer is worth remembering whenever it comes back."""
 
 Key = tuple[bytes, Inputs]
 """What pods have in common, and what each of them has of its own."""
@@ -166,7 +169,8 @@ class EquivalenceCache:
         self._node_answers: WeakValueDictionary[Key, NodeAnswers] = WeakValueDictionary()
         """Each is kept by the classes that use it."""
         self._plans: dict[Inputs, CachePlan] = {}
-        self._asked_before: set[bytes] = set()
+        self._asked_at: dict[bytes, int] = {}
+        """Where in the journal each way of asking was last met."""
         self._counters = CounterTable()
 
     def __len__(self) -> int:
@@ -175,28 +179,31 @@ class EquivalenceCache:
     def find(self, pod: PodView, nodes: Snapshot) -> tuple[Key, EquivalenceClass | None] | None:
         """Return which class a pod is of, and what is remembered of it: the class of its replicas or, while nobody else asks
         what it asks, that of all pods of the same node constraints. None where neither is worth it."""
-        template, own, waits = pod.template, own_inputs(pod, nodes.objects), self.waits_for_second
-        if not waits or self._is_asked_again(template.asking):
-            key = template.signature, own
-            known = self._classes.get(key)
-            if known is None or not waits or not known.is_left_behind(nodes):
-                return key, known
-        if self._is_asked_again(template.node_constraints):
+        template, own, now = pod.template, own_inputs(pod, nodes.objects), nodes.journal.end
+        key = template.signature, own
+        known = self._classes.get(key)
+        if not self.waits_for_second:
+            return key, known
+        before = self._note_asking(template.asking, now)
+        # A class that comes back too late for what is remembered of it is not worth remembering.
+        if not known.is_left_behind(nodes) if known is not None else before is not None and now - before <= MOST_CHANGES:
+            return key, known
+        if self._note_asking(template.node_constraints, now) is not None:
             key = template.node_constraints, own | UNLIKE
             known = self._classes.get(key)
             if known is None or not known.is_left_behind(nodes):
                 return key, known
         return None
 
-    def _is_asked_again(self, asking: bytes) -> bool:
-        """Return whether somebody has asked that of a node before, and note it."""
-        before = self._asked_before
-        if asking in before:
-            return True
-        if len(before) >= MOST_ASKED:
-            before.clear()
-        before.add(asking)
-        return False
+    def _note_asking(self, asking: bytes, now: int) -> int | None:
+        """Return where in the journal somebody last asked that of a node, None if nobody did, and note that it is asked now."""
+        asked_at = self._asked_at
+        before = asked_at.get(asking)
+        if before is None and len(asked_at) >= MOST_ASKED:
+            asked_at.clear()
+        if before is None or before < now:
+            asked_at[asking] = now
+        return before
 
     def recall(
         self, pod: PodView, nodes: Snapshot, key: Key, known: EquivalenceClass | None, turn: GroupTurn | None = None
@@ -217,6 +224,8 @@ class EquivalenceCache:
         except BaseException:
             self._classes.pop(key, None)  # half repaired is worse than not remembered
             raise
+        if of_class.plan.is_for_unlike and (recalled.state.counts or not recalled.n_feasible):
+            self._asked_at[pod.template.asking] = _ALWAYS  # a class keeps its counters, and what was concluded
         if watch is not None and observe is not None:
             watch.tell(observe)
         return recalled

@@ -65,12 +65,14 @@ class EquivalenceClass:
 
     def is_left_behind(self, nodes: Snapshot) -> bool:
         """Return whether so much has changed since the class was last asked for that its pod is better decided as if it were
-        the first. Not where counters are kept, which are dear to begin anew, nor where it was concluded that no node does: it
-        may still hold. A class that is soon asked for again is brought up to date, however long it was left behind."""
+        the first. Not where counters are kept, which are dear to begin anew, nor where pods change nothing of the answers, nor
+        where it was concluded that no node does: it may still hold. A class that is soon asked for again is brought up to
+        date, however long it was left behind."""
         before, self._asked_at = self._asked_at, nodes.journal.end
         return (
             self._asked_at - before > MOST_CHANGES
             and self.unschedulable_result is None
+            and self.node_answers.follows_pods
             and (self.plan.is_for_unlike or self._counts_nothing)
         )
 

@@ -117,7 +117,6 @@ class NodeAnswers:
         "__weakref__",
         "_by_key",
         "_following",
-        "_follows_pods",
         "_raters",
         "_read_kinds",
         "_reader",
@@ -126,6 +125,7 @@ class NodeAnswers:
         "columns",
         "fixed",
         "flat_total",
+        "follows_pods",
         "is_valid",
         "n_passing",
         "nodes",
@@ -171,7 +171,8 @@ class NodeAnswers:
         self._find_passing(_ALL_ROWS)
         lap("Filter")
         self._pre_score()
-        self._follows_pods = bool(self._following or self._heard(plan.row_scores))
+        self.follows_pods = bool(self._following or self._heard(plan.row_scores))
+        """Whether any answer changes with the pods on a node."""
         lap("PreScore")
         self.fixed: Ints | None = self._fixed_scores(pod, nodes)
         """The sum of the scores that pods do not change; None where it is zero on all nodes."""
@@ -300,7 +301,7 @@ class NodeAnswers:
             rows.add(change.row)
             what |= change.what
         is_of_nodes = what & (NODE | ALLOCATABLE) != 0
-        if not (is_of_nodes or self._follows_pods):
+        if not (is_of_nodes or self.follows_pods):
             return True
         if is_of_nodes:
             # Labels, taints, images or amounts: what follows from node objects is computed again, on these rows or on all.

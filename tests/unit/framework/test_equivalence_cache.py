@@ -122,6 +122,12 @@ class NobodyFits(Plugin):
         return Rejections.where(np.ones(nodes.n, dtype=np.bool_), FULL)
 
 
+class ByNode(Rows):
+    """Looks at nothing but the node."""
+
+    depends_on = (Input.NODE,)  # type: ignore[assignment]
+
+
 class ForAnybody(Rows):
     """The same for whoever asks."""
 
@@ -505,3 +511,36 @@ def test_a_class_that_was_left_behind_is_decided_as_if_it_were_new_unless_it_is_
     decide(store, memo)
     decide(store, memo)
     assert plugin.rows == 10, "asked for again, it is: one node had changed"
+
+
+COMES_BACK_LATE = [
+    ("its answers are not worth remembering", (ForAnybody,), 0),
+    ("its counters are", (ForAnybody, Lonely), 1),
+    ("that no node takes it is", (ForAnybody, NobodyFits), 1),
+]
+
+
+@pytest.mark.parametrize(
+    ("plugins", "n_kept"), [case[1:] for case in COMES_BACK_LATE], ids=[case[0] for case in COMES_BACK_LATE]
+)
+def test_of_a_class_that_comes_back_late(plugins: tuple[type[Plugin], ...], n_kept: int) -> None:
+    store, memo, _ = build(*plugins)
+    memo.waits_for_second = True
+    decide(store, memo, "somebody", requests={"cpu": "3"}, labels={"app": "other"})
+    for turn in range(3):
+        decide(store, memo, f"late-{turn}", requests={"cpu": "1"}, labels={"app": "x"})
+        for i in range(MOST_CHANGES + 1):
+            store.put_pod(pod(f"other-{turn}-{i}", on="a"))
+    assert len([key for key in memo._classes if not key[1] >= UNLIKE]) == n_kept
+
+
+def test_answers_that_no_pod_changes_are_never_left_behind() -> None:
+    store, memo, (plugin,) = build(ByNode)
+    memo.waits_for_second = True
+    for i in range(2):
+        decide(store, memo, f"pod-{i}", requests={"cpu": str(i + 1)})
+    assert plugin.rows == 6
+    for i in range(MOST_CHANGES + 1):
+        store.put_pod(pod(f"other-{i}", on="a"))
+    decide(store, memo, "late", requests={"cpu": "3"})
+    assert plugin.rows == 6
