@@ -189,10 +189,12 @@ class EquivalenceCache:
         if not known.is_left_behind(nodes) if known is not None else before is not None and now - before <= MOST_CHANGES:
             return key, known
         if self._note_asking(template.node_constraints, now) is not None:
-            key = template.node_constraints, own | UNLIKE
-            known = self._classes.get(key)
-            if known is None or not known.is_left_behind(nodes):
-                return key, known
+            of_unlike = template.node_constraints, own | UNLIKE
+            unlike = self._classes.get(of_unlike)
+            if unlike is None or not unlike.is_left_behind(nodes):
+                return of_unlike, unlike
+            if known is None and before is not None:
+                return key, None  # nothing else would keep what is counted for it, or that no node takes it
         return None
 
     def _note_asking(self, asking: bytes, now: int) -> int | None:

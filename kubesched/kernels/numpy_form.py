@@ -118,10 +118,10 @@ def _steps(low: int, high: int) -> Ints:
 
 def add_spread_scores(totals: Ints, spreads: tuple[Spread, ...], scored: Bools, weight: int) -> Ints:
     """Return totals with a score by its weight where a node is scored: the less the pods in its domains are worth
-    (`spread_worth`), the more, by `emptiness` between the ends of those that are scored; the most where these are zero."""
+    (`spread_worth`), the more, by `emptiness` between the ends of those that are scored; the most where these hold nothing."""
     worth = spread_worth(spreads, len(totals))
     low, high = ends_within(worth, scored) or (0, 0)
-    scores = emptiness(worth, low, high) if high else np.int64(100)
+    scores = emptiness(worth, low, high) if high > 0 else np.int64(100)
     more: Ints = totals + np.where(scored, scores * weight, 0)
     return more
 

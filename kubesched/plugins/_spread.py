@@ -269,6 +269,8 @@ class SoftCounts(SpreadCounts):
     def __init__(self, constraints: tuple[Constraint, ...], needs_all_keys: bool, pod: PodView, compare: bool) -> None:
         super().__init__(constraints, pod, compare)
         self.needs_all_keys = needs_all_keys
+        self.is_odd = any(constraint.max_skew < 1 for constraint in constraints)
+        """Whether a constraint is one that no API server lets pass: then scores may be out of range."""
         self._codes: list[Ints] = []
         """Of each constraint the domains of all nodes, where a node without the label is in that of the empty value."""
         self._lacking: list[Bools | None] = []

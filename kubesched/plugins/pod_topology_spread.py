@@ -285,10 +285,12 @@ class PodTopologySpread(Plugin):
 
     def score_domains(
         self, pod: PodView, nodes: Snapshot, feasible: FeasibleNodes, state: CycleState
-    ) -> DomainScores | SpreadScores | Status:
+    ) -> DomainScores | SpreadScores | Status | None:
         counts = self._soft(pod, nodes, state)
         if isinstance(counts, Status):
             return counts
+        if counts.is_odd:
+            return None
         constraint = counts.constraints[0]
         if len(counts.constraints) > 1 or constraint.key == HOSTNAME or not counts.needs_all_keys:
             scored, n_scored, ignored = feasible.feasible(), feasible.count(), counts.ignored(nodes)

@@ -122,6 +122,12 @@ class NobodyFits(Plugin):
         return Rejections.where(np.ones(nodes.n, dtype=np.bool_), FULL)
 
 
+class FollowsPods(Rows):
+    """Kept for pods like no other, and left behind with the pods on nodes: as NodePorts is for whoever asks for a port."""
+
+    depends_on = (Input.POD_NODE_CONSTRAINTS, Input.PODS_ON_NODE)  # type: ignore[assignment]
+
+
 class ByNode(Rows):
     """Looks at nothing but the node."""
 
@@ -514,9 +520,10 @@ def test_a_class_that_was_left_behind_is_decided_as_if_it_were_new_unless_it_is_
 
 
 COMES_BACK_LATE = [
-    ("its answers are not worth remembering", (ForAnybody,), 0),
-    ("its counters are", (ForAnybody, Lonely), 1),
-    ("that no node takes it is", (ForAnybody, NobodyFits), 1),
+    ("its answers are not worth remembering", (ByNode,), 0),
+    ("its counters are", (ByNode, Lonely), 1),
+    ("that no node takes it is", (ByNode, NobodyFits), 1),
+    ("nor does anything else keep what is counted", (FollowsPods, Lonely), 1),
 ]
 
 

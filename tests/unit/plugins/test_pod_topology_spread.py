@@ -13,10 +13,11 @@ from kubesched.api.apps import ReplicaSet, StatefulSet
 from kubesched.api.core import ReplicationController, Service
 from kubesched.api.node import Node
 from kubesched.api.pod import Pod
-from kubesched.framework import CycleState
+from kubesched.framework import CycleState, FeasibleNodes
 from kubesched.plugins import PodTopologySpread
 from kubesched.plugins._spread import natural_log
 from kubesched.testing import even, node, pod, taint
+from kubesched.testing.contract import AllPassing
 
 HOST, ZONE = "kubernetes.io/hostname", "topology.kubernetes.io/zone"
 SKEWED = ("Unschedulable", ["node(s) didn't match pod topology spread constraints"])
@@ -311,3 +312,15 @@ def test_a_node_that_moves_to_a_new_zone_right_after_a_pod_came_to_it_is_counted
     counts = state.read("PodTopologySpread")
     counts.refresh(bench.store.snapshot())
     assert counts.counts[0].values.tolist() == [1, 0, 1, 0], "z1, z2 that no node is in any more, z3, and nodes in no zone"
+
+
+def test_a_skew_that_no_api_server_lets_pass_is_scored_in_the_way_that_checks_scores() -> None:
+    bench = Bench(PodTopologySpread, *zones("z1", "z2"), *pods_on(z1=1))
+    nodes = bench.store.snapshot()
+    feasible = FeasibleNodes(AllPassing(nodes), nodes)
+    for skew, is_answered in ((1, True), (0, False), (-1, False)):
+        soft = [
+            {**even(WEB), "topologyKey": key, "maxSkew": skew, "whenUnsatisfiable": "ScheduleAnyway"} for key in (HOST, ZONE)
+        ]
+        view = bench.store.view(pod("new", labels=WEB, spread=soft))
+        assert (bench.plugin.score_domains(view, nodes, feasible, CycleState()) is not None) == is_answered
