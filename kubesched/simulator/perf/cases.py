@@ -32,6 +32,8 @@ _WITHOUT_HINTS: config.Version = (1, 33)
 """The last release that could do without queueing hints; the original emulates it for workloads that switch them off."""
 _NEW_FIELDS = ("templateParams", "signatureBatchSize", "signatureBatchSizeParam", "countMultiplierParam")
 """Fields that came with 1.37: files that use one of them are of that release."""
+_DEEPEST = 3
+"""How many levels below that of a release a folder of workloads may be."""
 
 
 class _Selector(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
@@ -107,7 +109,7 @@ def read(root: Path, gates: Mapping[str, bool] | None = None) -> list[Workload]:
     if not files:
         raise ConfigError(str(root), f"there is no {FILE} in this folder or below")
     trees = {file: _read_file(file) for file in files}
-    release = release_of(trees.values())
+    release = release_of([*trees.values(), *map(_read_file, _files_around(root))])
     found = []
     seen: dict[str, Path] = {}
     for file, cases in trees.items():
@@ -117,6 +119,13 @@ def read(root: Path, gates: Mapping[str, bool] | None = None) -> list[Workload]:
             base = Workload(case.name, "", file.parent, topic, release=release, emulated=release)
             found += [_workload(base, case, one, gates or {}) for one in case.workloads]
     return found
+
+
+def _files_around(root: Path) -> list[Path]:
+    """Return the files of the release that a folder of some workloads is in, which has templates for all of them: only
+    together they tell which release it is."""
+    above = [each for each in root.resolve().parents[:_DEEPEST] if (each / "templates").is_dir()]
+    return [file for depth in range(_DEEPEST + 1) for file in sorted(above[-1].glob("*/" * depth + FILE))] if above else []
 
 
 def _check_new(root: Path, file: Path, other: Path, name: str) -> None:

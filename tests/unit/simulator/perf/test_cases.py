@@ -219,6 +219,16 @@ def test_fields_of_1_37_tell_the_release(tmp_path: Path) -> None:
     assert {each.emulated for each in cases.read(tree(tmp_path / "b", newer))} == {NEWEST}
 
 
+@pytest.mark.parametrize("part", ["affinity", "dra/resource/scoring"])
+def test_a_part_of_a_release_is_of_the_release_that_the_whole_is_of(tmp_path: Path, part: str) -> None:
+    whole = tmp_path / "scheduler_perf"
+    tree(whole / part, BASIC)
+    tree(whole / "misc", BASIC.replace("collectMetrics: true", "collectMetrics: true, signatureBatchSize: 5"))
+    assert {each.release for each in cases.read(whole / part)} == {OLDEST_RECORDED}, "nothing says that they belong together"
+    (whole / "templates").mkdir()
+    assert {each.release for each in cases.read(whole / part)} == {NEWEST}
+
+
 def upstream() -> list[Path]:
     """Return the releases' own files where they are: beside the project, or where the environment says."""
     beside = Path(__file__).parents[5] / "shared" / "scheduler_perf"
