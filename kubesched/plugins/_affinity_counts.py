@@ -18,6 +18,7 @@ from kubesched.api.core import Namespace
 from kubesched.api.matching import AffinityTerm, PodAffinityTerms
 from kubesched.cluster import Ints
 from kubesched.cluster.journal import Change
+from kubesched.cluster.pods import Templates
 from kubesched.framework import DomainVerdicts, PodView, Snapshot
 from kubesched.framework.counters import DomainCounts, PodCounts
 
@@ -50,14 +51,26 @@ class IncomingPod:
         return all(is_about(term, self.namespace, self.labels) for term in self.terms.required)
 
 
+class ClassEffects(dict[int, Effect]):
+    """What label classes mean to incoming pods by their terms: judged once for all pods of these terms, whatever labels they
+    have, as each pod of a StatefulSet has its own."""
+
+    __slots__ = ("__weakref__", "templates")
+
+    def __init__(self, templates: Templates) -> None:
+        super().__init__()
+        self.templates = templates
+        """Whose numbers the classes have."""
+
+
 class AffinityCounts(PodCounts):
     """Pods per domain, as far as they matter to one class of incoming pods."""
 
-    def __init__(self, incoming: IncomingPod, hard_weight: int) -> None:
+    def __init__(self, incoming: IncomingPod, hard_weight: int, by_class: ClassEffects) -> None:
         super().__init__()
         self.incoming = incoming
         self.hard_weight = hard_weight
-        self._by_class: dict[int, Effect] = {}
+        self._by_class = by_class
         self._by_affinity: dict[int, Effect] = {}
         self._by_both: dict[tuple[int, int], Effect] = {}
         self._forget()
@@ -90,26 +103,31 @@ class AffinityCounts(PodCounts):
         self._forget()
         terms = _all_terms(self.incoming.terms)
         if terms:
-            effects = {c: self._class_effect(c, whole) for c in _candidates(terms, whole)}
+            known = self._by_class
+            effects = {c: known[c] if c in known else self._class_effect(c, whole) for c in _candidates(terms, whole)}
             self._count(effects, len(whole.templates.label_classes), whole.pod_classes(), whole)
         groups = {a: self._affinity_effect(a, whole) for a in whole.slots.affinities}
         self._count(groups, len(whole.templates.affinity_groups), whole.pod_affinities(), whole)
 
     def _count(self, effects: Mapping[int, Effect], n_numbers: int, numbers: Ints, whole: Snapshot) -> None:
         """Count all placed pods, by the numbers that their effects go by."""
-        effects = {number: effect for number, effect in effects.items() if effect}
-        if not effects:
+        alike: dict[Effect, list[int]] = {}
+        for number, effect in effects.items():
+            if effect:
+                alike.setdefault(effect, []).append(number)
+        if not alike:
             return
         felt = np.zeros(n_numbers, dtype=np.bool_)
-        felt[list(effects)] = True
+        for some in alike.values():
+            felt[some] = True
         slots = np.flatnonzero(felt[numbers])
         numbers, rows = numbers[slots], whole.pod_rows()[slots]
-        for name, key in {(name, key) for effect in effects.values() for name, key, _ in effect}:
+        for name, key in {(name, key) for effect in alike for name, key, _ in effect}:
             amounts = np.zeros(n_numbers, dtype=np.int64)
             times = np.zeros(n_numbers, dtype=np.int64)
-            for number, effect in effects.items():
+            for effect, some in alike.items():
                 mine = [amount for *where, amount in effect if where == [name, key]]
-                amounts[number], times[number] = sum(mine), len(mine)
+                amounts[some], times[some] = sum(mine), len(mine)
             counts: DomainCounts = getattr(self, name)
             counts.count(key, whole, rows, amounts[numbers], times[numbers])
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import lru_cache
+from weakref import WeakValueDictionary
 
 import numpy as np
 
@@ -43,7 +44,7 @@ from kubesched.framework import (
 from kubesched.framework.advice import Advice, Refused
 from kubesched.framework.ports import Handle
 from kubesched.framework.wakeups import ADD, ADMITTED_LATER, DELETE, NODE, POD, Action, on
-from kubesched.plugins._affinity_counts import NO_TERMS, AffinityCounts, IncomingPod, expanded, is_about
+from kubesched.plugins._affinity_counts import NO_TERMS, AffinityCounts, ClassEffects, IncomingPod, expanded, is_about
 from kubesched.plugins._demands import advise_on_neighbours
 from kubesched.plugins._domain_scores import ScoredDomains
 
@@ -100,6 +101,8 @@ class InterPodAffinity(Plugin):
     def __init__(self, args: InterPodAffinityArgs | None, handle: Handle) -> None:
         super().__init__(args, handle)
         self._behaviour = handle.gates.behaviour
+        self._class_effects: WeakValueDictionary[PodAffinityTerms, ClassEffects] = WeakValueDictionary()
+        """By the terms of incoming pods; each is kept by the counters that use it."""
 
     def pre_filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> PreFilterAnswer:
         if pod.template.affinity.error is not None:
@@ -118,7 +121,10 @@ class InterPodAffinity(Plugin):
         if counters is None:
             incoming, weight = self._incoming(pod), self.args.hard_pod_affinity_weight
             said = (pod.template.class_id, incoming.terms, frozenset(incoming.namespace_labels.items()), weight)
-            counters = state.counted(self.name, said, nodes, lambda: AffinityCounts(incoming, weight))
+            by_class = self._class_effects.get(incoming.terms)
+            if by_class is None or by_class.templates is not nodes.templates:
+                by_class = self._class_effects[incoming.terms] = ClassEffects(nodes.templates)
+            counters = state.counted(self.name, said, nodes, lambda: AffinityCounts(incoming, weight, by_class))
         return counters
 
     def _incoming(self, pod: PodView) -> IncomingPod:

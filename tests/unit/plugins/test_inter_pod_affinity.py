@@ -8,7 +8,9 @@ import pytest
 from plugin_bench import Bench
 
 from kubesched.api.pod import Pod
-from kubesched.plugins import InterPodAffinity
+from kubesched.framework import CycleState
+from kubesched.plugins import InterPodAffinity, _affinity_counts
+from kubesched.plugins._affinity_counts import is_about
 from kubesched.testing import namespace, near, node, pod
 
 REQUIRED, PREFERRED = "requiredDuringSchedulingIgnoredDuringExecution", "preferredDuringSchedulingIgnoredDuringExecution"
@@ -286,3 +288,24 @@ def test_normalising_divides_first_and_cuts_then(raw: dict[str, int], expected: 
     ]
     bench = Bench(InterPodAffinity, *(node(name) for name in raw), *placed)
     assert bench.scores(pod("new", labels=WEB)) == expected
+
+
+def test_what_others_are_to_the_same_terms_is_judged_once_whatever_labels_a_pod_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each pod of a StatefulSet has a label of its own, and all of them the same terms."""
+    placed = [pod(f"web-{i}", on="a", labels={**WEB, "ordinal": str(i)}) for i in range(5)]
+    bench = Bench(InterPodAffinity, node("a"), node("b"), *placed)
+    asked: list[object] = []
+
+    def note(*args: Any) -> bool:
+        asked.append(args)
+        return is_about(*args)
+
+    monkeypatch.setattr(_affinity_counts, "is_about", note)
+    nodes, states = bench.store.snapshot(), [CycleState() for _ in range(3)]
+    for i, state in enumerate(states):
+        newcomer = wanting(term(key=HOST), kind="podAntiAffinity", labels={**WEB, "ordinal": str(9 + i)})
+        view = bench.store.view(newcomer)
+        assert bench.plugin.pre_filter(view, nodes, state) is None
+        passes = bench.plugin.filter(view, nodes, state).passes
+        assert passes is not None and passes.tolist() == [False, True]
+    assert len(asked) == len(placed)
