@@ -186,7 +186,8 @@ class EquivalenceCache:
             return key, known
         before = self._note_asking(template.asking, now)
         # A class that comes back too late for what is remembered of it is not worth remembering.
-        if not known.is_left_behind(nodes) if known is not None else before is not None and now - before <= MOST_CHANGES:
+        is_soon = before is not None and now - before <= MOST_CHANGES
+        if is_soon if known is None else not known.is_left_behind(nodes):
             return key, known
         if self._note_asking(template.node_constraints, now) is not None:
             of_unlike = template.node_constraints, own | UNLIKE

@@ -279,7 +279,7 @@ class SoftCounts(SpreadCounts):
         self._weights: tuple[float, ...] = ()
         """What the constraints count for where all nodes are scored."""
         self._spreads: tuple[Spread, ...] | None = None
-        """What is made of them with these, for all nodes."""
+        """What `spreads` returns for all nodes with these weights, until pods are counted anew."""
 
     def clone(self) -> SoftCounts:
         copied = super().clone()
