@@ -295,6 +295,12 @@ class PodAffinityTerms:
     preferred_anti: tuple[WeightedAffinityTerm, ...] = ()
     error: str | None = None
 
+    @property
+    def every_term(self) -> tuple[AffinityTerm, ...]:
+        """Return all terms, required and preferred."""
+        wishes = (*self.preferred, *self.preferred_anti)
+        return (*self.required, *self.required_anti, *(wish.term for wish in wishes))
+
 
 _NO_TERMS = PodAffinityTerms()
 

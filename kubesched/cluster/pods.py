@@ -151,7 +151,7 @@ class PodTemplate:
         self.sample = pod
         self.priority = pod.spec.priority or 0
         self.class_id = interners.label_classes.id(self.namespace, self.labels, pod.metadata.deletion_timestamp is not None)
-        self.affinity_id = interners.affinity_group(pod)
+        self.affinity_id = interners.affinity_groups.id(pod)
         self.ports = tuple(dict.fromkeys(requests.host_ports(pod)))  # a sidecar may name a container's port once more
         self.resources = interners.pod_resources(pod)
         self.usage = self.resources.usage
@@ -305,6 +305,62 @@ class LabelClasses:
         return found
 
 
+class AffinityGroups:
+    """What pods say about other pods, by number, and who may be meant by it: pods of equal namespace and inter-pod affinity are
+    a group. Group 0 says nothing."""
+
+    __slots__ = ("_by_label", "_groups", "_ids", "_unlabelled", "selecting_namespaces")
+
+    def __init__(self) -> None:
+        self._groups: list[matching.PodAffinityTerms] = [matching.PodAffinityTerms()]
+        self._ids: dict[bytes, int] = {}
+        self._by_label: dict[tuple[str, str], list[int]] = {}
+        """Groups by the labels that one of their terms asks for: a label of each term stands for it."""
+        self._unlabelled: list[int] = []
+        """Groups with a term that asks for no label of a certain value."""
+        self.selecting_namespaces: set[int] = set()
+        """Groups with a term about namespaces by their labels, other than all or none of them."""
+
+    def __len__(self) -> int:
+        return len(self._groups)
+
+    def __getitem__(self, affinity_id: int) -> matching.PodAffinityTerms:
+        return self._groups[affinity_id]
+
+    def id(self, pod: Pod) -> int:
+        """Return the number of a pod's group."""
+        affinity = pod.spec.affinity
+        if affinity is None or (affinity.pod_affinity is None and affinity.pod_anti_affinity is None):
+            return 0
+        key = _encode((pod.metadata.namespace, affinity.pod_affinity, affinity.pod_anti_affinity))
+        found = self._ids.get(key)
+        if found is None:
+            found = self._ids[key] = len(self._groups)
+            self._groups.append(matching.compile_pod_affinity(pod))
+            self._index(found)
+        return found
+
+    def _index(self, affinity_id: int) -> None:
+        for term in self._groups[affinity_id].every_term:
+            if term.ns_selector.requirements:
+                self.selecting_namespaces.add(affinity_id)
+            if term.selector.is_nothing:
+                continue
+            wanted = next((one for one in term.selector.requirements if one.operator == matching.IN), None)
+            if wanted is None:
+                self._unlabelled.append(affinity_id)
+            else:
+                for value in wanted.values:
+                    self._by_label.setdefault((wanted.key, value), []).append(affinity_id)
+
+    def candidates(self, labels: Mapping[str, str]) -> set[int]:
+        """Return the groups that can mean a pod with these labels at all."""
+        found = set(self._unlabelled)
+        for label in labels.items():
+            found.update(self._by_label.get(label, ()))
+        return found
+
+
 class Templates:
     """The interners: templates by signature, label classes, affinity groups and resources by number."""
 
@@ -312,8 +368,7 @@ class Templates:
         self.gates = gates or Gates()
         self.resources: Interner[str] = Interner(*NATIVE_RESOURCES)
         self.label_classes = LabelClasses()
-        self.affinity_groups: list[matching.PodAffinityTerms] = [matching.PodAffinityTerms()]
-        self._affinity_ids: dict[bytes, int] = {}
+        self.affinity_groups = AffinityGroups()
         self._templates: dict[bytes, PodTemplate] = {}
         self._resources: dict[bytes, PodResources] = {}
 
@@ -341,18 +396,6 @@ class Templates:
             if len(self._resources) > _MOST_KEPT:
                 self._resources.clear()
             found = self._resources[key] = PodResources(pod, self)
-        return found
-
-    def affinity_group(self, pod: Pod) -> int:
-        """Return the number of the group of pods with this namespace and inter-pod affinity; 0 for none at all."""
-        affinity = pod.spec.affinity
-        if affinity is None or (affinity.pod_affinity is None and affinity.pod_anti_affinity is None):
-            return 0
-        key = _encode((pod.metadata.namespace, affinity.pod_affinity, affinity.pod_anti_affinity))
-        found = self._affinity_ids.get(key)
-        if found is None:
-            found = self._affinity_ids[key] = len(self.affinity_groups)
-            self.affinity_groups.append(matching.compile_pod_affinity(pod))
         return found
 
 

@@ -64,6 +64,11 @@ class PodCounts:
         stand while this stays the same."""
         return self.version
 
+    def is_for(self, pod: PodView, nodes: Snapshot) -> bool:
+        """Return whether a pod that was of this declaration still is. It is asked when pods come up that say of others what
+        nobody said before."""
+        return True
+
     def is_moved_by(self, other: PodView, nodes: Snapshot) -> bool:
         """Return whether a what-if's `add_pod` or `remove_pod` of such a pod could change what is said of any node; taken
         for all pods of its template."""

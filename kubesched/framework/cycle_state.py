@@ -36,7 +36,8 @@ class CycleState:
         self._base = base
         self._values: dict[str, Any] = {}
         self.counters = counters
-        """Where counters are shared with others; an attempt without any counts for itself."""
+        """Where counters are shared with others, if these are the values of a class of pods; an attempt shares those of its
+        class, and without one counts for itself."""
         self.counts: dict[str, PodCounts] = {}
         """What was counted, by the key that it was written under."""
         self.skip_filter: frozenset[str] = _NOBODY if base is None else base.skip_filter
@@ -72,8 +73,9 @@ class CycleState:
     def counted(self, key: str, declaration: Hashable, nodes: Snapshot, make: Callable[[], C]) -> C:
         """Return the counters of a declaration, as the pods are now, and keep them under a key that begins with the plugin's
         name. `make` makes them where nobody has declared the same before."""
-        if self.counters is not None:
-            counts = self.counters.find(declaration, nodes, make)
+        shared = self.counters or (self._base.counters if self._base is not None else None)
+        if shared is not None:
+            counts = shared.find(declaration, nodes, make)
         else:
             counts = make()
             counts.refresh(nodes)

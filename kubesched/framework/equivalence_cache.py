@@ -251,7 +251,7 @@ class EquivalenceCache:
         self, of_class: EquivalenceClass | None, key: Key, pod: PodView, nodes: Snapshot, lap: Lap
     ) -> EquivalenceClass:
         """Return what is remembered of a pod's class, up to date; begin anew where nothing is, or that is easier."""
-        if of_class is not None and of_class.node_answers.refresh(pod, nodes) and of_class.refresh(nodes):
+        if of_class is not None and of_class.node_answers.refresh(pod, nodes) and of_class.refresh(pod, nodes):
             self._classes.move_to_end(key)
             lap("Filter")  # rows computed again, with their scores: the two are not told apart
             return of_class

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kubesched.cluster import Snapshot
+from kubesched.cluster import PodView, Snapshot
 from kubesched.cluster.objects import KindVersions
 from kubesched.framework.cache_plan import CachePlan
 from kubesched.framework.counters import CounterTable
@@ -28,6 +28,7 @@ class EquivalenceClass:
 
     __slots__ = (
         "_asked_at",
+        "_n_affinity_groups",
         "_read_kinds",
         "_skips_by",
         "feasible_nodes",
@@ -46,6 +47,7 @@ class EquivalenceClass:
         self.state = CycleState(node_answers.state, counters)
         self._read_kinds = KindVersions(nodes.objects, plan.counted_kinds)
         self._asked_at = nodes.journal.end
+        self._n_affinity_groups = len(nodes.templates.affinity_groups)
         self._skips_by: dict[str, object] = {}
         self.unschedulable_result: tuple[tuple[int, ...], Any] | None = None
         """What was concluded when no node passed, and the verdicts' versions that it was concluded from."""
@@ -60,8 +62,9 @@ class EquivalenceClass:
 
     @property
     def nbytes(self) -> int:
-        """Return about what it takes beside the answers about nodes: totals of its own, and a few counters."""
-        return self.node_answers.totals.values.nbytes + (1 << 12)
+        """Return about what it takes beside the answers about nodes: totals of its own, and what domains, perhaps of one host
+        each, add to them. Counters are shared, and bounded by those who keep them."""
+        return 2 * self.node_answers.totals.values.nbytes + (1 << 12)
 
     def is_left_behind(self, nodes: Snapshot) -> bool:
         """Return whether so much has changed since the class was last asked for that its pod is better decided as if it were
@@ -94,11 +97,16 @@ class EquivalenceClass:
             feasible_nodes = self.feasible_nodes = FeasibleNodes(node_answers, node_answers.nodes, verdicts)
         return feasible_nodes
 
-    def refresh(self, nodes: Snapshot) -> bool:
+    def refresh(self, pod: PodView, nodes: Snapshot) -> bool:
         """Bring the counters up to date, and let the plugins speak again whose counts changed; False if the kinds of objects
-        changed that they are built from."""
+        changed that they are built from, or they are not for its pods any more."""
         if not self._read_kinds.is_current():
             return False
+        n_affinity_groups = len(nodes.templates.affinity_groups)
+        if n_affinity_groups != self._n_affinity_groups:
+            if not all(counts.is_for(pod, nodes) for counts in self.state.counts.values()):
+                return False
+            self._n_affinity_groups = n_affinity_groups
         for key, counts in self.state.counts.items():
             counts.refresh(nodes)
             if self._skips_by.get(key) != (now := counts.skips_by()):

@@ -144,7 +144,7 @@ class FeasibleNodes:
     def _by_domain(self, key: str) -> Ints:
         """Return how many feasible nodes are in each domain of a key that splits them."""
         counts = self._base.passing_by(key, self._nodes)
-        return counts * ~self._refused[key] if key in self._refused else counts
+        return np.where(self._refused[key], 0, counts) if key in self._refused else counts
 
     # What changed
 

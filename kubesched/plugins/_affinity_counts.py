@@ -1,15 +1,16 @@
-"""Counting for inter-pod affinity: which domains hold pods that one class of incoming pods wants near or wants away from, which
-hold pods that do not want it, and what the wishes of both sides add up to.
+"""Counting for inter-pod affinity: which domains hold pods that incoming pods want near or want away from, which hold pods that
+do not want them, and what the wishes of both sides add up to.
 
-In: the incoming pod's terms, nodes, placed pods. Out: counters per topology domain. Each distinct label set and each distinct
-affinity of placed pods is judged once; after that only pods that come and go are counted (framework/counters).
+In: the terms of incoming pods and what others say of them, nodes, placed pods. Out: counters per topology domain. Each distinct
+label set and each distinct affinity of placed pods is judged once; after that only pods that come and go are counted
+(framework/counters). All pods share the counters that say the same of others and of whom others say the same, whatever labels
+each of them has: the pods of a StatefulSet have one each that nobody asks about.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from copy import copy
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -22,7 +23,6 @@ from kubesched.cluster.pods import Templates
 from kubesched.framework import DomainVerdicts, PodView, Snapshot
 from kubesched.framework.counters import DomainCounts, PodCounts
 
-NO_TERMS = PodAffinityTerms()
 _NO_SELECTION = matching.compile_selector(None)
 
 EXISTING_ANTI, AFFINITY, ANTI_AFFINITY, PREFERENCES = COUNTED = ("existing_anti", "affinity", "anti_affinity", "preferences")
@@ -32,28 +32,11 @@ difference between a node that passes and one that does not."""
 Effect = tuple[tuple[str, str, int], ...]
 """What one placed pod adds to the counters: to which of them, for which topology key, how much."""
 
-
-@dataclass(frozen=True, slots=True)
-class IncomingPod:
-    """What the incoming pod says about others, with its namespace selectors expanded, and what it is to others."""
-
-    terms: PodAffinityTerms
-    namespace: str
-    labels: Mapping[str, str]
-    namespace_labels: Mapping[str, str]
-
-    def is_meant_by(self, term: AffinityTerm) -> bool:
-        """Return whether a term of an existing pod is about the incoming pod."""
-        return term.matches(self.namespace, self.labels, self.namespace_labels)
-
-    def matches_itself(self) -> bool:
-        """Return whether the pod meets all its own required affinity terms."""
-        return all(is_about(term, self.namespace, self.labels) for term in self.terms.required)
+_NOTHING: Effect = ()
 
 
 class ClassEffects(dict[int, Effect]):
-    """What label classes mean to incoming pods by their terms: judged once for all pods of these terms, whatever labels they
-    have, as each pod of a StatefulSet has its own."""
+    """What label classes mean to incoming pods by their terms: judged once for all pods of these terms."""
 
     __slots__ = ("__weakref__", "templates")
 
@@ -63,17 +46,71 @@ class ClassEffects(dict[int, Effect]):
         """Whose numbers the classes have."""
 
 
-class AffinityCounts(PodCounts):
-    """Pods per domain, as far as they matter to one class of incoming pods."""
+def said_by_others(pod: PodView, nodes: Snapshot, hard_weight: int) -> dict[int, Effect]:
+    """Return what placed pods mean to the incoming pod by their own terms, by affinity group; groups that do not mean it are
+    left out."""
+    groups, found = nodes.templates.affinity_groups, {}
+    own = nodes.objects.get(Namespace, pod.namespace)
+    namespace_labels = own.metadata.labels if own is not None else {}
 
-    def __init__(self, incoming: IncomingPod, hard_weight: int, by_class: ClassEffects) -> None:
+    def is_meant(term: AffinityTerm) -> bool:
+        return term.matches(pod.namespace, pod.labels, namespace_labels)
+
+    for affinity_id in groups.candidates(pod.labels):
+        terms = groups[affinity_id]
+        near = terms.required if hard_weight > 0 else ()
+        effect = (
+            *((EXISTING_ANTI, term.topology_key, 1) for term in terms.required_anti if is_meant(term)),
+            *_preferences(terms, is_meant),
+            *((PREFERENCES, term.topology_key, hard_weight) for term in near if is_meant(term)),
+        )
+        if effect:
+            found[affinity_id] = effect
+    return found
+
+
+def matches_itself(terms: PodAffinityTerms, pod: PodView) -> bool:
+    """Return whether a pod meets all its own required affinity terms."""
+    return all(is_about(term, pod.namespace, pod.labels) for term in terms.required)
+
+
+class AffinityCounts(PodCounts):
+    """Pods per domain, as far as they matter to incoming pods of these terms, of whom others say this."""
+
+    def __init__(
+        self,
+        terms: PodAffinityTerms,
+        others: Mapping[int, Effect],
+        hard_weight: int,
+        by_class: ClassEffects,
+        *,
+        matches_itself: bool,
+    ) -> None:
         super().__init__()
-        self.incoming = incoming
-        self.hard_weight = hard_weight
+        self.terms = terms
+        self._matches_itself = matches_itself
+        self._others = others
+        self._hard_weight = hard_weight
         self._by_class = by_class
-        self._by_affinity: dict[int, Effect] = {}
-        self._by_both: dict[tuple[int, int], Effect] = {}
+        self._keys = frozenset(term.topology_key for term in terms.every_term).union(
+            key for effect in others.values() for _, key, _ in effect
+        )
+        self.n_groups = 0
+        """How many affinity groups there were when a pod was last found to be of this declaration."""
         self._forget()
+
+    def is_for(self, pod: PodView, nodes: Snapshot) -> bool:
+        if said_by_others(pod, nodes, self._hard_weight) != self._others:
+            return False
+        self.n_groups = len(nodes.templates.affinity_groups)
+        return True
+
+    def imagine(self, pod: PodView, other: PodView, row: int, sign: int, nodes: Snapshot) -> None:
+        """Take in a pod that comes or goes in a what-if for an incoming pod, whose own these counters are by then."""
+        if other.template.affinity_id >= self.n_groups:  # nobody had such wishes when the attempt began
+            self._others = said_by_others(pod, nodes, self._hard_weight)
+            self.n_groups = len(nodes.templates.affinity_groups)
+        self.count(other, row, sign, nodes)
 
     def _forget(self) -> None:
         self.existing_anti = DomainCounts()
@@ -92,21 +129,18 @@ class AffinityCounts(PodCounts):
 
     def keys(self) -> set[str]:
         """Return the topology keys that decide whether a node passes."""
-        terms = self.incoming.terms
-        return {term.topology_key for term in (*terms.required, *terms.required_anti)}.union(self.existing_anti.keys)
+        required = (*self.terms.required, *self.terms.required_anti)
+        return {term.topology_key for term in required}.union(self.existing_anti.keys)
 
     def is_first(self) -> bool:
         """Return whether nobody is there that the pod wants to be near, and it is itself such a pod."""
-        return self.affinity.is_empty and self.incoming.matches_itself()
+        return self.affinity.is_empty and self._matches_itself
 
     def recount(self, whole: Snapshot) -> None:
         self._forget()
-        terms = _all_terms(self.incoming.terms)
-        if terms:
-            known = self._by_class
-            effects = {c: known[c] if c in known else self._class_effect(c, whole) for c in _candidates(terms, whole)}
-            self._count(effects, len(whole.templates.label_classes), whole.pod_classes(), whole)
-        groups = {a: self._affinity_effect(a, whole) for a in whole.slots.affinities}
+        effects = {class_id: self._class_effect(class_id, whole) for class_id in _candidates(self.terms, whole)}
+        self._count(effects, len(whole.templates.label_classes), whole.pod_classes(), whole)
+        groups = {group: effect for group, effect in self._others.items() if group in whole.slots.affinities}
         self._count(groups, len(whole.templates.affinity_groups), whole.pod_affinities(), whole)
 
     def _count(self, effects: Mapping[int, Effect], n_numbers: int, numbers: Ints, whole: Snapshot) -> None:
@@ -140,27 +174,20 @@ class AffinityCounts(PodCounts):
     def is_outdated_by(self, change: Change) -> bool:
         if not change.labels:
             return False
-        keys = {term.topology_key for term in _all_terms(self.incoming.terms)}
-        keys.update(key for effect in self._by_affinity.values() for _, key, _ in effect)
-        return not keys.isdisjoint(change.labels)
+        return not self._keys.isdisjoint(change.labels)
 
     def skips_by(self) -> object:
         return self.existing_anti.is_empty, self.preferences.is_empty
 
     def is_moved_by(self, other: PodView, nodes: Snapshot) -> bool:
-        return any(name != PREFERENCES for name, _, _ in self._effect(other, nodes))
+        is_known = other.template.affinity_id < self.n_groups
+        return not is_known or any(name != PREFERENCES for name, _, _ in self._effect(other, nodes))
 
     def _effect(self, other: PodView, nodes: Snapshot) -> Effect:
-        """Return what a pod like this one means: by the incoming pod's terms, and by its own."""
+        """Return what a pod like this one means: by the terms of incoming pods, and by its own."""
         template = other.template
-        class_id = template.class_id if self.incoming.terms is not NO_TERMS else 0
-        effect = self._by_both.get((class_id, template.affinity_id))
-        if effect is None:
-            effect = self._class_effect(class_id, nodes) if class_id else ()
-            if template.affinity_id:
-                effect += self._affinity_effect(template.affinity_id, nodes)
-            self._by_both[class_id, template.affinity_id] = effect
-        return effect
+        said = self._others.get(template.affinity_id, _NOTHING) if template.affinity_id else _NOTHING
+        return self._class_effect(template.class_id, nodes) + said
 
     def _add(self, name: str, key: str, amount: int, row: int, sign: int, nodes: Snapshot) -> None:
         """Change one counter, and what was concluded from it."""
@@ -177,17 +204,17 @@ class AffinityCounts(PodCounts):
 
     def verdict(self, key: str, code: int) -> int:
         """Return the verdict on one domain of the only key that matters."""
-        if self.incoming.terms.required and not self.is_first() and self.affinity.at(key, code) <= 0:
+        if self.terms.required and not self.is_first() and self.affinity.at(key, code) <= 0:
             return 1
         if self.anti_affinity.at(key, code) > 0:
             return 2
         return 4 if self.existing_anti.at(key, code) > 0 else 0
 
     def _class_effect(self, class_id: int, nodes: Snapshot) -> Effect:
-        """Return what a pod of a label class means to the incoming pod, by the incoming pod's terms."""
+        """Return what a pod of a label class means to incoming pods, by their terms."""
         effect = self._by_class.get(class_id)
         if effect is None:
-            terms, other = self.incoming.terms, nodes.templates.label_classes[class_id]
+            terms, other = self.terms, nodes.templates.label_classes[class_id]
 
             def is_meant(term: AffinityTerm) -> bool:
                 return is_about(term, other.namespace, other.labels)
@@ -197,19 +224,6 @@ class AffinityCounts(PodCounts):
                 *((AFFINITY, term.topology_key, 1) for term in near),
                 *((ANTI_AFFINITY, term.topology_key, 1) for term in terms.required_anti if is_meant(term)),
                 *_preferences(terms, is_meant),
-            )
-        return effect
-
-    def _affinity_effect(self, affinity_id: int, nodes: Snapshot) -> Effect:
-        """Return what a pod of an affinity group means to the incoming pod, by the placed pod's own terms."""
-        effect = self._by_affinity.get(affinity_id)
-        if effect is None:
-            is_meant, terms = self.incoming.is_meant_by, nodes.templates.affinity_groups[affinity_id]
-            near = terms.required if self.hard_weight > 0 else ()
-            effect = self._by_affinity[affinity_id] = (
-                *((EXISTING_ANTI, term.topology_key, 1) for term in terms.required_anti if is_meant(term)),
-                *_preferences(terms, is_meant),
-                *((PREFERENCES, term.topology_key, self.hard_weight) for term in near if is_meant(term)),
             )
         return effect
 
@@ -252,14 +266,13 @@ def expanded(terms: PodAffinityTerms, namespaces: list[Namespace], *, keeps_sele
     )
 
 
-def _all_terms(terms: PodAffinityTerms) -> list[AffinityTerm]:
-    """Return the terms of a pod, required and preferred."""
-    return [*terms.required, *terms.required_anti, *(wish.term for wish in (*terms.preferred, *terms.preferred_anti))]
-
-
-def _candidates(terms: Iterable[AffinityTerm], nodes: Snapshot) -> Iterable[int]:
-    """Return the label classes of placed pods that some term could be about, by namespace."""
-    if any(term.ns_selector.matches({}) for term in terms):
-        return nodes.slots.classes
-    names = set().union(*(term.namespaces for term in terms))
-    return [class_id for name in names for class_id in nodes.slots.by_namespace.get(name, ())]
+def _candidates(terms: PodAffinityTerms, nodes: Snapshot) -> set[int]:
+    """Return the label classes of placed pods that some term could be about."""
+    slots, label_classes = nodes.slots, nodes.templates.label_classes
+    found: set[int] = set()
+    for term in terms.every_term:
+        if term.ns_selector.matches({}):
+            return set(slots.classes)
+        for name in term.namespaces:
+            found.update(label_classes.candidates(name, term.selector, slots.by_namespace.get(name, ())))
+    return found.intersection(slots.classes)

@@ -7,7 +7,7 @@ then look a node's domain up.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from functools import lru_cache
 from weakref import WeakValueDictionary
 
@@ -44,7 +44,7 @@ from kubesched.framework import (
 from kubesched.framework.advice import Advice, Refused
 from kubesched.framework.ports import Handle
 from kubesched.framework.wakeups import ADD, ADMITTED_LATER, DELETE, NODE, POD, Action, on
-from kubesched.plugins._affinity_counts import NO_TERMS, AffinityCounts, ClassEffects, IncomingPod, expanded, is_about
+from kubesched.plugins._affinity_counts import AffinityCounts, ClassEffects, expanded, is_about, matches_itself, said_by_others
 from kubesched.plugins._demands import advise_on_neighbours
 from kubesched.plugins._domain_scores import ScoredDomains
 
@@ -101,7 +101,7 @@ class InterPodAffinity(Plugin):
     def __init__(self, args: InterPodAffinityArgs | None, handle: Handle) -> None:
         super().__init__(args, handle)
         self._behaviour = handle.gates.behaviour
-        self._class_effects: WeakValueDictionary[PodAffinityTerms, ClassEffects] = WeakValueDictionary()
+        self._class_effects: WeakValueDictionary[Hashable, ClassEffects] = WeakValueDictionary()
         """By the terms of incoming pods; each is kept by the counters that use it."""
 
     def pre_filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> PreFilterAnswer:
@@ -110,7 +110,7 @@ class InterPodAffinity(Plugin):
         if _is_nobody_concerned(pod, nodes, state):
             return SKIP
         counters = self.counters(pod, nodes, state)
-        terms = counters.incoming.terms
+        terms = counters.terms
         if not terms.required and not terms.required_anti and counters.existing_anti.is_empty:
             return SKIP
         return None
@@ -119,23 +119,24 @@ class InterPodAffinity(Plugin):
         """Return the counters of an attempt, counted when they are first asked for."""
         counters: AffinityCounts | None = state.find(self.name)
         if counters is None:
-            incoming, weight = self._incoming(pod), self.args.hard_pod_affinity_weight
-            said = (pod.template.class_id, incoming.terms, frozenset(incoming.namespace_labels.items()), weight)
-            by_class = self._class_effects.get(incoming.terms)
+            terms, weight = pod.template.affinity, self.args.hard_pod_affinity_weight
+            # The number of the pod's terms stands for them, unless they depend on what namespaces there are.
+            said: Hashable = pod.template.affinity_id
+            if said in nodes.templates.affinity_groups.selecting_namespaces:
+                namespaces = list(self.handle.objects.all(Namespace))
+                said = terms = expanded(terms, namespaces, keeps_selectors=not self._behaviour.selects_known_namespaces)
+            others, meets_itself = said_by_others(pod, nodes, weight), matches_itself(terms, pod)
+            by_class = self._class_effects.get(said)
             if by_class is None or by_class.templates is not nodes.templates:
-                by_class = self._class_effects[incoming.terms] = ClassEffects(nodes.templates)
-            counters = state.counted(self.name, said, nodes, lambda: AffinityCounts(incoming, weight, by_class))
-        return counters
+                by_class = self._class_effects[said] = ClassEffects(nodes.templates)
 
-    def _incoming(self, pod: PodView) -> IncomingPod:
-        own = self.handle.objects.get(Namespace, pod.namespace)
-        terms = pod.template.affinity
-        if pod.template.affinity_id == 0:
-            terms = NO_TERMS
-        else:
-            namespaces = list(self.handle.objects.all(Namespace))
-            terms = expanded(terms, namespaces, keeps_selectors=not self._behaviour.selects_known_namespaces)
-        return IncomingPod(terms, pod.namespace, pod.labels, own.metadata.labels if own is not None else {})
+            def make() -> AffinityCounts:
+                return AffinityCounts(terms, others, weight, by_class, matches_itself=meets_itself)
+
+            declaration = self.name, said, meets_itself, frozenset(others.items()), weight
+            counters = state.counted(self.name, declaration, nodes, make)
+            counters.n_groups = len(nodes.templates.affinity_groups)
+        return counters
 
     def advise(self, refused: Refused) -> list[Advice]:
         return advise_on_neighbours(refused)
@@ -145,7 +146,7 @@ class InterPodAffinity(Plugin):
         judged = self.filter_domains(pod, nodes, state)
         if judged is not None:
             return judged.rejections(nodes)
-        terms = counters.incoming.terms
+        terms = counters.terms
         cases: list[tuple[Bools, Reason]] = []
         if terms.required:
             has_keys = np.ones(nodes.n, dtype=np.bool_)
@@ -175,7 +176,7 @@ class InterPodAffinity(Plugin):
             refused = np.multiply(counters.existing_anti.by_code(key, nodes).values > 0, 4, dtype=np.uint64)
         if not counters.anti_affinity.is_empty:
             refused[counters.anti_affinity.by_code(key, nodes).values > 0] = 2
-        if counters.incoming.terms.required:
+        if counters.terms.required:
             if not counters.is_first():
                 refused[counters.affinity.by_code(key, nodes).values <= 0] = 1
             refused[-1] = 1
@@ -184,11 +185,11 @@ class InterPodAffinity(Plugin):
 
     def add_pod(self, pod: PodView, other: PodView, row: int, nodes: Snapshot, state: CycleState) -> None:
         counters: AffinityCounts = state.read(self.name)
-        counters.count(other, row, 1, nodes)
+        counters.imagine(pod, other, row, 1, nodes)
 
     def remove_pod(self, pod: PodView, other: PodView, row: int, nodes: Snapshot, state: CycleState) -> None:
         counters: AffinityCounts = state.read(self.name)
-        counters.count(other, row, -1, nodes)
+        counters.imagine(pod, other, row, -1, nodes)
 
     def pre_score(self, pod: PodView, nodes: Snapshot, feasible: Bools, state: CycleState) -> Status | None:
         return self._skips(pod, nodes, state)
@@ -204,7 +205,7 @@ class InterPodAffinity(Plugin):
     def _skips_counted(self, counters: AffinityCounts) -> Status | None:
         if counters.preferences.is_empty:
             return SKIP
-        terms = counters.incoming.terms
+        terms = counters.terms
         prefers = terms.preferred or terms.preferred_anti
         return SKIP if self.args.ignore_preferred_terms_of_existing_pods and not prefers else None
 

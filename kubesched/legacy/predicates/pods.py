@@ -47,7 +47,7 @@ class MatchInterPodAffinity(Predicate):
 
     def filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Rejections:
         counters: AffinityCounts = state.read(self._counting.name)
-        terms = counters.incoming.terms
+        terms = counters.terms
         unwanted = counters.existing_anti.any_positive(nodes)
         lonely = np.zeros(nodes.n, dtype=np.bool_)
         if terms.required and not counters.is_first():

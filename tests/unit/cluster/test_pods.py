@@ -125,3 +125,33 @@ def test_a_pod_as_it_will_be_on_a_node_keeps_what_was_computed() -> None:
     booked = view.on("a")
     assert (booked.node_name, booked.pod.spec.node_name, booked.template) == ("a", "a", view.template)
     assert view.node_name == "" and not view.pod.spec.node_name
+
+
+def test_who_may_be_meant_by_an_affinity_is_found_by_labels() -> None:
+    """Found by one label that each term asks for; a term that asks for none of a certain value may mean anybody."""
+    store = Store()
+
+    def group(*expressions: tuple[str, str, list[str]], also: Any = None) -> int:
+        terms = [{"topologyKey": "zone", "labelSelector": {"matchExpressions": [_expression(*one) for one in expressions]}}]
+        terms += [also] if also else []
+        affinity = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
+        raw = {"metadata": {"name": "p", "namespace": "d", "uid": "u"}, "spec": {"affinity": affinity}}
+        return store.view(codec.convert(raw, Pod)).template.affinity_id
+
+    web_or_db = group(("app", "In", ["web", "db"]), ("tier", "Exists", []))
+    prod_web = group(("tier", "Exists", []), ("app", "In", ["web"]), ("env", "In", ["prod"]))
+    not_web = group(("app", "NotIn", ["web"]))
+    nobody = group(("app", "In", ["none"]), also={"topologyKey": "zone"})
+    assert len(store.templates.affinity_groups) == 5, "group 0 says nothing"
+    for labels, expected in (
+        ({}, {not_web}),
+        ({"app": "web"}, {web_or_db, prod_web, not_web}),
+        ({"app": "db", "env": "prod"}, {web_or_db, not_web}),
+        ({"app": "none"}, {nobody, not_web}),
+        ({"env": "prod"}, {not_web}),
+    ):
+        assert store.templates.affinity_groups.candidates(labels) == expected, labels
+
+
+def _expression(key: str, operator: str, values: list[str]) -> dict[str, Any]:
+    return {"key": key, "operator": operator, "values": values}

@@ -22,7 +22,7 @@ from kubesched.framework.equivalence_class import MOST_CHANGES
 from kubesched.framework.grouping import GROUP_TURN, GroupTurn
 from kubesched.framework.inputs import UNLIKE
 from kubesched.framework.verdicts import Failed, Placed, Unschedulable, failed
-from kubesched.testing import node, pod
+from kubesched.testing import near, node, pod
 
 FULL = Reason("full")
 
@@ -204,12 +204,13 @@ class Lonely(Plugin):
     """Refuses all nodes but the first while there are pods of the pod's app, and counts how often it is asked."""
 
     depends_on = (Input.POD_TEMPLATE, Input.COUNTED_PODS)
+    counts_by: type[OwnApp] = OwnApp
     asked = 0
 
     def pre_filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Any:
         self.asked += 1
         app = pod.labels["app"]
-        counts = state.find(self.name) or state.counted(self.name, app, nodes, lambda: OwnApp(app))
+        counts = state.find(self.name) or state.counted(self.name, app, nodes, lambda: self.counts_by(app))
         return None if counts.n else SKIP
 
     def filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Rejections:
@@ -248,6 +249,29 @@ def test_classes_that_declare_the_same_share_their_counters_which_follow_the_pod
         store.put_pod(pod(f"many-{i}", on="a", labels={"app": "x"}))
     counts.refresh(store.snapshot())
     assert (counts.n, counts.recounts) == (3 + 2 * FEWEST_CHANGES, 3), "counting all of them is quicker"
+
+
+class Meant(OwnApp):
+    """Is no more for a pod once another one says of it what nobody said before."""
+
+    def is_for(self, pod: PodView, nodes: Snapshot) -> bool:
+        return not nodes.templates.affinity_groups.candidates(pod.labels)
+
+
+class CountsMeant(Lonely):
+    counts_by = Meant
+
+
+def test_a_class_that_somebody_new_speaks_of_declares_its_counters_anew() -> None:
+    store, memo, (plugin,) = build(CountsMeant)
+    decide(store, memo, labels={"app": "web"})
+    asked = plugin.asked
+    store.view(pod("other", affinity=near({"app": "db"}, away=True)))
+    decide(store, memo, labels={"app": "web"})
+    assert plugin.asked == asked, "it is not about this class"
+    store.view(pod("jealous", affinity=near({"app": "web"}, away=True)))
+    decide(store, memo, labels={"app": "web"})
+    assert plugin.asked == asked + 1
 
 
 def test_a_node_more_makes_it_start_again() -> None:

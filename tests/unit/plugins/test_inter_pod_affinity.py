@@ -9,6 +9,7 @@ from plugin_bench import Bench
 
 from kubesched.api.pod import Pod
 from kubesched.framework import CycleState
+from kubesched.framework.counters import CounterTable
 from kubesched.plugins import InterPodAffinity, _affinity_counts
 from kubesched.plugins._affinity_counts import is_about
 from kubesched.testing import namespace, near, node, pod
@@ -309,3 +310,24 @@ def test_what_others_are_to_the_same_terms_is_judged_once_whatever_labels_a_pod_
         passes = bench.plugin.filter(view, nodes, state).passes
         assert passes is not None and passes.tolist() == [False, True]
     assert len(asked) == len(placed)
+
+
+def test_pods_whose_own_labels_matter_to_nobody_share_their_counters() -> None:
+    bench = Bench(InterPodAffinity, node("a"), node("b"), pod("web-0", on="a", labels=WEB, affinity=near(WEB, HOST, away=True)))
+    nodes, table = bench.store.snapshot(), CounterTable()
+
+    def counters(ordinal: int, **labels: str) -> Any:
+        newcomer = wanting(term(key=HOST), kind="podAntiAffinity", labels={**WEB, "ordinal": str(ordinal), **labels})
+        return bench.plugin.counters(bench.store.view(newcomer), nodes, CycleState(None, table))
+
+    first = counters(1)
+    assert counters(2) is first
+    assert counters(3, app="db") is not first, "whom web pods do not mean"
+    two = bench.store.view(wanting(term(key=HOST), kind="podAntiAffinity", labels={**WEB, "ordinal": "2"}))
+    assert first.is_for(two, nodes)
+    bench.put(pod("jealous", on="b", affinity=near({"ordinal": "2"}, HOST, away=True)))
+    assert not first.is_for(two, nodes), "somebody came who means it and not the others"
+    assert counters(1) is first
+    parted = counters(2)
+    assert parted is not first
+    assert [c.existing_anti.on(HOST, nodes).tolist() for c in (first, parted)] == [[1, 0], [1, 1]]
