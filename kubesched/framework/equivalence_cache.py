@@ -33,7 +33,6 @@ returns None and the caller computes. The plain path is also the oracle: tests r
 from __future__ import annotations
 
 import time
-from collections import OrderedDict
 from collections.abc import Iterable
 from collections.abc import Set as AbstractSet
 from typing import Any
@@ -46,6 +45,7 @@ from kubesched.cluster import Bools, Ints, PodView, Snapshot
 from kubesched.cluster.snapshot import is_uniform
 from kubesched.framework.best_rows import BestRows, Level, LevelRows
 from kubesched.framework.cache_plan import CachePlan, plan_for
+from kubesched.framework.class_table import ClassTable, Key
 from kubesched.framework.counters import CounterTable
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.equivalence_class import MOST_CHANGES, EquivalenceClass
@@ -59,16 +59,13 @@ from kubesched.framework.profile import PreFiltered, Profile
 from kubesched.framework.verdicts import Code, DomainScores, DomainVerdicts, Rejections, SpreadScores, Status, Verdicts
 
 BUDGET_BYTES = 256 << 20
-"""What all remembered columns of a profile may take; the classes not asked for longest are dropped beyond it."""
+"""What all remembered columns of a profile may take."""
 
 MOST_ASKED = 1 << 14
 """How many ways of asking are known to have been there, before all of them are new again."""
 
 _ALWAYS = 1 << 62
 """Where in the journal somebody asked whose answer is worth remembering whenever it comes back."""
-
-Key = tuple[bytes, Inputs]
-"""What pods have in common, and what each of them has of its own."""
 
 
 def cluster_version(nodes: Snapshot) -> tuple[int, ...]:
@@ -165,7 +162,7 @@ class EquivalenceCache:
         self.profile = profile
         self.budget_bytes = budget_bytes
         self.waits_for_second = waits_for_second
-        self._classes: OrderedDict[Key, EquivalenceClass] = OrderedDict()
+        self._classes = ClassTable()
         self._node_answers: WeakValueDictionary[Key, NodeAnswers] = WeakValueDictionary()
         """Each is kept by the classes that use it."""
         self._plans: dict[Inputs, CachePlan] = {}
@@ -222,10 +219,10 @@ class EquivalenceCache:
             recalled = self._answer(of_class, pod, nodes, lap, turn)
         except NotCacheable:
             if of_class is None or not of_class.plan.is_for_unlike:  # what this pod met says nothing about others like no other
-                self._classes.pop(key, None)
+                self._classes.forget(key)
             return None
         except BaseException:
-            self._classes.pop(key, None)  # half repaired is worse than not remembered
+            self._classes.forget(key)  # half repaired is worse than not remembered
             raise
         if of_class.plan.is_for_unlike and (recalled.state.counts or not recalled.n_feasible):
             self._asked_at[pod.template.asking] = _ALWAYS  # a class keeps its counters, and what was concluded
@@ -252,17 +249,16 @@ class EquivalenceCache:
     ) -> EquivalenceClass:
         """Return what is remembered of a pod's class, up to date; begin anew where nothing is, or that is easier."""
         if of_class is not None and of_class.node_answers.refresh(pod, nodes) and of_class.refresh(pod, nodes):
-            self._classes.move_to_end(key)
+            self._classes.note_use(key)
             lap("Filter")  # rows computed again, with their scores: the two are not told apart
             return of_class
         plan = self._plans.get(key[1])
         if plan is None:
             plan = self._plans[key[1]] = plan_for(self.profile, key[1])
         of_class = EquivalenceClass(plan, self._answers_for(plan, key, pod, nodes, lap), nodes, self._counters)
-        self._classes[key] = of_class
-        self._classes.move_to_end(key)
+        self._classes.put(key, of_class, self.budget_bytes)
         while len(self._classes) > 1 and self._nbytes_as(of_class) > self.budget_bytes:
-            self._classes.popitem(last=False)
+            self._classes.forget_oldest(but=key)
         return of_class
 
     def _nbytes_as(self, of_class: EquivalenceClass) -> int:

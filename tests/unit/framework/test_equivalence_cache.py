@@ -16,6 +16,7 @@ from kubesched.engine.handle import EngineHandle
 from kubesched.engine.ties import SeededTies
 from kubesched.errors import PluginRaised
 from kubesched.framework import SKIP, CycleState, Input, Plugin, Reason, Rejections, unresolvable
+from kubesched.framework.class_table import SHARE_OF_NEW
 from kubesched.framework.counters import FEWEST_CHANGES, CounterTable, PodCounts
 from kubesched.framework.equivalence_cache import EquivalenceCache
 from kubesched.framework.equivalence_class import MOST_CHANGES
@@ -285,12 +286,11 @@ def test_a_node_more_makes_it_start_again() -> None:
 def test_a_budget_keeps_the_classes_that_were_asked_for_last() -> None:
     store, memo, (plugin,) = build(Rows)
     decide(store, memo, labels={"app": "0"})
-    one = next(iter(memo._classes.values()))
+    one = memo._classes.get(next(iter(memo._classes)))
+    assert one is not None
     memo.budget_bytes = 3 * (one.nbytes + one.node_answers.nbytes)
-    for i in (1, 2):
+    for i in (0, 1, 1, 2, 2, 0, 3, 3):
         decide(store, memo, labels={"app": str(i)})
-    decide(store, memo, labels={"app": "0"})
-    decide(store, memo, labels={"app": "3"})
     assert len(memo) == 3
     before = plugin.rows
     for i in (0, 2, 3):
@@ -298,6 +298,22 @@ def test_a_budget_keeps_the_classes_that_were_asked_for_last() -> None:
     assert plugin.rows == before, "these three are still known"
     decide(store, memo, labels={"app": "1"})
     assert plugin.rows == before + 3, "this one had not been asked for longest, and went"
+
+
+def test_classes_that_are_asked_for_once_push_out_each_other_alone() -> None:
+    store, memo, (plugin,) = build(Rows)
+    for _ in range(2):
+        decide(store, memo, labels={"app": "web"})
+    one = memo._classes.get(next(iter(memo._classes)))
+    assert one is not None
+    memo.budget_bytes = SHARE_OF_NEW * 5 * one.nbytes
+    for i in range(40):
+        decide(store, memo, labels={"ordinal": str(i)})
+    assert len(memo) == 1 + 5
+    before = plugin.rows
+    decide(store, memo, labels={"app": "web"})
+    decide(store, memo, labels={"ordinal": "39"})
+    assert plugin.rows == before, "who was asked for twice, and the newest"
 
 
 def test_a_budget_for_nothing_still_keeps_the_class_in_hand() -> None:
@@ -523,7 +539,9 @@ def test_what_was_concluded_of_a_pod_like_no_other_is_not_concluded_of_the_next(
     memo.waits_for_second = True
     for i in range(3):
         decide(store, memo, f"pod-{i}", requests={"cpu": str(i + 1)})
-    (key, of_class), *others = memo._classes.items()
+    key, *others = memo._classes
+    of_class = memo._classes.get(key)
+    assert of_class is not None
     assert not others and key[1] >= UNLIKE
     assert of_class.unschedulable_result is None and of_class.unschedulable_at is None
 
