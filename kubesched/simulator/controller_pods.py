@@ -1,8 +1,9 @@
 """Pods as controllers make them, and pods that are not alike: what `bench engine` measures beside scheduler_perf's own kinds.
 
 In: a kind, numbers. Out: API objects. Everything follows from the arguments. A ReplicaSet has fifty pods behind a Service, an
-app with spread constraints of its own ten; a StatefulSet's and an indexed Job's pods each carry their number as a label, a
-DaemonSet's are each pinned to a node by name, a gang's come eight at a time.
+app with spread constraints of its own ten; a StatefulSet's and an indexed Job's pods each carry their number as a label (apart:
+and none of the StatefulSet may share its node with another), a DaemonSet's are each pinned to a node by name, a gang's come
+eight at a time.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from kubesched.api.pod import (
     Container,
     NodeAffinity,
     Pod,
+    PodAffinity,
+    PodAffinityTerm,
     PodSchedulingGroup,
     PodSpec,
     ResourceRequirements,
@@ -27,7 +30,7 @@ from kubesched.api.pod import (
 from kubesched.api.well_known import HOSTNAME, ZONE
 from kubesched.api.workload import GangSchedulingPolicy, PodGroup, PodGroupSchedulingPolicy, PodGroupSpec
 
-KINDS = ("owned", "statefulset", "indexed-job", "daemonset", "gang", "unlike", "appspread")
+KINDS = ("owned", "statefulset", "apart", "indexed-job", "daemonset", "gang", "unlike", "appspread")
 NAMESPACE = "sched-0"
 PER_OWNER, PER_APP, PER_GANG = 50, 10, 8
 _ASKED = ("100m", "500Mi")
@@ -40,7 +43,7 @@ def objects(kind: str, n_pods: int) -> Iterator[TopLevel]:
             labels = {"app": f"app-{app}"}
             yield ReplicaSet(metadata=_meta(f"app-{app}"), spec=ReplicaSetSpec(selector=LabelSelector(match_labels=labels)))
             yield Service(metadata=_meta(f"app-{app}"), spec=ServiceSpec(selector=labels))
-    elif kind == "statefulset":
+    elif kind in ("statefulset", "apart"):
         for app in _numbers(n_pods, PER_OWNER):
             labels = {"app": f"app-{app}"}
             yield StatefulSet(metadata=_meta(f"app-{app}"), spec=StatefulSetSpec(selector=LabelSelector(match_labels=labels)))
@@ -68,14 +71,20 @@ def _owned(i: int, n_nodes: int) -> Pod:
     return _pod(i, {"app": f"app-{i // PER_OWNER}"}, owner=("apps/v1", "ReplicaSet", f"app-{i // PER_OWNER}"))
 
 
-def _stateful(i: int, n_nodes: int) -> Pod:
+def _stateful(i: int, n_nodes: int, affinity: Affinity | None = None) -> Pod:
     app, number = divmod(i, PER_OWNER)
     labels = {
         "app": f"app-{app}",
         "statefulset.kubernetes.io/pod-name": f"app-{app}-{number}",
         "apps.kubernetes.io/pod-index": str(number),
     }
-    return _pod(i, labels, owner=("apps/v1", "StatefulSet", f"app-{app}"))
+    return _pod(i, labels, affinity=affinity, owner=("apps/v1", "StatefulSet", f"app-{app}"))
+
+
+def _apart(i: int, n_nodes: int) -> Pod:
+    own = LabelSelector(match_labels={"app": f"app-{i // PER_OWNER}"})
+    term = PodAffinityTerm(label_selector=own, topology_key=HOSTNAME)
+    return _stateful(i, n_nodes, Affinity(pod_anti_affinity=PodAffinity(required=(term,))))
 
 
 def _indexed(i: int, n_nodes: int) -> Pod:
@@ -115,6 +124,7 @@ def _app(i: int, n_nodes: int) -> Pod:
 _MAKERS: dict[str, Callable[[int, int], Pod]] = {
     "owned": _owned,
     "statefulset": _stateful,
+    "apart": _apart,
     "indexed-job": _indexed,
     "daemonset": _pinned,
     "gang": _ganged,

@@ -10,7 +10,7 @@ from kubesched.cli.commands.lazy import runs
 from kubesched.cli.commands.shared import config_option, plugin_option
 
 _PERF_KINDS = ("basic", "spread", "softspread", "affinity", "antiaffinity", "prefaffinity", "mixed", "churn", "csi", "dra")
-KINDS = (*_PERF_KINDS, "owned", "statefulset", "indexed-job", "daemonset", "gang", "unlike", "appspread", "gpu")
+KINDS = (*_PERF_KINDS, "owned", "statefulset", "apart", "indexed-job", "daemonset", "gang", "unlike", "appspread", "gpu")
 NODES_KINDS = ("basic", "spread", "affinity", "antiaffinity")
 FAULTS = ("terminate", "nodes", "kill", "freeze", "server")
 CLUSTER_KINDS = tuple(kind for kind in _PERF_KINDS if kind not in ("churn", "csi"))

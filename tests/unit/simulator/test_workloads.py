@@ -110,7 +110,7 @@ def test_daemons_are_pinned_to_the_nodes_in_turn() -> None:
     assert pinned == ["node-00000", "node-00001", "node-00002", "node-00000"]
 
 
-@pytest.mark.parametrize("kind", ["owned", "statefulset"])
+@pytest.mark.parametrize("kind", ["owned", "statefulset", "apart"])
 def test_owned_pods_have_an_owner_and_a_service_that_select_them(kind: str) -> None:
     objects = list(workloads.cluster(kind, 1, 0, 60))
     for pod in workloads.pods(60, kind):
@@ -127,6 +127,10 @@ def test_owned_pods_have_an_owner_and_a_service_that_select_them(kind: str) -> N
 def test_pods_of_controllers_are_all_placed(kind: str) -> None:
     figures = run(Bench(kind, nodes=20, init=0, pods=20))
     assert (figures["kind"], figures["scheduled"]) == (kind, 20)
+
+
+def test_no_two_pods_of_an_app_that_keeps_apart_share_a_node() -> None:
+    assert run(Bench("apart", nodes=20, init=0, pods=70))["scheduled"] == 40, "20 of the first app, and 20 of the second"
 
 
 def test_gpu_pods_and_nodes_come_as_often_as_in_the_openb_trace() -> None:
