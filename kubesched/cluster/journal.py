@@ -10,6 +10,9 @@ from msgspec import Struct
 from kubesched.cluster.changelog import ChangeLog
 from kubesched.cluster.pods import PodView
 
+LONGEST = 1 << 13
+"""Nobody repairs an answer for more changes than that, and each keeps a pod that may be gone."""
+
 USAGE = 1
 """Pods came to the node or left it."""
 ALLOCATABLE = 2
@@ -33,4 +36,10 @@ class Change(Struct, frozen=True):
     labels: frozenset[str] = frozenset()
 
 
-Journal = ChangeLog[Change]
+class Journal(ChangeLog[Change]):
+    """The changes to rows, in order."""
+
+    __slots__ = ()
+
+    def __init__(self) -> None:
+        super().__init__(LONGEST)

@@ -12,9 +12,10 @@ are never remembered; and the status, except for the parts that in-place resizin
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain
-from typing import Any
+from typing import Any, TypeVar
+from weakref import WeakValueDictionary
 
 import msgspec
 
@@ -29,17 +30,19 @@ NATIVE_RESOURCES = ("cpu", "memory", "ephemeral-storage")
 Amounts = tuple[tuple[int, int], ...]
 """(resource id, amount) pairs: cpu in thousandths, everything else in whole units."""
 
-_MOST_KEPT = 100_000
+MOST_BY_CLASS = 1 << 14
+_FEWEST_INDEXED = 1024
 _encode = msgspec.json.Encoder().encode
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, weakref_slot=True)
 class LabelClass:
     """Pods of equal namespace and labels; a selector is evaluated once for all of them."""
 
     namespace: str
     labels: Mapping[str, str]
     terminating: bool
+    number: int = field(default=0, compare=False)
 
 
 NOBODY = LabelClass("", {}, True)
@@ -150,7 +153,10 @@ class PodTemplate:
         self.labels: Mapping[str, str] = pod.metadata.labels or {}
         self.sample = pod
         self.priority = pod.spec.priority or 0
-        self.class_id = interners.label_classes.id(self.namespace, self.labels, pod.metadata.deletion_timestamp is not None)
+        self.label_class = interners.label_classes.of(
+            self.namespace, self.labels, terminating=pod.metadata.deletion_timestamp is not None
+        )
+        self.class_id = self.label_class.number
         self.affinity_id = interners.affinity_groups.id(pod)
         self.ports = tuple(dict.fromkeys(requests.host_ports(pod)))  # a sidecar may name a container's port once more
         self.resources = interners.pod_resources(pod)
@@ -187,11 +193,6 @@ class PodTemplate:
     def affinity(self) -> matching.PodAffinityTerms:
         """Return the parsed inter-pod affinity."""
         return self.interners.affinity_groups[self.affinity_id]
-
-    @property
-    def label_class(self) -> LabelClass:
-        """Return the class of equal namespace and labels."""
-        return self.interners.label_classes[self.class_id]
 
     def remember(self, key: Any, make: Callable[[], Any]) -> Any:
         """Return what `make` returned the first time for this key: a plugin's reading of the pod's spec, not None."""
@@ -263,33 +264,45 @@ _NO_CLASSES: list[int] = []
 
 
 class LabelClasses:
-    """Label classes by number, and the numbers by namespace."""
+    """Label classes by number. A class is known for as long as somebody has a template of its pods, for many never come back:
+    each run of a Job has labels of its own. Its number is never given to another."""
 
-    __slots__ = ("_by_label", "_classes", "_ids", "by_namespace")
+    __slots__ = ("_by_label", "_by_number", "_known", "_n_indexed", "_next")
 
     def __init__(self) -> None:
-        self._classes: list[LabelClass] = [NOBODY]
-        self._ids: dict[tuple[str, frozenset[tuple[str, str]], bool], int] = {}
-        self.by_namespace: dict[str, list[int]] = {}
+        self._known: WeakValueDictionary[tuple[str, frozenset[tuple[str, str]], bool], LabelClass] = WeakValueDictionary()
+        self._by_number: WeakValueDictionary[int, LabelClass] = WeakValueDictionary()
+        self._next = 1
         self._by_label: dict[tuple[str, str, str], list[int]] = {}
+        """Numbers by namespace and label, some of them of classes that are not known any more."""
+        self._n_indexed = 0
 
     def __len__(self) -> int:
-        return len(self._classes)
+        """Return the number that follows all those that were ever given."""
+        return self._next
 
     def __getitem__(self, class_id: int) -> LabelClass:
-        return self._classes[class_id]
+        return self._by_number.get(class_id, NOBODY)
 
-    def id(self, namespace: str, labels: Mapping[str, str], terminating: bool) -> int:
-        """Return the number of the class of pods with this namespace and these labels."""
+    def of(self, namespace: str, labels: Mapping[str, str], *, terminating: bool) -> LabelClass:
+        """Return the class of pods with this namespace and these labels, for whoever will keep it."""
         key = (namespace, frozenset(labels.items()), terminating)
-        found = self._ids.get(key)
+        found = self._known.get(key)
         if found is None:
-            found = self._ids[key] = len(self._classes)
-            self._classes.append(LabelClass(namespace, dict(labels), terminating))
-            self.by_namespace.setdefault(namespace, []).append(found)
-            for label, value in labels.items():
-                self._by_label.setdefault((namespace, label, value), []).append(found)
+            found = LabelClass(namespace, dict(labels), terminating, self._next)
+            self._known[key] = self._by_number[self._next] = found
+            self._next += 1
+            self._index(found)
+            if self._n_indexed > max(_FEWEST_INDEXED, 2 * len(self._by_number)):
+                self._by_label, self._n_indexed = {}, 0
+                for known in self._by_number.values():
+                    self._index(known)
         return found
+
+    def _index(self, one: LabelClass) -> None:
+        self._n_indexed += 1
+        for label, value in one.labels.items():
+            self._by_label.setdefault((one.namespace, label, value), []).append(one.number)
 
     def candidates(self, namespace: str, selector: matching.Selector, among: Collection[int]) -> Iterable[int]:
         """Return the classes that a selector can match at all, out of some of a namespace: those with one of its labels, and
@@ -303,6 +316,20 @@ class LabelClasses:
                 if size < fewest:
                     found, fewest = chain.from_iterable(alike), size
         return found
+
+
+T = TypeVar("T")
+
+
+class ByLabelClass(dict[int, T]):
+    """What is worked out once for each label class. They come without end: where there are too many, all of it is forgotten."""
+
+    __slots__ = ("__weakref__",)
+
+    def __setitem__(self, class_id: int, value: T) -> None:
+        if len(self) >= MOST_BY_CLASS:
+            self.clear()
+        super().__setitem__(class_id, value)
 
 
 class AffinityGroups:
@@ -369,16 +396,15 @@ class Templates:
         self.resources: Interner[str] = Interner(*NATIVE_RESOURCES)
         self.label_classes = LabelClasses()
         self.affinity_groups = AffinityGroups()
-        self._templates: dict[bytes, PodTemplate] = {}
-        self._resources: dict[bytes, PodResources] = {}
+        self._templates: WeakValueDictionary[bytes, PodTemplate] = WeakValueDictionary()
+        """Each is kept by its pods."""
+        self._resources: WeakValueDictionary[bytes, PodResources] = WeakValueDictionary()
 
     def view(self, pod: Pod) -> PodView:
         """Return the pod as the scheduler sees it."""
         signature = sign(pod)
         template = self._templates.get(signature)
         if template is None:
-            if len(self._templates) > _MOST_KEPT:
-                self._templates.clear()
             template = self._templates[signature] = PodTemplate(pod, signature, self)
         return PodView(pod, template)
 
@@ -393,8 +419,6 @@ class Templates:
         key = _encode(signed)
         found = self._resources.get(key)
         if found is None:
-            if len(self._resources) > _MOST_KEPT:
-                self._resources.clear()
             found = self._resources[key] = PodResources(pod, self)
         return found
 

@@ -26,7 +26,7 @@ class PodSlots:
         self._free: list[int] = []
         self.classes: dict[int, int] = {}
         self.by_namespace: dict[str, set[int]] = {}
-        """The label classes of placed pods. Classes are never forgotten, those without pods are not asked about."""
+        """The label classes of placed pods: how many pods each has, and which there are in a namespace."""
         self.affinities: dict[int, int] = {}
         self.ports: dict[tuple[str, int], dict[str, set[int]]] = {}
         self.claims: dict[str, set[int]] = {}

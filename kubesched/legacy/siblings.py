@@ -63,13 +63,9 @@ def count_matching(selectors: Sequence[Selector], namespace: str, nodes: Snapsho
     counts = np.zeros(nodes.total, dtype=np.int64)
     classes = nodes.templates.label_classes
     counted = np.zeros(len(classes), dtype=np.bool_)
-    for class_id in classes.by_namespace.get(namespace, ()):
+    for class_id in nodes.slots.by_namespace.get(namespace, ()):
         other = classes[class_id]
-        counted[class_id] = (
-            class_id in nodes.slots.classes
-            and not other.terminating
-            and any(selector.matches(other.labels) for selector in selectors)
-        )
+        counted[class_id] = not other.terminating and any(selector.matches(other.labels) for selector in selectors)
     if counted.any():
         rows = nodes.pod_rows()[counted[nodes.pod_classes()]]
         counts += np.bincount(rows, minlength=nodes.total)

@@ -19,7 +19,7 @@ from kubesched.api.core import Namespace
 from kubesched.api.matching import AffinityTerm, PodAffinityTerms
 from kubesched.cluster import Ints
 from kubesched.cluster.journal import Change
-from kubesched.cluster.pods import Templates
+from kubesched.cluster.pods import ByLabelClass, Templates
 from kubesched.framework import DomainVerdicts, PodView, Snapshot
 from kubesched.framework.counters import DomainCounts, PodCounts
 
@@ -35,10 +35,10 @@ Effect = tuple[tuple[str, str, int], ...]
 _NOTHING: Effect = ()
 
 
-class ClassEffects(dict[int, Effect]):
+class ClassEffects(ByLabelClass[Effect]):
     """What label classes mean to incoming pods by their terms: judged once for all pods of these terms."""
 
-    __slots__ = ("__weakref__", "templates")
+    __slots__ = ("templates",)
 
     def __init__(self, templates: Templates) -> None:
         super().__init__()
@@ -92,6 +92,7 @@ class AffinityCounts(PodCounts):
         self._others = others
         self._hard_weight = hard_weight
         self._by_class = by_class
+        self._has_terms = bool(terms.every_term)
         self._keys = frozenset(term.topology_key for term in terms.every_term).union(
             key for effect in others.values() for _, key, _ in effect
         )
@@ -187,7 +188,7 @@ class AffinityCounts(PodCounts):
         """Return what a pod like this one means: by the terms of incoming pods, and by its own."""
         template = other.template
         said = self._others.get(template.affinity_id, _NOTHING) if template.affinity_id else _NOTHING
-        return self._class_effect(template.class_id, nodes) + said
+        return self._class_effect(template.class_id, nodes) + said if self._has_terms else said
 
     def _add(self, name: str, key: str, amount: int, row: int, sign: int, nodes: Snapshot) -> None:
         """Change one counter, and what was concluded from it."""

@@ -22,7 +22,7 @@ from kubesched.api.policy import PodDisruptionBudget
 from kubesched.cluster import Bools, Codes, Ints, Objects, PodView
 from kubesched.cluster.changelog import Reader
 from kubesched.cluster.objects import ObjectChange
-from kubesched.cluster.pods import LabelClasses
+from kubesched.cluster.pods import ByLabelClass, LabelClasses
 
 
 @dataclass(eq=False, slots=True)
@@ -55,7 +55,7 @@ class Budgets:
         self.meaning = 0
         self._budgets: dict[str, dict[str, _Budget]] = {}
         """By namespace and name."""
-        self._of_class: dict[int, tuple[_Budget, ...]] = {}
+        self._of_class: ByLabelClass[tuple[_Budget, ...]] = ByLabelClass()
 
     def follow(self) -> None:
         """Take in what changed."""

@@ -24,6 +24,7 @@ from kubesched.cluster import ABSENT, Bools, Ints, PodView, Snapshot
 from kubesched.cluster.changelog import Reader
 from kubesched.cluster.columns import lowest
 from kubesched.cluster.journal import SPEC, Change
+from kubesched.cluster.pods import ByLabelClass
 from kubesched.cluster.selection import match_required
 from kubesched.framework import DomainVerdicts, Reason
 from kubesched.framework.counters import PodCounts
@@ -120,7 +121,7 @@ class SpreadCounts(PodCounts):
         self.counts: list[Tracked] = []
         self._eligible: list[Bools | None] = []
         """Of each constraint the nodes whose pods are counted; None for all."""
-        self._judged: list[dict[int, bool]] = [{} for _ in constraints]
+        self._judged: list[ByLabelClass[bool]] = [ByLabelClass() for _ in constraints]
         """Of each constraint the label classes that its selector was asked about."""
 
     def clone(self) -> SpreadCounts:

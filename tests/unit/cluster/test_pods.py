@@ -7,9 +7,12 @@ from typing import Any
 import pytest
 
 from kubesched.api import codec
+from kubesched.api.meta import LabelSelector
 from kubesched.api.node import Taint
 from kubesched.api.pod import Pod
-from kubesched.cluster import Gates, Store
+from kubesched.api.selectors import compile_selector
+from kubesched.cluster import Gates, PodView, Store
+from kubesched.cluster.pods import MOST_BY_CLASS, NOBODY, ByLabelClass
 
 MIB = 1024 * 1024
 
@@ -155,3 +158,32 @@ def test_who_may_be_meant_by_an_affinity_is_found_by_labels() -> None:
 
 def _expression(key: str, operator: str, values: list[str]) -> dict[str, Any]:
     return {"key": key, "operator": operator, "values": values}
+
+
+def test_of_pods_that_are_gone_nothing_is_kept() -> None:
+    """Each run of a Job has labels of its own: a scheduler sees new ones for as long as it lives."""
+    store = Store()
+    templates = store.templates
+
+    def come(i: int) -> PodView:
+        raw = {"metadata": {"name": "p", "namespace": "d", "uid": "u", "labels": {"app": "x", "job": str(i)}}, "spec": {}}
+        return store.view(codec.convert(raw, Pod))
+
+    first = come(0)
+    for i in range(1, 5000):
+        come(i)
+    assert (len(templates._templates), len(templates._resources)) == (1, 1)
+    assert templates.label_classes[first.template.class_id] is first.template.label_class
+    assert templates.label_classes[4999] is NOBODY, "its pod is gone"
+    assert come(4999).template.class_id == 5000, "no number is given twice"
+    app = compile_selector(LabelSelector(match_labels={"app": "x"}))
+    found = list(templates.label_classes.candidates("d", app, range(10_000)))
+    assert first.template.class_id in found and len(found) < 2000
+    assert come(0).template is first.template
+
+
+def test_what_is_worked_out_by_label_class_is_bounded() -> None:
+    known: ByLabelClass[int] = ByLabelClass()
+    for i in range(3 * MOST_BY_CLASS):
+        known[i] = i
+        assert known[i] == i and len(known) <= MOST_BY_CLASS
