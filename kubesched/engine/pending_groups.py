@@ -18,10 +18,10 @@ _OF_AMOUNTS = frozenset({"lower", "closest", "never", "empty", "pods"})
 
 
 def alike(pod: PodView) -> tuple[Any, ...]:
-    """Return what pods have in common that one report tells of all; the template has to stay alive as long as this is kept."""
+    """Return what pods have in common that one report tells of all."""
     spec = pod.pod.spec
     own = pod.key if spec.resource_claims else ""  # claims are a pod's own
-    return id(pod.template), pod.namespace, pod.priority, tuple(gate.name for gate in spec.scheduling_gates), own
+    return pod.template.signature, pod.namespace, pod.priority, tuple(gate.name for gate in spec.scheduling_gates), own
 
 
 class PendingGroups:

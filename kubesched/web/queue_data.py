@@ -33,10 +33,9 @@ InTurn = Callable[[Callable[[Engine], dict[str, Any]]], Awaitable[dict[str, Any]
 
 
 class KeptReport(NamedTuple):
-    """A report, when it was made, and a pod that it is about, which keeps the template alive that it is found by."""
+    """A report, and when it was made."""
 
     made: float
-    pod: PodView
     report: dict[str, Any]
 
 
@@ -82,7 +81,7 @@ class QueueData:
                     n_skipped += 1
                     continue
                 n_made += 1
-                kept = self._reports[key] = KeptReport(time.monotonic(), entry.view, await self._report(entry.view))
+                kept = self._reports[key] = KeptReport(time.monotonic(), await self._report(entry.view))
             groups.add(entry.view, kept.report)
         document = groups.document()
         for group in document["groups"]:
