@@ -54,8 +54,11 @@ def test_pods_that_differ_in_nothing_a_plugin_reads_share_a_template() -> None:
 def test_pods_of_equal_namespace_and_labels_are_one_class_whatever_they_ask_for() -> None:
     store = Store()
 
+    kept = []  # what nobody has is forgotten
+
     def label_class(**fields: object) -> int:
-        return store.view(pod("p", **fields)).template.class_id  # type: ignore[arg-type]
+        kept.append(store.view(pod("p", **fields)))  # type: ignore[arg-type]
+        return kept[-1].template.class_id
 
     plain = label_class(labels={"app": "web", "tier": "x"})
     assert label_class(labels={"tier": "x", "app": "web"}, requests={"cpu": "1"}) == plain

@@ -174,8 +174,9 @@ def test_of_pods_that_are_gone_nothing_is_kept() -> None:
         come(i)
     assert (len(templates._templates), len(templates._resources)) == (1, 1)
     assert templates.label_classes[first.template.class_id] is first.template.label_class
-    assert templates.label_classes[4999] is NOBODY, "its pod is gone"
-    assert come(4999).template.class_id == 5000, "no number is given twice"
+    assert len(templates.label_classes) == 5001
+    assert templates.label_classes[5000] is NOBODY, "its pod is gone"
+    assert come(4999).template.class_id == 5001, "no number is given twice"
     app = compile_selector(LabelSelector(match_labels={"app": "x"}))
     found = list(templates.label_classes.candidates("d", app, range(10_000)))
     assert first.template.class_id in found and len(found) < 2000
