@@ -332,14 +332,14 @@ class ByLabelClass(dict[int, T]):
         super().__setitem__(class_id, value)
 
 
-class AffinityGroups:
+class AffinityGroups(list[matching.PodAffinityTerms]):
     """What pods say about other pods, by number, and who may be meant by it: pods of equal namespace and inter-pod affinity are
     a group. Group 0 says nothing."""
 
-    __slots__ = ("_by_label", "_groups", "_ids", "_unlabelled", "selecting_namespaces")
+    __slots__ = ("_by_label", "_ids", "_unlabelled", "selecting_namespaces")
 
     def __init__(self) -> None:
-        self._groups: list[matching.PodAffinityTerms] = [matching.PodAffinityTerms()]
+        super().__init__([matching.PodAffinityTerms()])
         self._ids: dict[bytes, int] = {}
         self._by_label: dict[tuple[str, str], list[int]] = {}
         """Groups by the labels that one of their terms asks for: a label of each term stands for it."""
@@ -347,12 +347,6 @@ class AffinityGroups:
         """Groups with a term that asks for no label of a certain value."""
         self.selecting_namespaces: set[int] = set()
         """Groups with a term about namespaces by their labels, other than all or none of them."""
-
-    def __len__(self) -> int:
-        return len(self._groups)
-
-    def __getitem__(self, affinity_id: int) -> matching.PodAffinityTerms:
-        return self._groups[affinity_id]
 
     def id(self, pod: Pod) -> int:
         """Return the number of a pod's group."""
@@ -362,13 +356,13 @@ class AffinityGroups:
         key = _encode((pod.metadata.namespace, affinity.pod_affinity, affinity.pod_anti_affinity))
         found = self._ids.get(key)
         if found is None:
-            found = self._ids[key] = len(self._groups)
-            self._groups.append(matching.compile_pod_affinity(pod))
+            found = self._ids[key] = len(self)
+            self.append(matching.compile_pod_affinity(pod))
             self._index(found)
         return found
 
     def _index(self, affinity_id: int) -> None:
-        for term in self._groups[affinity_id].every_term:
+        for term in self[affinity_id].every_term:
             if term.ns_selector.requirements:
                 self.selecting_namespaces.add(affinity_id)
             if term.selector.is_nothing:

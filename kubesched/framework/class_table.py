@@ -40,10 +40,10 @@ class ClassTable:
         return self._again.get(key) or self._once.get(key)
 
     def note_use(self, key: Key) -> None:
-        """Note that a class was asked for again."""
-        if key in self._again:
+        """Note that a class which is known was asked for again."""
+        try:
             self._again.move_to_end(key)
-        elif key in self._once:
+        except KeyError:
             self._again[key] = self._once.pop(key)
 
     def put(self, key: Key, of_class: EquivalenceClass, budget_bytes: int) -> None:
