@@ -324,10 +324,14 @@ T = TypeVar("T")
 class ByLabelClass(dict[int, T]):
     """What is worked out once for each label class. They come without end: where there are too many, all of it is forgotten."""
 
-    __slots__ = ("__weakref__",)
+    __slots__ = ("__weakref__", "_most")
+
+    def __init__(self, most: int = MOST_BY_CLASS) -> None:
+        super().__init__()
+        self._most = most
 
     def __setitem__(self, class_id: int, value: T) -> None:
-        if len(self) >= MOST_BY_CLASS:
+        if len(self) >= self._most:
             self.clear()
         super().__setitem__(class_id, value)
 

@@ -24,6 +24,9 @@ from kubesched.cluster.changelog import Reader
 from kubesched.cluster.objects import ObjectChange
 from kubesched.cluster.pods import ByLabelClass, LabelClasses
 
+_MOST_CLASSES = 1 << 18
+"""There is one table for the whole cluster, and each charge asks about the classes of all pods that might go."""
+
 
 @dataclass(eq=False, slots=True)
 class _Budget:
@@ -55,7 +58,7 @@ class Budgets:
         self.meaning = 0
         self._budgets: dict[str, dict[str, _Budget]] = {}
         """By namespace and name."""
-        self._of_class: ByLabelClass[tuple[_Budget, ...]] = ByLabelClass()
+        self._of_class: ByLabelClass[tuple[_Budget, ...]] = ByLabelClass(_MOST_CLASSES)
 
     def follow(self) -> None:
         """Take in what changed."""

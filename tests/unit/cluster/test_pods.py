@@ -184,7 +184,7 @@ def test_of_pods_that_are_gone_nothing_is_kept() -> None:
 
 
 def test_what_is_worked_out_by_label_class_is_bounded() -> None:
-    known: ByLabelClass[int] = ByLabelClass()
-    for i in range(3 * MOST_BY_CLASS):
-        known[i] = i
-        assert known[i] == i and len(known) <= MOST_BY_CLASS
+    for known, most in ((ByLabelClass[int](), MOST_BY_CLASS), (ByLabelClass[int](5), 5)):
+        for i in range(3 * most):
+            known[i] = i
+            assert known[i] == i and len(known) == i % most + 1

@@ -252,6 +252,16 @@ def test_classes_that_declare_the_same_share_their_counters_which_follow_the_pod
     assert (counts.n, counts.recounts) == (3 + 2 * FEWEST_CHANGES, 3), "counting all of them is quicker"
 
 
+def test_an_attempt_shares_the_counters_of_its_class_and_alone_counts_for_itself() -> None:
+    nodes, of_class = build(Lonely)[0].snapshot(), CycleState(None, CounterTable())
+
+    def counts(state: CycleState) -> OwnApp:
+        return state.counted("Lonely", "x", nodes, lambda: OwnApp("x"))
+
+    assert counts(CycleState(of_class)) is counts(CycleState(of_class)) is counts(of_class)
+    assert counts(CycleState()) is not counts(CycleState())
+
+
 class Meant(OwnApp):
     """Is no more for a pod once another one says of it what nobody said before."""
 
