@@ -50,8 +50,7 @@ class Reflectors:
             )
         self.missing = tuple(missing)
         for row in missing:
-            who = f"; {', '.join(row.needed_by)} will see none of them" if row.needed_by else ""
-            log.warning("this API server does not serve %s in %s%s", row.plural, " or ".join(row.api_versions), who)
+            log.warning(row.left_out(f"the server does not serve them in {' or '.join(row.api_versions)}"))
 
     @classmethod
     async def prepare(

@@ -75,9 +75,8 @@ async def _forbidden(
         try:
             await connection.request("GET", f"{row.path(version)}?limit=1")
         except Forbidden as error:
-            if row.kind in _INDISPENSABLE:
+            if row.is_indispensable:
                 raise
-            who = f"; {', '.join(row.needed_by)} will see none of them" if row.needed_by else ""
-            warn(f"{row.plural} are not followed: {error}{who}")
+            warn(row.left_out(str(error)))
             found.append(row.kind)
     return found

@@ -58,7 +58,8 @@ async def test_what_is_not_served_is_noticed_and_its_plugins_named(caplog: pytes
     watching = await Reflectors.prepare(connection, watch_set(["DynamicResourceAllocation"]), sink)  # type: ignore[arg-type]
     assert set(watching.by_kind) == {"Pod", "Node", "Namespace", "ReplicaSet"}
     assert "resourceclaims" in {row.plural for row in watching.missing}
-    assert "does not serve resourceclaims in resource.k8s.io/v1; DynamicResources will see none of them" in caplog.text
+    why = "the server does not serve them in resource.k8s.io/v1; pods with resource claims are not placed"
+    assert f"resourceclaims are left out: {why}" in caplog.text
     assert watching.unsynced == ("Pod", "Node", "Namespace", "ReplicaSet")
     task = asyncio.create_task(watching.run())
     await asyncio.wait_for(watching.wait_synced(), 5)
