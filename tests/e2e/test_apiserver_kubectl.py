@@ -311,7 +311,7 @@ def test_namespaces_quotas_of_kinds_and_help(cluster: Cluster) -> None:
     assert "PodSpec" in cluster.kubectl("explain", "pod.spec")
     assert "yes" in cluster.kubectl("auth", "can-i", "create", "pods")
     assert "[*]" in cluster.kubectl("auth", "can-i", "--list")
-    assert "v1.36" in cluster.kubectl("version")
+    assert "v1.37.0-rc.1+kubesched" in cluster.kubectl("version")
     assert "is invalid" in cluster.kubectl("create", "namespace", "Team_B", fails=True)
     for kind in ("priorityclass", "job", "service"):
         extra = {
