@@ -58,9 +58,9 @@ async def test_a_server_that_lacks_whole_groups_is_scheduled_all_the_same(
     hidden = ("/apis/resource.k8s.io", "/apis/events.k8s.io", "/apis/scheduling.k8s.io")
     replica = await replicas.start(*PATIENT, "--feature-gates=GenericWorkload=true", hidden=hidden)
     await settle(api, replicas, replica)
-    for plural, who in (("resourceclaims", "DynamicResources"), ("podgroups", "GangScheduling")):
+    for plural, meaning in (("resourceclaims", "with resource claims are not placed"), ("podgroups", "wait for it")):
         assert any(
-            line["msg"].startswith(f"this API server does not serve {plural}") and who in line["msg"]
+            line["msg"].startswith(f"{plural} are left out: the server does not serve them") and line["msg"].endswith(meaning)
             for line in replica.lines()
         ), plural
     await replica.until_says("does not serve events in events.k8s.io/v1; writing them in v1")
