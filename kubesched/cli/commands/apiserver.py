@@ -30,7 +30,8 @@ from kubesched.cli.commands.lazy import runs
 @click.option(
     "--token-file",
     type=click.Path(path_type=Path, dir_okay=False, exists=True),
-    help='Lines of token,user,uid,"group,group". Without it, everybody is an administrator.',
+    help='Lines of token,user,uid,"group,group". Without it, everybody is an administrator. Clients send tokens over TLS '
+    "alone, so --port speaks HTTPS then.",
 )
 @click.option(
     "--world/--no-world",
