@@ -393,16 +393,17 @@ class Reflector:
 
     def _refused(self, error: ApiError) -> None:
         """Complain that this is not served or forbidden; leave it out if it was never listed and that has lasted a while."""
+        if self._watched.is_indispensable or self.is_synced:
+            self._complain(advice(error))
+            return
         now = self._clock.monotonic()
         if self._refused_at is None:
             self._refused_at = now
         is_certain = not self._is_served or now - self._refused_at >= PATIENCE_WITH_REFUSAL_SECONDS
-        if self._watched.is_indispensable or self.is_synced or not is_certain:
-            self._complain(advice(error))
-        elif not self.is_left_out:
+        if is_certain and not self.is_left_out:
             self.is_left_out = True
             self._settled.set()
-            text = self._watched.left_out(str(error))
+            text = self._watched.left_out(advice(error) if isinstance(error, Forbidden) else str(error))
             self._log_throttle.is_worth_saying(text)
             self._warn(text)
 
