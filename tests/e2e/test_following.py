@@ -82,3 +82,25 @@ async def until_events(api: Api, is_good: Callable[[list[Object]], bool]) -> Non
             return
         await asyncio.sleep(0.05)
     raise AssertionError(f"events: {found}")
+
+
+async def test_a_role_of_an_older_release_is_enough(control_plane: ControlPlane, api: Api, replicas: Replicas) -> None:
+    """Of 1.31 the scheduler's role has no volumeattachments; when they are granted, they are followed."""
+    role = "/apis/rbac.authorization.k8s.io/v1/clusterroles/kubesched"
+    rules = (await api.get(role))["rules"]
+    await api.patch(role, {"rules": [{**rule, "resources": _without_attachments(rule)} for rule in rules]})
+    await api.add_nodes(N_NODES)
+    await api.add_pods(0, 6)
+    replica = await replicas.start(*PATIENT)
+    await settle(api, replicas, replica)
+    said = [line["msg"] for line in replica.lines() if "volumeattachments" in line["msg"]]
+    assert len(said) == 1 and said[0].startswith(
+        "volumeattachments are left out: volumeattachments.storage.k8s.io is forbidden"
+    )
+    assert said[0].endswith("; attached volumes are not counted")
+    await api.patch(role, {"rules": rules})
+    await replica.until_says("following volumeattachments again")
+
+
+def _without_attachments(rule: Object) -> list[str]:
+    return [name for name in rule.get("resources", ()) if name != "volumeattachments"]
