@@ -155,24 +155,38 @@ async def capture(
     enabled = [name for name, is_on in gates.states.items() if is_on]
     rows = [row for row in watch_set(enabled) if row.type is not None] + _MADE_WITH
     served = await discover(connection, {version for row in rows for version in row.api_versions})
-    found = await asyncio.gather(*(_listed(connection, row, served, warn) for row in rows))
-    return Captured(at, [obj for objects in found for obj in objects], release=nearest_recorded(served.minor))
+    found = await asyncio.gather(*(_listed(connection, row, served) for row in rows))
+    _say_left_out(dict(zip(rows, found, strict=True)), warn)
+    return Captured(
+        at, [obj for listed in found if isinstance(listed, list) for obj in listed], release=nearest_recorded(served.minor)
+    )
 
 
-async def _listed(connection: Connection, row: Watched, served: Served, warn: Callable[[str], None]) -> list[Any]:
+async def _listed(connection: Connection, row: Watched, served: Served) -> list[Any] | ApiError | str:
+    """Return the objects of a kind, or why it is left out: the refusal, or the versions in which it is not served."""
     assert row.type is not None
     version = served.version_of(row)
     if version is None:
         if row.is_indispensable:
             raise SchedulerError(f"the server does not serve {row.plural}: is it a Kubernetes API server?")
-        warn(row.left_out(f"the server does not serve them in {' or '.join(row.api_versions)}"))
-        return []
+        return " or ".join(row.api_versions)
     try:
         return list(await list_objects(connection, row.type, api_version=version, field_selector=row.field_selector))
     except (Forbidden, NotFound) as error:
         if row.is_indispensable:
             raise
-        warn(row.left_out(str(error)))
-        return []
+        return error
     except ApiError as error:
         raise SchedulerError(f"{row.plural} cannot be listed: {error}") from error
+
+
+def _say_left_out(found: Mapping[Watched, list[Any] | ApiError | str], warn: Callable[[str], None]) -> None:
+    """Say what is left out and what that means, in one line for each reason: an older server lacks several kinds at once."""
+    by_reason: dict[str, list[str]] = {}
+    refused = next((error for error in found.values() if isinstance(error, ApiError)), None)
+    for row, listed in found.items():
+        if not isinstance(listed, list):
+            reason = f"the server does not serve {listed}" if isinstance(listed, str) else f"{refused}"
+            by_reason.setdefault(reason, []).append(f"{row.plural} ({row.without})")
+    for reason, left_out in by_reason.items():
+        warn(f"left out are {', '.join(left_out)}: {reason}")
