@@ -91,11 +91,11 @@ KIND_TABLE: tuple[KindInfo, ...] = (
     KindInfo(DeviceClass, "resource.k8s.io/v1", "DeviceClass", "deviceclasses", False),
     KindInfo(
         DeviceTaintRule,
-        "resource.k8s.io/v1beta2",
+        "resource.k8s.io/v1",
         "DeviceTaintRule",
         "devicetaintrules",
         False,
-        also=("resource.k8s.io/v1", "resource.k8s.io/v1alpha3"),
+        also=("resource.k8s.io/v1beta2", "resource.k8s.io/v1alpha3"),
     ),
     KindInfo(PriorityClass, "scheduling.k8s.io/v1", "PriorityClass", "priorityclasses", False),
     KindInfo(Workload, "scheduling.k8s.io/v1beta1", "Workload", "workloads", True, also=_OLDER_GROUPS),

@@ -402,7 +402,7 @@ class DeviceTaintRuleStatus(Wire, kw_only=True):
 class DeviceTaintRule(TopLevel, kw_only=True):
     """A taint put on devices from outside the driver."""
 
-    api_version: str = always("resource.k8s.io/v1beta2")
+    api_version: str = always("resource.k8s.io/v1")
     kind: str = always("DeviceTaintRule")
     spec: DeviceTaintRuleSpec = DeviceTaintRuleSpec()
     status: DeviceTaintRuleStatus = DeviceTaintRuleStatus()

@@ -3,7 +3,8 @@
 In: a token file, the RBAC objects in the store. Out: a user for a request, a yes or no for what it asks. Without a
 token file the server is open and everybody is an administrator. Besides the roles in the store, administrators
 (system:masters) may do everything, everybody may look at health and version, every known user at discovery, and
-system:kube-scheduler may do what a scheduler does.
+system:kube-scheduler may do what a scheduler does. The roles cluster-admin and extension-apiserver-authentication-reader
+are known without being stored.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ from kubesched.apiserver.resources import Object, Resource
 from kubesched.errors import ConfigError, Forbidden
 
 RBAC = "rbac.authorization.k8s.io"
+AUTHENTICATION_CONFIG = "extension-apiserver-authentication"
+"""The ConfigMap in kube-system that says whom to trust, for servers that let the API server vouch for their callers."""
 _READ = ["get", "list", "watch"]
 _EVERYBODY: list[Object] = [
     {
@@ -181,6 +184,8 @@ class Access:
                     {"nonResourceURLs": ["*"], "verbs": ["*"]},
                 ]
             entry = self._context.storage.table(f"clusterroles.{RBAC}").entries.get(name)
+        elif (namespace, name) == ("kube-system", f"{AUTHENTICATION_CONFIG}-reader"):
+            return [{"apiGroups": [""], "resources": ["configmaps"], "resourceNames": [AUTHENTICATION_CONFIG], "verbs": _READ}]
         else:
             entry = self._context.storage.table(f"roles.{RBAC}").entries.get(f"{namespace}/{name}")
         return entry.obj.get("rules") or [] if entry is not None else []

@@ -37,6 +37,12 @@ class Certificate:
         return context
 
 
+def authority_alone(name: str) -> str:
+    """Return the certificate of an authority, as PEM, whose key nobody has: it vouches for nobody."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    return _authority(_named(name), key).public_bytes(serialization.Encoding.PEM).decode()
+
+
 def serving_certificate(directory: Path, hosts: list[str]) -> Certificate:
     """Return a certificate for `hosts`, made in `directory` unless a good one is there."""
     found = Certificate(directory / "ca.crt", directory / "apiserver.crt", directory / "apiserver.key")
@@ -60,30 +66,11 @@ def _is_good(found: Certificate, hosts: list[str]) -> bool:
 
 def _make(found: Certificate, hosts: list[str]) -> None:
     found.authority.parent.mkdir(parents=True, exist_ok=True)
-    now = datetime.now(UTC)
     authority_key, server_key = ec.generate_private_key(ec.SECP256R1()), ec.generate_private_key(ec.SECP256R1())
-    authority_name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, f"kubesched {x509.random_serial_number():x}"[:64])])
-
-    def builder(subject: x509.Name, key: ec.EllipticCurvePublicKey) -> x509.CertificateBuilder:
-        return (
-            x509.CertificateBuilder()
-            .subject_name(subject)
-            .issuer_name(authority_name)
-            .public_key(key)
-            .serial_number(x509.random_serial_number())
-            .not_valid_before(now - timedelta(minutes=5))
-            .not_valid_after(now + _LIFETIME)
-        )
-
-    authority = (
-        builder(authority_name, authority_key.public_key())
-        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-        .add_extension(_usage(signs_certificates=True), critical=True)
-        .add_extension(x509.SubjectKeyIdentifier.from_public_key(authority_key.public_key()), critical=False)
-        .sign(authority_key, hashes.SHA256())
-    )
+    authority_name = _named(f"kubesched {x509.random_serial_number():x}"[:64])
+    authority = _authority(authority_name, authority_key)
     server = (
-        builder(x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "kube-apiserver")]), server_key.public_key())
+        _builder(_named("kube-apiserver"), authority_name, server_key.public_key())
         .add_extension(x509.SubjectAlternativeName([_alternative(host) for host in hosts]), critical=False)
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
         .add_extension(_usage(signs_certificates=False), critical=True)
@@ -96,6 +83,33 @@ def _make(found: Certificate, hosts: list[str]) -> None:
     found.chain.write_bytes(server.public_bytes(pem) + authority.public_bytes(pem))
     found.key.touch(mode=0o600)
     found.key.write_bytes(server_key.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()))
+
+
+def _named(name: str) -> x509.Name:
+    return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+
+
+def _authority(name: x509.Name, key: ec.EllipticCurvePrivateKey) -> x509.Certificate:
+    return (
+        _builder(name, name, key.public_key())
+        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        .add_extension(_usage(signs_certificates=True), critical=True)
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+        .sign(key, hashes.SHA256())
+    )
+
+
+def _builder(subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePublicKey) -> x509.CertificateBuilder:
+    now = datetime.now(UTC)
+    return (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(issuer)
+        .public_key(key)
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - timedelta(minutes=5))
+        .not_valid_after(now + _LIFETIME)
+    )
 
 
 def _usage(*, signs_certificates: bool) -> x509.KeyUsage:

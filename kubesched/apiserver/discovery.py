@@ -7,24 +7,28 @@ from __future__ import annotations
 
 from typing import Any
 
-from kubesched.apiserver.resources import SUBRESOURCE_VERBS, Catalogue, Object, Resource
+from kubesched.apiserver.resources import RELEASES, SUBRESOURCE_VERBS, Catalogue, Object, Resource
 
-VERSION: Object = {
-    "major": "1",
-    "minor": "36",
-    "gitVersion": "v1.36.4+kubesched",
-    "gitCommit": "",
-    "gitTreeState": "clean",
-    "buildDate": "2026-01-01T00:00:00Z",
-    "goVersion": "",
-    "compiler": "python",
-    "platform": "linux/amd64",
-}
 _SUBRESOURCE_KINDS = {  # of another kind than the resource itself
     "binding": ("", "v1", "Binding"),
     "eviction": ("policy", "v1", "Eviction"),
     "scale": ("autoscaling", "v1", "Scale"),
 }
+
+
+def version(release: int) -> Object:
+    """Return the document at /version of a server that stands for a release."""
+    return {
+        "major": "1",
+        "minor": str(release),
+        "gitVersion": f"{RELEASES[release]}+kubesched",
+        "gitCommit": "",
+        "gitTreeState": "clean",
+        "buildDate": "2026-01-01T00:00:00Z",
+        "goVersion": "",
+        "compiler": "python",
+        "platform": "linux/amd64",
+    }
 
 
 def api_versions(address: str) -> Object:

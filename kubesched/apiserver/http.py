@@ -128,7 +128,7 @@ class HttpFace:
         if steps[0] in ("healthz", "livez", "readyz"):
             return web.Response(text="ok")
         if steps == ["version"]:
-            return _json(discovery.VERSION)
+            return _json(discovery.version(self._context.catalogue.release))
         body: bytes | None = None
         if steps == ["openapi", "v2"]:
             if "proto-openapi.spec.v2" in accept and JSON not in accept:

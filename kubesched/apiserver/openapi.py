@@ -10,7 +10,7 @@ import hashlib
 
 from kubesched.apiserver.custom import schema_of, shape_of
 from kubesched.apiserver.encoding import encode
-from kubesched.apiserver.resources import Catalogue, Object, Resource
+from kubesched.apiserver.resources import RELEASES, Catalogue, Object, Resource
 from kubesched.apiserver.schema.language import Shape
 from kubesched.apiserver.schema.words import words_for
 
@@ -27,7 +27,7 @@ _VALUES: dict[str, Object] = {
 # kubectl asks for the v2 document in protobuf, and only to learn that it has nothing to say about a kind that the v3
 # documents do not know either. This is the smallest Document: swagger "2.0", a title, a version, no paths, no models.
 V2_PROTOBUF_TYPE = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
-V2_PROTOBUF = b"\x0a\x032.0\x12\x14\x0a\x09kubesched\x12\x07v1.36.4\x42\x00"
+V2_PROTOBUF = b"\x0a\x032.0\x12\x0f\x0a\x09kubesched\x12\x02v1\x42\x00"
 _WRITE_PARAMETERS = ("dryRun", "fieldManager", "fieldValidation")
 
 
@@ -60,7 +60,8 @@ class OpenApi:
             for resource in self._catalogue:
                 paths |= _paths(resource, is_v3=False)
                 _add_schemas(resource, schemas, "#/definitions/")
-            self._v2 = encode({"swagger": "2.0", "info": _info(), "paths": paths, "definitions": schemas})
+            info = _info(self._catalogue.release)
+            self._v2 = encode({"swagger": "2.0", "info": info, "paths": paths, "definitions": schemas})
         return self._v2
 
     def _refresh(self) -> None:
@@ -72,7 +73,7 @@ class OpenApi:
             grouped.setdefault(_document_path(resource), []).append(resource)
         links = {}
         for path, resources in grouped.items():
-            body = encode(_document(resources))
+            body = encode(_document(resources, self._catalogue.release))
             self._documents[path] = body
             digest = hashlib.sha256(body).hexdigest().upper()
             links[path] = {"serverRelativeURL": f"/openapi/v3/{path}?hash={digest}"}
@@ -83,17 +84,17 @@ def _document_path(resource: Resource) -> str:
     return f"apis/{resource.group}/{resource.version}" if resource.group else f"api/{resource.version}"
 
 
-def _info() -> Object:
-    return {"title": "kubesched", "version": "v1.36.4"}
+def _info(release: int) -> Object:
+    return {"title": "kubesched", "version": RELEASES[release]}
 
 
-def _document(resources: list[Resource]) -> Object:
+def _document(resources: list[Resource], release: int) -> Object:
     paths: Object = {}
     schemas: dict[str, Object] = {}
     for resource in resources:
         paths |= _paths(resource, is_v3=True)
         _add_schemas(resource, schemas, "#/components/schemas/")
-    return {"openapi": "3.0.0", "info": _info(), "paths": paths, "components": {"schemas": schemas}}
+    return {"openapi": "3.0.0", "info": _info(release), "paths": paths, "components": {"schemas": schemas}}
 
 
 def _paths(resource: Resource, is_v3: bool) -> Object:

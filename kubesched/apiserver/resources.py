@@ -1,7 +1,9 @@
 """The table of what is served: groups, versions, resources, kinds, names, scopes and subresources.
 
 In: the built-in table below, and CustomResourceDefinitions as they come and go. Out: a `Resource` for a path or a name.
-Several versions of one resource share a table of objects (`table`); exactly one of them is how objects are stored.
+Several versions of one resource share a table of objects (`table`); exactly one of them is how objects are stored. A server
+stands for one release of Kubernetes, and serves the versions that this release has (`since`, `until`); the others are known
+to whoever uses the store without HTTP.
 """
 
 from __future__ import annotations
@@ -14,6 +16,9 @@ Object = dict[str, Any]
 ADMISSION_GROUP = "admissionregistration.k8s.io"
 AGGREGATION_GROUP = "apiregistration.k8s.io"
 METRICS_GROUP = "metrics.k8s.io"
+RELEASES = {36: "v1.36.4", 37: "v1.37.0-rc.1"}
+"""The minor of each release that a server can stand for, and the version that it then says it has."""
+NEWEST_RELEASE = max(RELEASES)
 SUBRESOURCE_VERBS: dict[str, tuple[str, ...]] = {
     "binding": ("create",),
     "eviction": ("create",),
@@ -57,6 +62,8 @@ class Resource:
     names_are_labels: bool = False  # DNS label instead of DNS subdomain
     custom: Mapping[str, Any] | None = field(default=None, compare=False)  # the CRD version this came from
     singular: str = ""
+    since: int = 0  # the minors of the first and the last release that serve this version
+    until: int = 1_000
 
     @property
     def api_version(self) -> str:
@@ -166,8 +173,8 @@ def _rows() -> Iterator[Resource]:
     )
     yield _row("scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", "pc", False, has_generation=True)
     for plural, kind, sub in (("podgroups", "PodGroup", status), ("workloads", "Workload", ())):
-        for version in ("v1beta1", "v1alpha3", "v1alpha2"):
-            kept = {"is_storage": version == "v1beta1", "subresources": sub}
+        for version, first, last in (("v1beta1", 37, 1_000), ("v1alpha3", 37, 1_000), ("v1alpha2", 0, 36)):
+            kept = {"is_storage": version == "v1beta1", "subresources": sub, "since": first, "until": last}
             yield _row("scheduling.k8s.io", version, plural, kind, "", True, has_generation=True, **kept)
     yield _row(
         "scheduling.k8s.io",
@@ -176,6 +183,7 @@ def _rows() -> Iterator[Resource]:
         "CompositePodGroup",
         subresources=status,
         has_generation=True,
+        since=37,
     )
 
     storage = "storage.k8s.io"
@@ -190,7 +198,9 @@ def _rows() -> Iterator[Resource]:
     yield _row(devices, "v1", "resourceclaimtemplates", "ResourceClaimTemplate")
     yield _row(devices, "v1", "resourceslices", "ResourceSlice", "", False, has_generation=True)
     yield _row(devices, "v1", "deviceclasses", "DeviceClass", "", False, has_generation=True)
-    yield _row(devices, "v1beta2", "devicetaintrules", "DeviceTaintRule", "", False, subresources=status, has_generation=True)
+    rule: dict[str, Any] = {"subresources": status, "has_generation": True}
+    yield _row(devices, "v1beta2", "devicetaintrules", "DeviceTaintRule", "", False, **rule)
+    yield _row(devices, "v1", "devicetaintrules", "DeviceTaintRule", "", False, is_storage=False, since=37, **rule)
 
     network = "networking.k8s.io"
     yield _row(network, "v1", "ingresses", "Ingress", "ing", subresources=status, has_generation=True)
@@ -268,9 +278,11 @@ def _row(group: str, version: str, plural: str, kind: str, short: str = "", name
 
 
 class Catalogue:
-    """Every resource that is served now; custom ones are added and removed while the server runs."""
+    """Every resource that a release serves; custom ones are added and removed while the server runs."""
 
-    def __init__(self) -> None:
+    def __init__(self, release: int = NEWEST_RELEASE) -> None:
+        """Serve what the release of this minor serves."""
+        self.release = release
         self._by_path: dict[tuple[str, str, str], Resource] = {}
         self._by_name: dict[str, Resource] = {}
         self.revision = 0  # changes whenever the table does, so that documents made from it can be kept
@@ -279,7 +291,14 @@ class Catalogue:
         self._index()
 
     def __iter__(self) -> Iterator[Resource]:
-        return iter(self._by_path.values())
+        return (resource for resource in self._by_path.values() if self._serves(resource))
+
+    def stored(self) -> Iterator[Resource]:
+        """Yield every resource once, in the version that it is stored in, served or not."""
+        return (resource for resource in self._by_path.values() if resource.is_storage)
+
+    def _serves(self, resource: Resource) -> bool:
+        return resource.since <= self.release <= resource.until
 
     def add(self, resource: Resource) -> None:
         self._by_path[resource.group, resource.version, resource.plural] = resource
@@ -300,14 +319,15 @@ class Catalogue:
 
     def at(self, group: str, version: str, plural: str) -> Resource | None:
         """Return the resource served at a path, or None."""
-        return self._by_path.get((group, version, plural))
+        found = self._by_path.get((group, version, plural))
+        return found if found is not None and self._serves(found) else None
 
     def named(self, name: str) -> Resource:
         """Return the resource called `pods`, `deployments.apps` or `plural.version.group`; KeyError if none."""
         return self._by_name[name]
 
     def of_kind(self, api_version: str, kind: str) -> Resource | None:
-        """Return the resource that serves `kind` in `api_version`, or None."""
+        """Return the resource that has `kind` in `api_version` in any release, or None."""
         group, _, version = api_version.rpartition("/")
         for resource in self._by_path.values():
             if resource.kind == kind and resource.group == group and resource.version == version:
@@ -316,15 +336,12 @@ class Catalogue:
 
     def stored_in(self, table: str) -> Resource | None:
         """Return the resource whose version the objects of `table` are stored in."""
-        for resource in self._by_path.values():
-            if resource.table == table and resource.is_storage:
-                return resource
-        return None
+        return next((resource for resource in self.stored() if resource.table == table), None)
 
     def groups(self) -> dict[str, list[str]]:
         """Return every named group with its versions, the preferred one first."""
         found: dict[str, list[str]] = {}
-        for resource in self._by_path.values():
+        for resource in self:
             if resource.group and resource.version not in found.setdefault(resource.group, []):
                 found[resource.group].append(resource.version)
         return {group: sorted(versions, key=_version_rank) for group, versions in found.items()}

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import contextlib
 import json
 import ssl
 from collections.abc import Mapping
@@ -16,11 +17,11 @@ from typing import Any
 
 from aiohttp import web
 
-from kubesched.apiserver.access import Access, User
-from kubesched.apiserver.certificates import Certificate, serving_certificate
+from kubesched.apiserver.access import AUTHENTICATION_CONFIG, Access, User
+from kubesched.apiserver.certificates import Certificate, authority_alone, serving_certificate
 from kubesched.apiserver.http import MAX_BODY_BYTES, HttpFace
 from kubesched.apiserver.store import ObjectStore
-from kubesched.errors import ConfigError
+from kubesched.errors import AlreadyExists, ConfigError
 from kubesched.files import write_private
 from kubesched.serving import Listener, Origins
 
@@ -87,6 +88,27 @@ class ApiServer:
         except BaseException:  # whatever it is, what was opened is closed first
             await self.stop()
             raise
+        if self.port is not None or self.secure_port is not None:
+            self._tell_whom_to_trust()
+
+    def _tell_whom_to_trust(self) -> None:
+        """Create the ConfigMap that extension servers and schedulers read at start, unless there is one.
+
+        Its authorities vouch for nobody: their keys are gone, and this server knows no client certificates. Without them,
+        or without the ConfigMap, whoever reads it warns for as long as it runs.
+        """
+        ca = self.certificate.authority.read_text() if self.certificate is not None else authority_alone("kubesched-client-ca")
+        data = {
+            "client-ca-file": ca,
+            "requestheader-allowed-names": '["front-proxy-client"]',
+            "requestheader-client-ca-file": authority_alone("kubesched-front-proxy-ca"),
+            "requestheader-extra-headers-prefix": '["X-Remote-Extra-"]',
+            "requestheader-group-headers": '["X-Remote-Group"]',
+            "requestheader-uid-headers": '["X-Remote-Uid"]',
+            "requestheader-username-headers": '["X-Remote-User"]',
+        }
+        with contextlib.suppress(AlreadyExists):
+            self.store.create("configmaps", {"metadata": {"name": AUTHENTICATION_CONFIG}, "data": data}, "kube-system")
 
     async def _listen(self, runner: web.ServerRunner, port: int, tls: ssl.SSLContext | None) -> int:
         site = Listener(

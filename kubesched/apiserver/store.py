@@ -21,7 +21,7 @@ from kubesched.apiserver.conversion import from_storage
 from kubesched.apiserver.deletion import DeleteOptions
 from kubesched.apiserver.patching import STRATEGIC_PATCH
 from kubesched.apiserver.reading import Listing, ListQuery
-from kubesched.apiserver.resources import Catalogue, Object, Resource
+from kubesched.apiserver.resources import NEWEST_RELEASE, Catalogue, Object, Resource
 from kubesched.apiserver.storage import HISTORY_LIMIT, Storage
 from kubesched.apiserver.watch import BUFFER_LIMIT, Change, Watch
 from kubesched.apiserver.write_ahead_log import WriteAheadLog
@@ -46,17 +46,19 @@ class ObjectStore:
         fsync: str = "interval",
         history_limit: int = HISTORY_LIMIT,
         has_priority_admission: bool = True,
+        release: int = NEWEST_RELEASE,
         open_log: Callable[[Path, str], WriteAheadLog] = WriteAheadLog,
     ) -> None:
         """Open a store. With a `seed`, names and uids come out the same every time; with `data_dir`, objects stay.
 
+        `release` is the minor of the Kubernetes release whose versions a server of it serves.
         Without priority admission pods bring the number of their priority along, as in Kubernetes' own benchmark.
         """
         rng = random.Random(seed) if seed is not None else random.SystemRandom()
         journal = open_log(data_dir, fsync) if data_dir is not None else None
         clock = clock or RealClock()
         storage = Storage(journal, history_limit, clock.now)
-        catalogue = Catalogue()
+        catalogue = Catalogue(release)
         custom.follow(storage, catalogue)
         self.context = Context(storage, catalogue, clock, rng, has_priority_admission)
         for entry in list(storage.table("events").entries.values()):

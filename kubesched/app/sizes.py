@@ -54,5 +54,7 @@ class Informers:
         """Yield kind, labels and the version last seen of everything that is followed."""
         reflectors = self._reflectors()
         for kind, reflector in (reflectors.by_kind if reflectors is not None else {}).items():
+            if reflector.is_left_out:
+                continue
             group, _, version = reflector.api_version.rpartition("/")
             yield kind, (INFORMERS_OF, group, version, reflector.plural), reflector.version

@@ -30,13 +30,16 @@ def run_apiserver(
     token_file: Path | None,
     world: bool,
     nodes: int,
+    release: str,
     kubeconfig_out: Path | None,
 ) -> None:
     raise_file_limit()
     tokens = read_tokens(token_file) if token_file is not None else None
+    if tokens is not None and not https:  # clients send a token over TLS alone, and would be strangers without a word why
+        https, secure_port = True, port
     with tempfile.TemporaryDirectory(prefix="kubesched-") as scratch:
         home = data_dir or Path(scratch)
-        store = ObjectStore(data_dir=data_dir, fsync=fsync)
+        store = ObjectStore(data_dir=data_dir, fsync=fsync, release=int(release.removeprefix("1.")))
         for number in range(nodes):
             _add_node(store, number)
         # What was loaded stays; walking it again and again would cost more than it could ever free.

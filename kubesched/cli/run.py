@@ -21,15 +21,16 @@ from kubesched.cel.checking import NO_CEL
 from kubesched.cli.flagset import UsageError
 from kubesched.cli.options import Answer, Logs, Options, overruled, read_options
 from kubesched.cli.page_what_if import what_if_of
-from kubesched.cli.server_release import release_of_server
+from kubesched.cli.server_release import server_of, what_differs
 from kubesched.cli.sources import not_enabled
 from kubesched.cli.usage import asks_for_help, help_text, usage_text
 from kubesched.client.credentials import find_credentials
+from kubesched.client.discovery import Served
 from kubesched.client.fencing import LeaseLost
 from kubesched.config import Configuration, Gates, as_yaml, effective
 from kubesched.config.gates import NO_EFFECT, NOT_OURS, Stage, spec_of
 from kubesched.config.types import ClientConnection
-from kubesched.config.versions import NEWEST, OLDEST_RECORDED, Version, text_of
+from kubesched.config.versions import NEWEST, OLDEST_RECORDED, Version, nearest_recorded, text_of
 from kubesched.engine.decision_log import DecisionLog
 from kubesched.engine.decision_spans import spans_to
 from kubesched.errors import ConfigError, SchedulerError
@@ -81,13 +82,14 @@ def run_scheduler(
         is_logging = True
 
     try:
-        release = release_of_server(words)
+        server = server_of(words)
+        release = nearest_recorded(server.minor) if server is not None else None
         options = read_options(words, columns=columns, command=command, on_logs=begin_to_log, release=release or NEWEST)
         if isinstance(options, Answer):
             click.echo(options.text, nl=False)
             return
-        if release is not None:
-            log.info("Emulating the release of the API server", release=text_of(release))
+        if server is not None and release is not None:
+            _say_release(server, release)
         status = _run(options, own, configure or (lambda configuration: configuration))
     except UsageError as error:
         click.echo(usage_text(columns=columns, command=command), err=True)
@@ -101,6 +103,16 @@ def run_scheduler(
     finally:
         logs.shut_down()
     sys.exit(status)
+
+
+def _say_release(server: Served, release: Version) -> None:
+    """Say what the API server is, what is emulated for it, and what differs by that."""
+    told = {"server": server.version, "emulated": text_of(release)}
+    if server.minor == release[1]:
+        log.info("Emulating the release of the API server", **told)
+        return
+    text = "Emulating another release than the API server's, the nearest one whose decisions were recorded"
+    log.warning(text, **told, differs=what_differs(server.minor, release))
 
 
 def _run(options: Options, own: tuple[type[Plugin], ...], configure: Configure) -> int:

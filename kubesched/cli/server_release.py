@@ -15,9 +15,10 @@ from kubesched.cli.flagset import Parsed, UsageError, parse
 from kubesched.cli.usage import ALL_FLAGS
 from kubesched.client.connection import connect
 from kubesched.client.credentials import CredentialSource, find_credentials
-from kubesched.client.discovery import discover
+from kubesched.client.discovery import Served, discover
 from kubesched.config.documents import Object
-from kubesched.config.versions import Version, nearest_recorded
+from kubesched.config.gates import OUR_GATES, Gates
+from kubesched.config.versions import OLDEST_EMULATED, Version, nearest_recorded, text_of
 from kubesched.config.wire import plain
 from kubesched.config.yamltext import read_yaml
 from kubesched.errors import SchedulerError
@@ -26,24 +27,43 @@ _PATIENCE_SECONDS = 5.0
 _SAYS_ITSELF = ("help", "version", "write-config-to", "emulated-version", "legacy-version")
 
 
-def release_of_server(words: Sequence[str]) -> Version | None:
-    """Return the release of the API server that a command line leads to, as near as we can emulate it."""
+def server_of(words: Sequence[str]) -> Served | None:
+    """Return what the API server that a command line leads to says of itself; None where its release is not to be emulated."""
     try:
         parsed = parse(ALL_FLAGS, words)
         if any(name in parsed.given for name in _SAYS_ITSELF):
             return None
-        return release_of(find_credentials(_kubeconfig(parsed), master=parsed["master"]))
+        return _ask(find_credentials(_kubeconfig(parsed), master=parsed["master"]))
     except (SchedulerError, UsageError, OSError):
         return None
 
 
 def release_of(source: CredentialSource) -> Version | None:
     """Return the release of the API server that credentials are for, as near as we can emulate it; None if it does not say."""
+    served = _ask(source)
+    return nearest_recorded(served.minor) if served is not None else None
+
+
+def what_differs(minor: int, emulated: Version) -> str:
+    """Return what is different when a release is emulated for a server of 1.MINOR, as clauses."""
+    if minor > emulated[1]:
+        return f"what 1.{minor} changed is not known here"
+    known = max((1, minor), OLDEST_EMULATED)
+    its, ours = Gates.defaults(known).states, Gates.defaults(emulated).states
+    gates = sorted(name for name in OUR_GATES if its.get(name, False) != ours.get(name, False))
+    unknown = "" if known == (1, minor) else f"; gates of releases before {text_of(known)} are not known here"
+    return (
+        f"decisions are those of {text_of(emulated)}; other than in {text_of(known)} by default are {', '.join(gates)}{unknown}"
+    )
+
+
+def _ask(source: CredentialSource) -> Served | None:
+    """Return what the server says of itself; None if it does not say its release, or is away."""
     try:
-        minor = asyncio.run(asyncio.wait_for(_minor(source), _PATIENCE_SECONDS))
+        served = asyncio.run(asyncio.wait_for(_served(source), _PATIENCE_SECONDS))
     except (SchedulerError, OSError, TimeoutError):
         return None
-    return nearest_recorded(minor)
+    return served if served.minor else None
 
 
 def _kubeconfig(parsed: Parsed) -> str:
@@ -56,9 +76,9 @@ def _kubeconfig(parsed: Parsed) -> str:
     return str(connection.get("kubeconfig") or "") if isinstance(connection, dict) else ""
 
 
-async def _minor(source: CredentialSource) -> int:
+async def _served(source: CredentialSource) -> Served:
     connection = await connect(source, name="version")
     try:
-        return (await discover(connection, ())).minor
+        return await discover(connection, ())
     finally:
         await connection.close()

@@ -1,7 +1,8 @@
-"""What this API server serves.
+"""What this API server serves, and in which version we use it.
 
-In: the versions we would like. Out: which of them, and which of their resources, are there. Asked once at start, so
-that a cluster without dynamic resources, or with older ones, is met with a sentence instead of an endless retry.
+In: the versions we would like. Out: which of them, and which of their resources, are there. `Served.version_of` is the one
+place that decides which version of a kind is used: reflectors, readers and commands ask it; a writer uses the version that an
+object came in. So a cluster without dynamic resources, or with older ones, is met with a sentence instead of an endless retry.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ class Served:
         return plural in self.resources.get(api_version, ())
 
     def version_of(self, watched: Watched) -> str | None:
-        """Return the first version of a resource that is served."""
+        """Return the version in which a resource is used: the first one of its row that is served, None if none is."""
         return next((version for version in watched.api_versions if self.has(version, watched.plural)), None)
 
     @property

@@ -10,29 +10,38 @@ from kubesched.api.kinds import INFO
 from kubesched.api.meta import TopLevel
 from kubesched.client.connection import Connection
 from kubesched.client.decoding import Decoder, garbage_kept
+from kubesched.client.discovery import discover
 from kubesched.client.reflector import PAGE_SIZE
-from kubesched.client.resources import Watched, collection_path
+from kubesched.client.resources import Watched, collection_path, row_of
+from kubesched.errors import NotFound
 
 T = TypeVar("T", bound=TopLevel)
 
 
 async def get_object(connection: Connection, type_: type[T], name: str, namespace: str = "") -> T:
     """Return one object; raise `NotFound` if there is none."""
-    info = INFO[type_]
-    path = collection_path(info.api_version, info.plural, namespace if info.namespaced else "")
+    row = row_of(type_)
+    path = collection_path(await _version(connection, row), row.plural, namespace if INFO[type_].namespaced else "")
     return codec.decode_as(type_, await connection.request("GET", f"{path}/{quote(name, safe='')}"))
 
 
 async def list_objects(
-    connection: Connection, type_: type[T], namespace: str = "", *, field_selector: str = "", label_selector: str = ""
+    connection: Connection,
+    type_: type[T],
+    namespace: str = "",
+    *,
+    api_version: str = "",
+    field_selector: str = "",
+    label_selector: str = "",
 ) -> list[T]:
-    """Return all objects of a kind, in one namespace or over all."""
-    info = INFO[type_]
-    decoder = Decoder(Watched(info.kind, type_, info.plural, (info.api_version,)))
+    """Return all objects of a kind, in one namespace or over all. Who knows what is served says in which `api_version`."""
+    row = row_of(type_)
+    api_version = api_version or await _version(connection, row)
+    decoder = Decoder(row, api_version)
     query = f"?limit={PAGE_SIZE}"
     for name, text in (("fieldSelector", field_selector), ("labelSelector", label_selector)):
         query += f"&{name}={quote(text, safe='')}" if text else ""
-    path = collection_path(info.api_version, info.plural, namespace) + query
+    path = collection_path(api_version, row.plural, namespace) + query
     found: list[T] = []
     token = ""
     while True:
@@ -43,3 +52,13 @@ async def list_objects(
         token = page.metadata.continue_
         if not token:
             return found
+
+
+async def _version(connection: Connection, row: Watched) -> str:
+    """Return the version in which the server serves a kind; there is nothing to ask where we know only one."""
+    if len(row.api_versions) == 1:
+        return row.api_versions[0]
+    found = (await discover(connection, row.api_versions)).version_of(row)
+    if found is None:
+        raise NotFound(404, "NotFound", f"the server serves {row.plural} in none of {', '.join(row.api_versions)}")
+    return found

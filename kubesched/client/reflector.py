@@ -9,13 +9,17 @@ A list is a stream of initial events where the server knows that, and pages othe
 list never goes back behind what was already seen. What a later list no longer has is delivered first, as deletions with
 the last object we knew; then what changed and what is new. Objects of the same version are not delivered again: nothing
 happened to them. A name that comes back with another uid is a deletion and an addition, because it is another object.
+
+A kind that the server does not serve, or does not let us list, is left out with a warning that says what it means, unless
+nothing can be decided without it: nobody waits for it any more, and it is looked for again every minute at the latest. A
+server that was upgraded may have it in another version.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
 from typing import Any, Protocol
 from urllib.parse import quote
 
@@ -25,11 +29,12 @@ from kubesched.client.api_errors import advice, is_version_unknown, refusal_of
 from kubesched.client.connection import Connection
 from kubesched.client.decoding import ADDED, BOOKMARK, DELETED, ERROR, MODIFIED, Decoder, Event, garbage_kept
 from kubesched.client.deduplication import Deduplicator
+from kubesched.client.discovery import discover
 from kubesched.client.log_throttle import LogThrottle
 from kubesched.client.resources import Watched
 from kubesched.client.timing import SYSTEM_CHANCE, Backoff, Chance
 from kubesched.client.transport import Stream
-from kubesched.errors import ApiError, BadRequest, Forbidden, Gone, Invalid, SchedulerError, Unreachable
+from kubesched.errors import ApiError, BadRequest, Forbidden, Gone, Invalid, NotFound, SchedulerError, Unreachable
 
 PAGE_SIZE = 2000  # about 8 MB and 30 ms of decoding, so nothing else has to wait long
 INITIAL_EVENTS_END = "k8s.io/initial-events-end"
@@ -39,6 +44,7 @@ LONGEST_SILENCE_SECONDS = 200.0
 """We ask for bookmarks, and API servers have one every minute. kube-apiserver keeps those back that say nothing newer than
 where a watch began: if its kind never changes the first comes after two minutes or three. TCP notices a host that is gone."""
 VERY_SHORT_WATCH_SECONDS = 1.0
+PATIENCE_WITH_REFUSAL_SECONDS = 2.0  # a server that has just started may not have loaded its roles
 
 log = logging.getLogger(__name__)
 
@@ -64,23 +70,28 @@ class Reflector:
         watched: Watched,
         sink: Sink,
         *,
-        api_version: str = "",
+        api_version: str | None = "",
         streams: bool = True,
         page_size: int = PAGE_SIZE,
         chance: Chance = SYSTEM_CHANCE,
+        warn: Callable[[str], None] = log.warning,
     ) -> None:
+        """Follow a resource in a version, by default the first one of its row; None is for one that is not served yet."""
         self.kind = watched.kind
         self.objects: dict[str, Any] = {}
         self.is_relisting = False
         """Whether what is being delivered was found out by a later list: it happened in no known order."""
-        self._synced = asyncio.Event()
+        self.is_left_out = False
+        """Whether it is not served, or may not be listed, so that nobody waits for its first list."""
+        self._synced, self._settled = asyncio.Event(), asyncio.Event()
+        self._refused_at: float | None = None
+        self._warn = warn
         self._connection, self._watched, self._sink = connection, watched, sink
         self._clock, self._chance = connection.clock, chance
         self._log_throttle = LogThrottle(connection.clock)
-        self.api_version, self.plural = api_version or watched.api_versions[0], watched.plural
-        self._path = watched.path(self.api_version)
+        self.plural, self._is_served = watched.plural, api_version is not None
+        self._use(api_version or watched.api_versions[0])
         self._selector = f"&fieldSelector={quote(watched.field_selector, safe='')}" if watched.field_selector else ""
-        self._decoder = Decoder(watched, api_version)
         self._streams = streams
         self._page_size = page_size
         self._deduplicator = Deduplicator() if watched.type is Pod else None
@@ -103,8 +114,8 @@ class Reflector:
         return self._synced.is_set()
 
     async def wait_synced(self) -> None:
-        """Wait until the first list has been delivered."""
-        await self._synced.wait()
+        """Wait until the first list has been delivered, or the resource is left out."""
+        await self._settled.wait()
 
     async def run(self) -> None:
         """Follow the resource until cancelled."""
@@ -113,6 +124,8 @@ class Reflector:
             began = self._clock.monotonic()
             self._has_progressed = False
             try:
+                if not self._is_served:
+                    await self._choose_version()
                 await self._follow()
                 if self._has_progressed or self._clock.monotonic() - began > VERY_SHORT_WATCH_SECONDS:
                     continue
@@ -121,8 +134,11 @@ class Reflector:
                 if self._streams and not self._version:
                     self._streams = False  # this server, or our role, knows lists only in one piece or in pages
                     continue
-                self._complain(advice(error))
+                self._refused(error)
                 self._version = ""
+            except NotFound as error:
+                self._is_served, self._version = False, ""
+                self._refused(error)
             except ApiError as error:
                 if is_version_unknown(error):
                     log.info("%s: %s; listing again", self._watched.plural, error)
@@ -139,6 +155,19 @@ class Reflector:
             except SchedulerError as error:  # credentials that cannot be loaded any more
                 self._complain(advice(error))
             await backoff.pause()
+
+    async def _choose_version(self) -> None:
+        """Find out in which version the resource is served by now; raise NotFound if it is in none."""
+        watched = self._watched
+        found = (await discover(self._connection, watched.api_versions)).version_of(watched)
+        if found is None:
+            raise NotFound(404, "NotFound", f"the server does not serve them in {' or '.join(watched.api_versions)}")
+        self._use(found)
+        self._is_served = True
+
+    def _use(self, api_version: str) -> None:
+        self.api_version, self._path = api_version, self._watched.path(api_version)
+        self._decoder = Decoder(self._watched, api_version)
 
     # --- the conversation ---------------------------------------------------------------------------------------------
 
@@ -312,7 +341,7 @@ class Reflector:
             deliver(self.kind, old, None)
             objects[key] = new
             deliver(self.kind, None, new)
-        elif before.resource_version != after.resource_version:
+        elif before.resource_version != after.resource_version or _versions_differ(old, new):
             objects[key] = new
             deliver(self.kind, old, new)
 
@@ -337,7 +366,8 @@ class Reflector:
             return obj
         before: ObjectMeta = known.metadata
         after: ObjectMeta = obj.metadata
-        return known if before.resource_version == after.resource_version and before.uid == after.uid else obj
+        is_same = before.resource_version == after.resource_version and before.uid == after.uid
+        return known if is_same and not _versions_differ(known, obj) else obj
 
     def _replace(self, found: dict[str, Any]) -> None:
         """Bring our copy in line with a whole list: deletions first, then changes and additions in the list's order."""
@@ -357,8 +387,25 @@ class Reflector:
         self._recovered()
         if not self._synced.is_set():
             self._synced.set()
+            self._settled.set()
             log.debug("%s: %d objects listed at version %s", self._watched.plural, len(self.objects), version)
             self._sink.synced(self.kind)
+
+    def _refused(self, error: ApiError) -> None:
+        """Complain that this is not served or forbidden; leave it out if it was never listed and that has lasted a while."""
+        if self._watched.is_indispensable or self.is_synced:
+            self._complain(advice(error))
+            return
+        now = self._clock.monotonic()
+        if self._refused_at is None:
+            self._refused_at = now
+        is_certain = not self._is_served or now - self._refused_at >= PATIENCE_WITH_REFUSAL_SECONDS
+        if is_certain and not self.is_left_out:
+            self.is_left_out = True
+            self._settled.set()
+            text = self._watched.left_out(advice(error) if isinstance(error, Forbidden) else str(error))
+            self._log_throttle.is_worth_saying(text)
+            self._warn(text)
 
     # --- for people ---------------------------------------------------------------------------------------------------
 
@@ -367,8 +414,14 @@ class Reflector:
             log.warning("cannot follow %s: %s; trying again", self._watched.plural, text)
 
     def _recovered(self) -> None:
+        self.is_left_out, self._refused_at = False, None
         if self._log_throttle.settle():
             log.info("following %s again", self._watched.plural)
+
+
+def _versions_differ(old: Any, new: Any) -> bool:
+    """Return whether an object came in another API version than before: it is written back in the one that it came in."""
+    return getattr(old, "api_version", "") != getattr(new, "api_version", "")
 
 
 def _is_older(version: str, last: str) -> bool:

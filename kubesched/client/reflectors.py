@@ -1,14 +1,14 @@
-"""All reflectors together: ask what is served, follow it, say what is missing.
+"""All reflectors together: ask what is served, and follow it.
 
-In: the watch set and a sink. Out: running reflectors, and the list of what this server does not serve, each with the
-plugins that will do without it. Nothing here decides whether that is acceptable.
+In: the watch set and a sink. Out: running reflectors, one for each row of the watch set. What the server does not serve, or
+does not let us list, its reflector leaves out with a warning, and looks for again.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from kubesched.client.connection import Connection
 from kubesched.client.discovery import Served, discover
@@ -31,27 +31,21 @@ class Reflectors:
         chance: Chance = SYSTEM_CHANCE,
         *,
         streams: bool = True,
+        warn: Callable[[str], None] = log.warning,
     ) -> None:
         self.served = served
-        self.by_kind: dict[str, Reflector] = {}
-        missing = []
-        for row in rows:
-            api_version = served.version_of(row)
-            if api_version is None:
-                missing.append(row)
-                continue
-            self.by_kind[row.kind] = Reflector(
+        self.by_kind: dict[str, Reflector] = {
+            row.kind: Reflector(
                 connection,
                 row,
                 sink,
-                api_version=api_version,
+                api_version=served.version_of(row),
                 streams=streams and served.knows_streaming_lists,
                 chance=chance,
+                warn=warn,
             )
-        self.missing = tuple(missing)
-        for row in missing:
-            who = f"; {', '.join(row.needed_by)} will see none of them" if row.needed_by else ""
-            log.warning("this API server does not serve %s in %s%s", row.plural, " or ".join(row.api_versions), who)
+            for row in rows
+        }
 
     @classmethod
     async def prepare(
@@ -62,14 +56,15 @@ class Reflectors:
         chance: Chance = SYSTEM_CHANCE,
         *,
         streams: bool = True,
+        warn: Callable[[str], None] = log.warning,
     ) -> Reflectors:
-        """Ask the server what it serves and make a reflector for each row that is among it.
+        """Ask the server what it serves and make a reflector for each row.
 
-        Without `streams`, first lists come in pages even where the server could stream them.
+        Without `streams`, first lists come in pages even where the server could stream them. `warn` is told what is left out.
         """
         rows = tuple(rows)
         served = await discover(connection, {version for row in rows for version in row.api_versions})
-        return cls(connection, rows, sink, served, chance, streams=streams)
+        return cls(connection, rows, sink, served, chance, streams=streams, warn=warn)
 
     async def run(self) -> None:
         """Follow everything until cancelled."""
@@ -78,10 +73,10 @@ class Reflectors:
                 tasks.create_task(reflector.run(), name=f"reflector-{kind}")
 
     async def wait_synced(self) -> None:
-        """Wait until the first list of every kind has been delivered."""
+        """Wait until the first list of every kind has been delivered, but for those that are left out."""
         await asyncio.gather(*(reflector.wait_synced() for reflector in self.by_kind.values()))
 
     @property
     def unsynced(self) -> tuple[str, ...]:
         """Return the kinds whose first list is still under way."""
-        return tuple(kind for kind, reflector in self.by_kind.items() if not reflector.is_synced)
+        return tuple(kind for kind, reflector in self.by_kind.items() if not reflector.is_synced and not reflector.is_left_out)

@@ -1,7 +1,7 @@
 """The watch set: every resource the scheduler follows, as data, and the paths under which the API serves objects.
 
-A row says what is watched, in which versions (the first one served is taken), with which field selector, behind which
-feature gate, and who misses it when the server does not serve it.
+A row says what is watched, in which versions (`Served.version_of` takes the first one served), with which field selector,
+behind which feature gate, and what it means for decisions when it cannot be listed.
 """
 
 from __future__ import annotations
@@ -34,9 +34,8 @@ from kubesched.errors import ConfigError
 LIVE_PODS = "status.phase!=Succeeded,status.phase!=Failed"
 """A pod that ends stops matching, so its end arrives as a deletion."""
 
-_VOLUMES = ("VolumeBinding", "VolumeRestrictions", "VolumeZone", "NodeVolumeLimits")
-_SPREAD = ("PodTopologySpread",)
-_DEVICES = ("DynamicResources",)
+_NO_DEFAULT_SPREAD = "their pods get no default spread constraints"
+_NO_CLAIMS = "pods with resource claims are not placed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,42 +60,53 @@ class Watched:
     type: type[TopLevel] | None
     plural: str
     api_versions: tuple[str, ...]
-    needed_by: tuple[str, ...] = ()
+    without: str = ""
+    """What it means when none of them can be seen, as a clause."""
     field_selector: str = ""
     gate: str = ""
+
+    @property
+    def is_indispensable(self) -> bool:
+        """Return whether nothing can be decided without these objects."""
+        return self.type in (Pod, Node)
+
+    def left_out(self, why: str) -> str:
+        """Return the line that says that none of these can be seen, and what that means."""
+        return f"{self.plural} are left out: {why}" + (f"; {self.without}" if self.without else "")
 
     def path(self, api_version: str) -> str:
         """Return the path of the collection over all namespaces."""
         return collection_path(api_version, self.plural)
 
 
-def _row(type_: type[TopLevel], *needed_by: str, field_selector: str = "", gate: str = "") -> Watched:
+def row_of(type_: type[TopLevel], without: str = "", *, field_selector: str = "", gate: str = "") -> Watched:
+    """Return the row for a kind that we have a struct for."""
     info = INFO[type_]
-    return Watched(info.kind, type_, info.plural, (info.api_version, *info.also), needed_by, field_selector, gate)
+    return Watched(info.kind, type_, info.plural, (info.api_version, *info.also), without, field_selector, gate)
 
 
 WATCH_SET: tuple[Watched, ...] = (
-    _row(Pod, field_selector=LIVE_PODS),
-    _row(Node),
-    _row(Namespace, "InterPodAffinity"),
-    _row(PersistentVolume, *_VOLUMES),
-    _row(PersistentVolumeClaim, *_VOLUMES),
-    _row(Service, *_SPREAD),
-    _row(ReplicationController, *_SPREAD),
-    _row(ReplicaSet, *_SPREAD),
-    _row(StatefulSet, *_SPREAD),
-    _row(PodDisruptionBudget, "DefaultPreemption"),
-    _row(StorageClass, *_VOLUMES),
-    _row(CSINode, "NodeVolumeLimits"),
-    _row(CSIDriver, "NodeVolumeLimits", "VolumeBinding"),
-    _row(CSIStorageCapacity, "VolumeBinding"),
-    _row(VolumeAttachment, "NodeVolumeLimits"),
-    _row(ResourceClaim, *_DEVICES, gate="DynamicResourceAllocation"),
-    _row(ResourceSlice, *_DEVICES, gate="DynamicResourceAllocation"),
-    _row(DeviceClass, *_DEVICES, gate="DynamicResourceAllocation"),
-    _row(DeviceTaintRule, *_DEVICES, gate="DRADeviceTaintRules"),
-    _row(PodGroup, "GangScheduling", gate="GenericWorkload"),
-    _row(CompositePodGroup, "GangScheduling", gate="CompositePodGroup"),
+    row_of(Pod, field_selector=LIVE_PODS),
+    row_of(Node),
+    row_of(Namespace, "a namespaceSelector of pod affinity selects no namespace"),
+    row_of(PersistentVolume, "pods with bound claims are not placed"),
+    row_of(PersistentVolumeClaim, "pods with claims are not placed"),
+    row_of(Service, _NO_DEFAULT_SPREAD),
+    row_of(ReplicationController, _NO_DEFAULT_SPREAD),
+    row_of(ReplicaSet, _NO_DEFAULT_SPREAD),
+    row_of(StatefulSet, _NO_DEFAULT_SPREAD),
+    row_of(PodDisruptionBudget, "preemption does not spare pods that a budget protects"),
+    row_of(StorageClass, "pods with unbound claims are not placed"),
+    row_of(CSINode, "limits of attached volumes are not known"),
+    row_of(CSIDriver, "storage capacity is not checked"),
+    row_of(CSIStorageCapacity, "nodes seem to have no storage where a driver reports its capacity"),
+    row_of(VolumeAttachment, "attached volumes are not counted"),
+    row_of(ResourceClaim, _NO_CLAIMS, gate="DynamicResourceAllocation"),
+    row_of(ResourceSlice, "devices are not known", gate="DynamicResourceAllocation"),
+    row_of(DeviceClass, _NO_CLAIMS, gate="DynamicResourceAllocation"),
+    row_of(DeviceTaintRule, "devices have only the taints of their slices", gate="DRADeviceTaintRules"),
+    row_of(PodGroup, "pods that name a group wait for it", gate="GenericWorkload"),
+    row_of(CompositePodGroup, "groups of groups wait for them", gate="CompositePodGroup"),
 )
 
 
@@ -133,11 +143,16 @@ def collection_path(api_version: str, plural: str, namespace: str = "") -> str:
     return f"{root}/namespaces/{quote(namespace, safe='')}/{plural}" if namespace else f"{root}/{plural}"
 
 
+def version_of(obj: TopLevel) -> str:
+    """Return the version that an object of a kind that we know is written in: the one that it came in."""
+    info = INFO[type(obj)]
+    return obj.api_version if obj.api_version in info.also else info.api_version
+
+
 def object_path(obj: TopLevel, subresource: str = "") -> str:
     """Return the path of an object of a kind that we know, in the version that it came in."""
     info = INFO[type(obj)]
     meta = obj.metadata
-    api_version = obj.api_version if obj.api_version in info.also else info.api_version
-    path = collection_path(api_version, info.plural, meta.namespace if info.namespaced else "")
+    path = collection_path(version_of(obj), info.plural, meta.namespace if info.namespaced else "")
     path = f"{path}/{quote(meta.name, safe='')}"
     return f"{path}/{subresource}" if subresource else path

@@ -28,7 +28,7 @@ from kubesched.api.meta import DeleteOptions, ObjectMeta, ObjectReference, Preco
 from kubesched.api.pod import Pod
 from kubesched.client.connection import STRATEGIC_MERGE_PATCH, Connection
 from kubesched.client.key_mutex import KeyMutex
-from kubesched.client.resources import collection_path, object_path
+from kubesched.client.resources import collection_path, object_path, version_of
 from kubesched.client.timing import SYSTEM_CHANCE, Chance
 from kubesched.errors import (
     AlreadyExists,
@@ -138,7 +138,7 @@ class Writer:
     async def create(self, obj: T) -> T:
         """Create an object and return it as stored."""
         info = INFO[type(obj)]
-        path = collection_path(info.api_version, info.plural, obj.metadata.namespace if info.namespaced else "")
+        path = collection_path(version_of(obj), info.plural, obj.metadata.namespace if info.namespaced else "")
         try:
             body = await self._connection.request("POST", path, codec.encode(obj))
         except (AnswerLost, AlreadyExists) as error:

@@ -18,7 +18,6 @@ import msgspec
 from kubesched import config
 from kubesched.api import codec
 from kubesched.api.kinds import INFO
-from kubesched.api.meta import TopLevel
 from kubesched.api.node import Node
 from kubesched.api.pod import Pod
 from kubesched.api.policy import LimitRange, ResourceQuota, RuntimeClass
@@ -27,17 +26,23 @@ from kubesched.api.workload import PriorityClass
 from kubesched.client.connection import Connection
 from kubesched.client.discovery import Served, discover
 from kubesched.client.reading import list_objects
-from kubesched.client.resources import LIVE_PODS, watch_set
+from kubesched.client.resources import Watched, row_of, watch_set
 from kubesched.config.versions import NEWEST, OLDEST_EMULATED, Version, nearest_recorded, text_of
 from kubesched.engine.assembly import Ports, assemble
 from kubesched.engine.loop import Engine
-from kubesched.errors import ApiError, Forbidden, SchedulerError
+from kubesched.errors import ApiError, Forbidden, NotFound, SchedulerError
 from kubesched.framework.registry import Registry
 from kubesched.simulator.clock import StillClock
 from kubesched.simulator.replay import entries_of
 
 _encode = msgspec.json.Encoder().encode
-_INDISPENSABLE = (Node, Pod)
+_MADE_WITH = [
+    row_of(PriorityClass, "new pods can name only the priority classes of every cluster"),
+    row_of(LimitRange, "new pods get no defaults of their namespace"),
+    row_of(ResourceQuota, "quotas stop no new pod"),
+    row_of(RuntimeClass, "new pods get no overhead"),
+    row_of(ResourceClaimTemplate, "new pods get no resource claims"),
+]
 APPLIED_MANIFEST = "kubectl.kubernetes.io/last-applied-configuration"
 
 
@@ -145,37 +150,43 @@ def _on(pod: Pod, node_name: str) -> Pod:
 async def capture(
     connection: Connection, gates: config.Gates, at: float, warn: Callable[[str], None] = lambda text: None
 ) -> Captured:
-    """Return everything that a scheduler reads of a cluster, and what new pods are made with; what may not be listed is left
-    out, and said, unless nothing can be decided without it."""
+    """Return everything that a scheduler reads of a cluster, and what new pods are made with. What is not served, or may not be
+    listed, is left out, and said, unless nothing can be decided without it."""
     enabled = [name for name, is_on in gates.states.items() if is_on]
-    types: list[type[TopLevel]] = [row.type for row in watch_set(enabled) if row.type is not None] + [
-        PriorityClass,
-        LimitRange,
-        ResourceQuota,
-        RuntimeClass,
-        ResourceClaimTemplate,
-    ]
-    served = await discover(connection, {version for type_ in types for version in _versions(type_)})
-    found = await asyncio.gather(*(_listed(connection, type_, served, warn) for type_ in types))
-    return Captured(at, [obj for objects in found for obj in objects], release=nearest_recorded(served.minor))
+    rows = [row for row in watch_set(enabled) if row.type is not None] + _MADE_WITH
+    served = await discover(connection, {version for row in rows for version in row.api_versions})
+    found = await asyncio.gather(*(_listed(connection, row, served) for row in rows))
+    _say_left_out(dict(zip(rows, found, strict=True)), warn)
+    return Captured(
+        at, [obj for listed in found if isinstance(listed, list) for obj in listed], release=nearest_recorded(served.minor)
+    )
 
 
-def _versions(type_: type[TopLevel]) -> tuple[str, ...]:
-    return (INFO[type_].api_version, *INFO[type_].also)
-
-
-async def _listed(connection: Connection, type_: type[TopLevel], served: Served, warn: Callable[[str], None]) -> list[Any]:
-    info = INFO[type_]
-    if not any(served.has(version, info.plural) for version in _versions(type_)):
-        if type_ in _INDISPENSABLE:
-            raise SchedulerError(f"the server does not serve {info.plural}: is it a Kubernetes API server?")
-        return []
+async def _listed(connection: Connection, row: Watched, served: Served) -> list[Any] | ApiError | str:
+    """Return the objects of a kind, or why it is left out: the refusal, or the versions in which it is not served."""
+    assert row.type is not None
+    version = served.version_of(row)
+    if version is None:
+        if row.is_indispensable:
+            raise SchedulerError(f"the server does not serve {row.plural}: is it a Kubernetes API server?")
+        return " or ".join(row.api_versions)
     try:
-        return list(await list_objects(connection, type_, field_selector=LIVE_PODS if type_ is Pod else ""))
-    except Forbidden as error:
-        if type_ in _INDISPENSABLE:
+        return list(await list_objects(connection, row.type, api_version=version, field_selector=row.field_selector))
+    except (Forbidden, NotFound) as error:
+        if row.is_indispensable:
             raise
-        warn(f"{info.plural} are left out: {error}")
-        return []
+        return error
     except ApiError as error:
-        raise SchedulerError(f"{info.plural} cannot be listed: {error}") from error
+        raise SchedulerError(f"{row.plural} cannot be listed: {error}") from error
+
+
+def _say_left_out(found: Mapping[Watched, list[Any] | ApiError | str], warn: Callable[[str], None]) -> None:
+    """Say what is left out and what that means, in one line for each reason: an older server lacks several kinds at once."""
+    by_reason: dict[str, list[str]] = {}
+    refused = next((error for error in found.values() if isinstance(error, ApiError)), None)
+    for row, listed in found.items():
+        if not isinstance(listed, list):
+            reason = f"the server does not serve {listed}" if isinstance(listed, str) else f"{refused}"
+            by_reason.setdefault(reason, []).append(f"{row.plural} ({row.without})")
+    for reason, left_out in by_reason.items():
+        warn(f"left out are {', '.join(left_out)}: {reason}")

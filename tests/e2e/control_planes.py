@@ -220,12 +220,16 @@ class RealPlane(ControlPlane):
     kind = "real"
 
     def __init__(
-        self, folder: Path, assets: Path, without: tuple[str, ...] = ("ServiceAccount", "TaintNodesByCondition")
+        self,
+        folder: Path,
+        assets: Path,
+        without: tuple[str, ...] = ("ServiceAccount", "TaintNodesByCondition"),
+        more: tuple[str, ...] = (),
     ) -> None:
-        """`without` names the admission plugins that are left out."""
+        """`without` names the admission plugins that are left out, `more` are further flags."""
         super().__init__(folder)
         self.assets = assets
-        self.without = without
+        self.without, self.more = without, more
         self.authority = folder / "certs" / "apiserver.crt"
         self.etcd = f"http://127.0.0.1:{free_port()}"
         key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
@@ -283,6 +287,7 @@ class RealPlane(ControlPlane):
                 "5000",
                 "--shutdown-delay-duration",
                 "0s",
+                *self.more,
             )
 
     async def forget_history(self) -> None:

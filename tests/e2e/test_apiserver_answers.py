@@ -85,7 +85,7 @@ async def told(story: Story, session: aiohttp.ClientSession, namespace: str) -> 
 
 @pytest.fixture
 async def embedded() -> AsyncIterator[aiohttp.ClientSession]:
-    async with ApiServer(ObjectStore(), tokens=TOKENS) as server, session_to(server.url) as session:
+    async with ApiServer(ObjectStore(release=36), tokens=TOKENS) as server, session_to(server.url) as session:
         yield session
 
 

@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from cryptography import x509
 
 KUBECTL = shutil.which("kubectl")
 pytestmark = pytest.mark.skipif(KUBECTL is None, reason="no kubectl on the path (Debian: kubernetes-client)")
@@ -311,7 +312,7 @@ def test_namespaces_quotas_of_kinds_and_help(cluster: Cluster) -> None:
     assert "PodSpec" in cluster.kubectl("explain", "pod.spec")
     assert "yes" in cluster.kubectl("auth", "can-i", "create", "pods")
     assert "[*]" in cluster.kubectl("auth", "can-i", "--list")
-    assert "v1.36" in cluster.kubectl("version")
+    assert "v1.37.0-rc.1+kubesched" in cluster.kubectl("version")
     assert "is invalid" in cluster.kubectl("create", "namespace", "Team_B", fails=True)
     for kind in ("priorityclass", "job", "service"):
         extra = {
@@ -432,3 +433,25 @@ def test_https_with_tokens(tmp_path: Path) -> None:
     )
     assert "mine" in again.kubectl("get", "ns")
     again.stop()
+
+
+def test_tokens_bring_tls_along(tmp_path: Path) -> None:
+    tokens = tmp_path / "tokens.csv"
+    tokens.write_text('secret-b,bob,2,"viewers"\nsecret-a,admin,1,"system:masters"\n')
+    running = Cluster(tmp_path, "--port", "0", "--token-file", str(tokens), *NO_WORLD)
+    try:
+        config = json.loads(running.kubeconfig.read_text())
+        assert config["clusters"][0]["cluster"]["server"].startswith("https://127.0.0.1:")
+        assert config["clusters"][0]["cluster"]["certificate-authority-data"]
+        assert "system:masters" in running.kubectl("auth", "whoami"), "the token was sent"
+        running.kubectl("create", "ns", "mine")
+        refused = running.kubectl("--token", "secret-b", "get", "ns", fails=True)
+        assert 'User "bob" cannot list resource "namespaces"' in refused
+        trust = json.loads(
+            running.kubectl("-n", "kube-system", "get", "cm", "extension-apiserver-authentication", "-o", "json")
+        )
+        authorities = [trust["data"][name] for name in ("client-ca-file", "requestheader-client-ca-file")]
+        assert all(x509.load_pem_x509_certificate(pem.encode()) for pem in authorities) and len(set(authorities)) == 2
+        assert trust["data"]["requestheader-allowed-names"] == '["front-proxy-client"]'
+    finally:
+        running.stop()

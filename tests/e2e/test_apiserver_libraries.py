@@ -46,7 +46,7 @@ def _use_blocking(kubeconfig: str) -> None:
     library = kubernetes.client
     with kubernetes.config.new_client_from_config(kubeconfig) as api:
         core, apps = library.CoreV1Api(api), library.AppsV1Api(api)
-        assert library.VersionApi(api).get_code().minor == "36"
+        assert library.VersionApi(api).get_code().minor == "37"
         first = core.list_namespaced_pod("default").metadata.resource_version
         made = core.create_namespaced_pod("default", a_pod(library, "p"))
         assert made.spec.scheduler_name == "default-scheduler"

@@ -87,8 +87,10 @@ class Face:
 
 
 @asynccontextmanager
-async def running(tmp_path: Path, *words: str, store: ObjectStore | None = None) -> AsyncIterator[Face]:
-    """Start an API server and a face by the words of a command line."""
+async def running(
+    tmp_path: Path, *words: str, store: ObjectStore | None = None, is_silent: bool = False
+) -> AsyncIterator[Face]:
+    """Start an API server and a face by the words of a command line; a silent server does not say whom to trust."""
     store = store or ObjectStore()
     rbac = "rbac.authorization.k8s.io"
     rules = [{"nonResourceURLs": ["/metrics", "/metrics/*"], "verbs": ["get"]}]
@@ -105,6 +107,8 @@ async def running(tmp_path: Path, *words: str, store: ObjectStore | None = None)
     options = read_options(["--bind-address=127.0.0.1", f"--secure-port={port}", *words])
     assert isinstance(options, Options)
     async with ApiServer(store, tokens=TOKENS) as api:
+        if is_silent:
+            store.delete("configmaps", "extension-apiserver-authentication", "kube-system")
         connection = await connect(KubeconfigSource(str(kubeconfig_for(api, tmp_path))))
         try:
             async with face_for(options, connection, api, port) as face:
@@ -283,11 +287,13 @@ async def test_the_cluster_says_whom_to_trust(tmp_path: Path) -> None:
 
 
 async def test_a_cluster_that_says_nothing_is_tolerated_or_not(tmp_path: Path) -> None:
-    async with running(tmp_path) as face:
+    async with running(tmp_path, is_silent=True) as face:
         assert (await face.ask("/healthz"))[0] == 200
     with pytest.raises(NotFound):
-        async with running(tmp_path, "--authentication-tolerate-lookup-failure=false"):
+        async with running(tmp_path, "--authentication-tolerate-lookup-failure=false", is_silent=True):
             pass
+    async with running(tmp_path, "--authentication-tolerate-lookup-failure=false") as face:
+        assert (await face.ask("/healthz"))[0] == 200, "the embedded server says it, as a real one does"
 
 
 async def test_a_renewed_certificate_is_served_without_a_restart(tmp_path: Path) -> None:

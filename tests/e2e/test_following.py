@@ -58,9 +58,9 @@ async def test_a_server_that_lacks_whole_groups_is_scheduled_all_the_same(
     hidden = ("/apis/resource.k8s.io", "/apis/events.k8s.io", "/apis/scheduling.k8s.io")
     replica = await replicas.start(*PATIENT, "--feature-gates=GenericWorkload=true", hidden=hidden)
     await settle(api, replicas, replica)
-    for plural, who in (("resourceclaims", "DynamicResources"), ("podgroups", "GangScheduling")):
+    for plural, meaning in (("resourceclaims", "with resource claims are not placed"), ("podgroups", "wait for it")):
         assert any(
-            line["msg"].startswith(f"this API server does not serve {plural}") and who in line["msg"]
+            line["msg"].startswith(f"{plural} are left out: the server does not serve them") and line["msg"].endswith(meaning)
             for line in replica.lines()
         ), plural
     await replica.until_says("does not serve events in events.k8s.io/v1; writing them in v1")
@@ -82,3 +82,25 @@ async def until_events(api: Api, is_good: Callable[[list[Object]], bool]) -> Non
             return
         await asyncio.sleep(0.05)
     raise AssertionError(f"events: {found}")
+
+
+async def test_a_role_of_an_older_release_is_enough(control_plane: ControlPlane, api: Api, replicas: Replicas) -> None:
+    """Of 1.31 the scheduler's role has no volumeattachments; when they are granted, they are followed."""
+    role = "/apis/rbac.authorization.k8s.io/v1/clusterroles/kubesched"
+    rules = (await api.get(role))["rules"]
+    await api.patch(role, {"rules": [{**rule, "resources": _without_attachments(rule)} for rule in rules]})
+    await api.add_nodes(N_NODES)
+    await api.add_pods(0, 6)
+    replica = await replicas.start(*PATIENT)
+    await settle(api, replicas, replica)
+    said = [line["msg"] for line in replica.lines() if "volumeattachments" in line["msg"]]
+    assert len(said) == 1 and said[0].startswith(
+        "volumeattachments are left out: volumeattachments.storage.k8s.io is forbidden"
+    )
+    assert said[0].endswith("; attached volumes are not counted")
+    await api.patch(role, {"rules": rules})
+    await replica.until_says("following volumeattachments again")
+
+
+def _without_attachments(rule: Object) -> list[str]:
+    return [name for name in rule.get("resources", ()) if name != "volumeattachments"]

@@ -265,7 +265,7 @@ async def test_view_alone_follows_what_it_may_and_says_what_is_missing(api: ApiS
     words = [*PROGRAM, "shadow", f"--kubeconfig={kubeconfig}", "--duration=0.2"]
     done = await asyncio.to_thread(subprocess.run, words, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
-    assert "Warning: storageclasses are not followed:" in done.stderr and "VolumeBinding" in done.stderr
+    assert "Warning: storageclasses are left out:" in done.stderr and "unbound claims are not placed" in done.stderr
     assert done.stdout.startswith("No pod was placed by the schedulers that are judged.\n")
 
 

@@ -44,9 +44,7 @@ class GarbageCollector:
 
     def _resources(self) -> list[Resource]:
         return [
-            one
-            for one in self._store.context.catalogue
-            if one.is_storage and "delete" in one.verbs and one.table not in _NOT_COLLECTED
+            one for one in self._store.context.catalogue.stored() if "delete" in one.verbs and one.table not in _NOT_COLLECTED
         ]
 
     def _follow_all(self) -> None:

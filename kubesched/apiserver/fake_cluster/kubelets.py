@@ -19,7 +19,7 @@ from kubesched.apiserver.fake_cluster.event_recorder import EventRecorder
 from kubesched.apiserver.fake_cluster.pace import Pace
 from kubesched.apiserver.fake_cluster.pods import PodIndex, controller_of, is_finished, key_of, split
 from kubesched.apiserver.fake_cluster.work import Worker
-from kubesched.apiserver.resources import Object
+from kubesched.apiserver.resources import RELEASES, Object
 from kubesched.apiserver.store import ObjectStore
 from kubesched.apiserver.subresources import with_condition
 from kubesched.apiserver.watch import Change
@@ -126,7 +126,7 @@ class Kubelets:
         if any(one.get("type") == "Ready" and one.get("status") == "True" for one in conditions):
             return
         name = node["metadata"]["name"]
-        now = timestamp(self._clock.now())
+        now, release = timestamp(self._clock.now()), self._store.context.catalogue.release
         for kind, reason, text in _HEALTHY:
             value = "True" if kind == "Ready" else "False"
             conditions = with_node_condition(conditions, kind, value, now, reason, text)
@@ -137,8 +137,8 @@ class Kubelets:
             "operatingSystem": "linux",
             "kernelVersion": "simulated",
             "osImage": "kubesched",
-            "containerRuntimeVersion": "kubesched://1.36",
-            "kubeletVersion": "v1.36.4",
+            "containerRuntimeVersion": f"kubesched://1.{release}",
+            "kubeletVersion": RELEASES[release],
         }
         number = self._addresses.setdefault(name, len(self._addresses) + 1)
         address = f"10.{100 + (number >> 16)}.{number >> 8 & 255}.{number & 255}"

@@ -30,7 +30,8 @@ from kubesched.cli.commands.lazy import runs
 @click.option(
     "--token-file",
     type=click.Path(path_type=Path, dir_okay=False, exists=True),
-    help='Lines of token,user,uid,"group,group". Without it, everybody is an administrator.',
+    help='Lines of token,user,uid,"group,group". Without it, everybody is an administrator. Clients send tokens over TLS '
+    "alone, so --port speaks HTTPS then.",
 )
 @click.option(
     "--world/--no-world",
@@ -39,6 +40,13 @@ from kubesched.cli.commands.lazy import runs
     help="Run fake kubelets and controllers, so that bound pods run and workloads make pods.",
 )
 @click.option("--nodes", type=click.IntRange(0), default=0, show_default=True, help="Create so many nodes at the start.")
+@click.option(
+    "--release",
+    type=click.Choice(["1.36", "1.37"]),
+    default="1.37",
+    show_default=True,
+    help="The release of Kubernetes to stand for: /version says it, and its API versions are served.",
+)
 @click.option("--kubeconfig-out", type=click.Path(path_type=Path, dir_okay=False), help="Where to write the kubeconfig.")
 @runs("kubesched.cli.apiserver:run_apiserver")
 def command() -> None:

@@ -11,11 +11,10 @@ from collections.abc import Callable
 
 from kubesched.client.connection import Connection
 from kubesched.client.reflectors import Reflectors
-from kubesched.client.resources import Watched, watch_set
-from kubesched.errors import Forbidden, SchedulerError
+from kubesched.client.resources import watch_set
+from kubesched.errors import SchedulerError
 from kubesched.simulator.shadow.judging import Judge
 
-_INDISPENSABLE = ("Pod", "Node")
 _SETTLE_EVERY_SECONDS = 0.25
 
 
@@ -30,12 +29,12 @@ async def follow(
     """Follow the cluster and judge until stopped; `began` is called when the first lists are in."""
     rows = watch_set([name for name, is_on in judge.settings.gates.states.items() if is_on], _custom_kinds(judge))
     streams = judge.settings.gates.is_enabled("WatchListClient")
-    reflectors = await Reflectors.prepare(connection, rows, judge, streams=streams)
-    for kind in await _forbidden(connection, reflectors, rows, warn):
-        del reflectors.by_kind[kind]
-    for kind in _INDISPENSABLE:
-        if kind not in reflectors.by_kind:
-            raise SchedulerError(f"{connection.server} does not serve {kind}s: is it a Kubernetes API server?")
+    reflectors = await Reflectors.prepare(connection, rows, judge, streams=streams, warn=warn)
+    for row in rows:
+        if row.is_indispensable:
+            if (version := reflectors.served.version_of(row)) is None:
+                raise SchedulerError(f"{connection.server} does not serve {row.plural}: is it a Kubernetes API server?")
+            await connection.request("GET", f"{row.path(version)}?limit=1")  # raises Forbidden if we may not
     judge.is_relisting = lambda: reflectors.by_kind["Pod"].is_relisting
     judge.version_of = lambda kind: reflectors.by_kind[kind].version
     following = asyncio.create_task(reflectors.run())
@@ -61,23 +60,3 @@ async def follow(
 def _custom_kinds(judge: Judge) -> list[str]:
     """Return the resources, named as plural.version.group, that plugins want to read."""
     return [name for name in judge.engine.queue.watched_resources() if name.count(".") >= 2 and "/" not in name]
-
-
-async def _forbidden(
-    connection: Connection, reflectors: Reflectors, rows: tuple[Watched, ...], warn: Callable[[str], None]
-) -> list[str]:
-    """Return the kinds that we may not list, and warn of them; raise Forbidden for those that nothing works without."""
-    found = []
-    for row in rows:
-        version = reflectors.served.version_of(row)
-        if row.kind not in reflectors.by_kind or version is None:
-            continue
-        try:
-            await connection.request("GET", f"{row.path(version)}?limit=1")
-        except Forbidden as error:
-            if row.kind in _INDISPENSABLE:
-                raise
-            who = f"; {', '.join(row.needed_by)} will see none of them" if row.needed_by else ""
-            warn(f"{row.plural} are not followed: {error}{who}")
-            found.append(row.kind)
-    return found

@@ -9,8 +9,10 @@ from typing import Any
 import pytest
 from client_fakes import HANG, FakeChance, FakeConnection, bookmark, broken, gone_line, line, page, pod, status
 
+from kubesched.api.resource import DeviceTaintRule
+from kubesched.api.storage import VolumeAttachment
 from kubesched.client.reflector import LONGEST_INITIAL_SILENCE_SECONDS, LONGEST_SILENCE_SECONDS, Reflector
-from kubesched.client.resources import WATCH_SET, custom
+from kubesched.client.resources import WATCH_SET, custom, row_of
 from kubesched.errors import Unreachable
 from kubesched.simulator.clock import run_virtually
 from kubesched.testing.fakes import FakeClock, settle
@@ -325,3 +327,95 @@ async def test_a_server_that_comes_back_is_asked_whether_it_went_back(server_ver
     scene.connection.streams = [Unreachable("connection refused"), [HANG]]
     assert await scene.play(seconds=3.0) == ["+a:1", "synced Pod", *news]
     assert scene.connection.requests[1][1] == "/api/v1/pods?limit=1"
+
+
+def refused_list() -> Any:
+    return status(403, "Forbidden", "volumeattachments.storage.k8s.io is forbidden")
+
+
+async def test_a_forbidden_kind_is_left_out_and_followed_when_it_may_be(caplog: pytest.LogCaptureFixture) -> None:
+    scene = Scene(streams=False, watched=row_of(VolumeAttachment, "attached volumes are not counted"))
+    scene.connection.replies = [*(refused_list() for _ in range(4)), page(5, {"metadata": {"name": "va"}})]
+    waiting = asyncio.create_task(scene.reflector.wait_synced())
+    task = asyncio.create_task(scene.reflector.run())
+    await settle()
+    await scene.clock.advance(1.0)  # two refusals: a server that starts may not know its roles yet
+    assert not waiting.done()
+    await scene.clock.advance(2.0)
+    await waiting
+    assert (scene.reflector.is_left_out, scene.reflector.is_synced, scene.told.news) == (True, False, [])
+    why = "volumeattachments.storage.k8s.io is forbidden: bind this user to the ClusterRole system:kube-scheduler, or grant"
+    said = f"volumeattachments are left out: {why} the verb named here; attached volumes are not counted"
+    await scene.clock.advance(20.0)
+    task.cancel()
+    assert [record.message for record in caplog.records if record.levelname == "WARNING"] == [said]
+    assert scene.told.news == ["+va:", "synced VolumeAttachment"]
+    assert not scene.reflector.is_left_out
+
+
+async def test_pods_that_may_not_be_listed_are_waited_for() -> None:
+    scene = Scene(streams=False)
+    scene.connection.replies = [*(refused_list() for _ in range(4)), page(5, pod("a", 1))]
+    assert await scene.play(seconds=6.0) == []
+    assert not scene.reflector.is_left_out and scene.reflector.trouble
+
+
+RULES = row_of(DeviceTaintRule, "devices have only the taints of their slices")
+
+
+async def test_a_server_that_is_upgraded_is_followed_in_the_version_that_it_has_now() -> None:
+    scene = Scene(streams=False, watched=RULES)
+    scene.reflector = Reflector(
+        scene.connection,  # type: ignore[arg-type]
+        RULES,
+        scene.told,
+        api_version="resource.k8s.io/v1beta2",
+        streams=False,
+        chance=FakeChance(),
+    )
+    rule = {"metadata": {"name": "r", "resourceVersion": "3", "uid": "u"}}
+
+    def serve(method: str, path: str, body: bytes | None) -> Any:
+        if path == "/version":
+            return {"major": "1", "minor": "37"}
+        if path == "/apis/resource.k8s.io/v1":
+            return {"resources": [{"name": "devicetaintrules"}]}
+        if path.startswith("/apis/resource.k8s.io/v1/devicetaintrules?"):
+            return page(9, rule)
+        return status(404, "NotFound")
+
+    scene.connection.replies = [page(5, rule), *([serve] * 8)]
+    scene.connection.streams = [status(404, "NotFound")]
+    news = await scene.play(seconds=2.0)
+    assert news == ["+r:3", "synced DeviceTaintRule", "r:3>3"], "the same object, in its new version"
+    assert scene.reflector.api_version == scene.reflector.objects["r"].api_version == "resource.k8s.io/v1"
+
+
+async def test_a_kind_that_is_not_served_is_looked_for_again(caplog: pytest.LogCaptureFixture) -> None:
+    scene = Scene(streams=False, watched=RULES)
+    scene.reflector = Reflector(
+        scene.connection,  # type: ignore[arg-type]
+        RULES,
+        scene.told,
+        api_version=None,
+        streams=False,
+        chance=FakeChance(),
+    )
+    served: list[str] = []
+
+    def serve(method: str, path: str, body: bytes | None) -> Any:
+        if path == "/version":
+            return {"major": "1", "minor": "37"}
+        if path.endswith("/devicetaintrules?limit=2000"):
+            return page(9, {"metadata": {"name": "r"}})
+        return {"resources": [{"name": name} for name in served]} if path.endswith("/v1beta2") else status(404, "NotFound")
+
+    scene.connection.replies = [serve] * 100
+    task = asyncio.create_task(scene.reflector.run())
+    await scene.reflector.wait_synced()
+    assert scene.reflector.is_left_out and not scene.reflector.is_synced
+    served.append("devicetaintrules")
+    await scene.clock.advance(2.0)
+    task.cancel()
+    assert "devicetaintrules are left out: the server does not serve them in resource.k8s.io/v1 or" in caplog.text
+    assert (scene.reflector.api_version, list(scene.reflector.objects)) == ("resource.k8s.io/v1beta2", ["r"])

@@ -9,11 +9,13 @@ import pytest
 
 from kubesched import config
 from kubesched.api import codec
+from kubesched.api.kinds import KIND_TABLE
 from kubesched.api.node import Node
 from kubesched.api.pod import Pod
+from kubesched.api.resource import DeviceTaintRule
 from kubesched.engine.assembly import default_configuration
-from kubesched.errors import SchedulerError
-from kubesched.simulator.captured import Captured, read_captured
+from kubesched.errors import Forbidden, SchedulerError
+from kubesched.simulator.captured import Captured, capture, read_captured
 from kubesched.simulator.replay import replay
 from kubesched.testing import node, pod
 
@@ -87,3 +89,55 @@ def test_a_release_that_is_told_is_emulated_as_near_as_can_be(told: object, rele
 def test_the_release_of_a_cluster_goes_with_its_snapshot() -> None:
     cluster = Captured(5.0, [node("a")], release=(1, 36))
     assert read_captured(cluster.without_applied_manifests().lines()).release == (1, 36)
+
+
+class Server:
+    """An API server that serves every kind in its first version, but for what it was told."""
+
+    server = origin = "https://cluster"
+
+    def __init__(self, rules_in: tuple[str, ...] = ("v1",), forbidden: tuple[str, ...] = ()) -> None:
+        self.rules_in, self.forbidden = [f"resource.k8s.io/{version}" for version in rules_in], forbidden
+        self.listed: list[str] = []
+
+    async def request(self, method: str, path: str) -> bytes:
+        if path == "/version":
+            return b'{"major": "1", "minor": "37"}'
+        if "?" not in path:
+            return msgspec.json.encode({"resources": [{"name": name} for name in self._served(path.split("/", 2)[2])]})
+        address = path.partition("?")[0]
+        self.listed.append(address)
+        if (plural := address.rpartition("/")[2]) in self.forbidden:
+            raise Forbidden(403, "Forbidden", f"{plural} is forbidden")
+        items = [{"metadata": {"name": "rule"}}] if address.endswith("/devicetaintrules") else []
+        return msgspec.json.encode({"items": items, "metadata": {}})
+
+    def _served(self, api_version: str) -> list[str]:
+        rows = [info.plural for info in KIND_TABLE if info.api_version == api_version and info.plural != "devicetaintrules"]
+        return [*rows, "devicetaintrules"] if api_version in self.rules_in else rows
+
+
+@pytest.mark.parametrize(
+    ("rules_in", "used"),
+    [(("v1",), "v1"), (("v1", "v1beta2"), "v1"), (("v1beta2",), "v1beta2"), (("v1alpha3", "v1beta2"), "v1beta2")],
+)
+async def test_a_kind_is_listed_in_the_version_that_is_served(rules_in: tuple[str, ...], used: str) -> None:
+    server, warnings = Server(rules_in), list[str]()
+    found = await capture(server, config.Gates.fitting(["DRADeviceTaintRules=true"]), 5.0, warnings.append)  # type: ignore[arg-type]
+    assert f"/apis/resource.k8s.io/{used}/devicetaintrules" in server.listed
+    assert [(rule.name, rule.api_version) for rule in found.of(DeviceTaintRule)] == [("rule", f"resource.k8s.io/{used}")]
+    assert (found.release, warnings) == ((1, 37), [])
+
+
+async def test_kinds_that_are_not_served_or_forbidden_are_said_and_end_nothing() -> None:
+    warnings: list[str] = []
+    gates = config.Gates.fitting(["DRADeviceTaintRules=true"])
+    await capture(Server((), ("volumeattachments", "runtimeclasses")), gates, 5.0, warnings.append)  # type: ignore[arg-type]
+    tried = "resource.k8s.io/v1 or resource.k8s.io/v1beta2 or resource.k8s.io/v1alpha3"
+    assert warnings == [
+        "left out are volumeattachments (attached volumes are not counted), runtimeclasses (new pods get no overhead): "
+        "volumeattachments is forbidden",
+        f"left out are devicetaintrules (devices have only the taints of their slices): the server does not serve {tried}",
+    ]
+    with pytest.raises(Forbidden, match="nodes is forbidden"):
+        await capture(Server(forbidden=("nodes",)), gates, 5.0, warnings.append)  # type: ignore[arg-type]

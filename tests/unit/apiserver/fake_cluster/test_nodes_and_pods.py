@@ -306,7 +306,7 @@ def test_a_node_looks_as_a_kubelet_leaves_it(cluster: Cluster) -> None:
     pressures = ("MemoryPressure", "DiskPressure", "PIDPressure")
     assert conditions(node) == {"Ready": "True", **dict.fromkeys(pressures, "False")}
     assert {one["type"] for one in node["status"]["addresses"]} == {"InternalIP", "Hostname"}
-    assert node["status"]["nodeInfo"]["kubeletVersion"] == "v1.36.4"
+    assert node["status"]["nodeInfo"]["kubeletVersion"] == "v1.37.0-rc.1"
 
 
 def test_a_daemon_set_with_the_usual_node_selector_runs(cluster: Cluster) -> None:
