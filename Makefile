@@ -9,7 +9,7 @@ ARGS ?=
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 LOCK := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate --no-header --native-tls
 
-.PHONY: kubectl-plugin dist sbom lock run test check conformance e2e nightly chaos bench screenshots docs reference format clean
+.PHONY: kubectl-plugin dist sbom lock run test check conformance e2e e2e-real nightly chaos bench screenshots docs reference format clean
 
 # What running needs, and nothing else.
 $(RUN_STAMP): pyproject.toml tools/build_kernels.py kubesched/kernels/_compiled.c
@@ -46,6 +46,13 @@ conformance: $(STAMP)
 
 e2e: $(STAMP)
 	$(BIN)/pytest tests/e2e
+
+# make e2e-real RELEASES="DIR ...": those that want a real API server, with the binaries of one folder after the other.
+e2e-real: $(STAMP)
+	@test -n "$(RELEASES)" || { echo 'make e2e-real RELEASES="DIR ...": folders with etcd, kube-apiserver and kube-scheduler of a release each'; exit 2; }
+	@failed=; for assets in $(RELEASES); do echo "with $$assets"; \
+	  KUBEBUILDER_ASSETS=$$assets $(BIN)/pytest tests/e2e -m real || failed="$$failed $$assets"; \
+	done; test -z "$$failed" || { echo "failed with$$failed"; exit 1; }
 
 nightly: $(STAMP)
 	$(BIN)/pytest -n $(WORKERS) -m nightly

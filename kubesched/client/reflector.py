@@ -45,6 +45,7 @@ LONGEST_SILENCE_SECONDS = 200.0
 where a watch began: if its kind never changes the first comes after two minutes or three. TCP notices a host that is gone."""
 VERY_SHORT_WATCH_SECONDS = 1.0
 PATIENCE_WITH_REFUSAL_SECONDS = 2.0  # a server that has just started may not have loaded its roles
+LARGEST_LINE_BYTES = 64 << 20  # API servers store objects of 1.5 MiB, unless etcd was told otherwise
 
 log = logging.getLogger(__name__)
 
@@ -152,7 +153,7 @@ class Reflector:
                     log.debug("%s: %s; going on from version %s", self._watched.plural, error, self._version)
                     continue
                 self._complain(advice(error))
-            except SchedulerError as error:  # credentials that cannot be loaded any more
+            except SchedulerError as error:  # credentials that cannot be loaded any more, a line without an end
                 self._complain(advice(error))
             await backoff.pause()
 
@@ -253,6 +254,7 @@ class Reflector:
     async def _whole_lines(self, stream: Stream, is_list: bool) -> AsyncIterator[bytes]:
         """Yield what has arrived, cut after its last line end. A line that is cut off by the end is dropped."""
         rest: list[bytes] = []
+        n_bytes = 0
         while True:
             if is_list and not self._version:
                 chunk = await self._first_events(stream)
@@ -263,9 +265,13 @@ class Reflector:
             end = chunk.rfind(b"\n") + 1
             if not end:
                 rest.append(chunk)
+                n_bytes += len(chunk)
+                if n_bytes > LARGEST_LINE_BYTES:
+                    raise SchedulerError(f"{self._path}: a line of the watch is larger than {LARGEST_LINE_BYTES >> 20} MiB")
                 continue
             yield b"".join((*rest, chunk[:end])) if rest else chunk[:end] if end < len(chunk) else chunk
             rest = [chunk[end:]] if end < len(chunk) else []
+            n_bytes = len(chunk) - end
 
     async def _first_events(self, stream: Stream) -> bytes:
         """Read a part of a streaming list. A server that falls silent in the middle of one does not know them."""

@@ -3,7 +3,8 @@
 In: a method, a path, headers, a body. Out: status and body, or a stream of chunks. Reading goes through aiohttp, and so
 does everything when there is a proxy; writing takes the short way of `write_pool`. Whatever they raise becomes `Unreachable`
 (nothing went out) or `AnswerLost` (it may have been carried out), in one line that says where the address comes from.
-Nothing is retried here, and no status code has a meaning here.
+Nothing is retried here, and no status code has a meaning here. Answers are asked for in gzip, and unpacked piece by piece.
+When something in between spoils that, all later answers are asked for without compression.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from urllib.parse import urlsplit
 
 import aiohttp
 from aiohttp import hdrs
+from aiohttp.http_exceptions import ContentEncodingError
 from multidict import CIMultiDict
 from yarl import URL
 
@@ -34,6 +36,8 @@ RENEW_EVERY_SECONDS = 60.0
 GATHER_SECONDS = 0.005  # at 2,000 events a second this makes one wake-up of ten
 ENOUGH_BYTES = 1 << 16
 READ_BUFFER_BYTES = 1 << 18  # larger chunks of a watch are parsed with fewer calls
+LARGEST_ANSWER_BYTES = 1 << 30  # unpacked: pages of 2,000 objects of half a MiB each
+GZIP_BEGINS = b"\x1f\x8b"
 
 log = logging.getLogger(__name__)
 
@@ -62,6 +66,7 @@ class Transport:
         self._renewing = asyncio.Lock()
         self._certificates = _certificate_marks(credentials)
         self._retired: list[aiohttp.ClientSession] = []
+        self._without_gzip = False
         self._adopt(credentials)
         self._session, self._write_pool = self._new_pool()
 
@@ -105,7 +110,8 @@ class Transport:
                 timeout=limit,
                 allow_redirects=False,
             ) as response:
-                return Answer(response.status, response.headers.get("Retry-After"), await response.read())
+                body = await self._whole(response, f"{method} {path.partition('?')[0]}")
+                return Answer(response.status, response.headers.get("Retry-After"), body)
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
             raise self._broken(error, f"{method} {path.partition('?')[0]}") from error
 
@@ -199,9 +205,11 @@ class Transport:
 
     def _signed(self, headers: CIMultiDict[str]) -> CIMultiDict[str]:
         credentials = self.credentials
-        if not credentials.authorization and not credentials.impersonation:
+        if not credentials.authorization and not credentials.impersonation and not self._without_gzip:
             return headers
         signed = headers.copy()
+        if self._without_gzip:
+            signed[hdrs.ACCEPT_ENCODING] = "identity"
         if credentials.authorization:
             signed[hdrs.AUTHORIZATION] = credentials.authorization
         signed.extend(credentials.impersonation)
@@ -225,8 +233,28 @@ class Transport:
         port = parts.port or (443 if tls is not None else 80)
         return session, WritePool(parts.hostname or "", port, tls, self.credentials.tls_server_name)
 
+    async def _whole(self, response: aiohttp.ClientResponse, what: str) -> bytes:
+        """Return all that is left of an answer, unpacked: what is small on the wire may be large here."""
+        body = bytearray()
+        while chunk := await response.content.readany():
+            body += chunk
+            if len(body) > LARGEST_ANSWER_BYTES:
+                text = f"{what}: the answer of {self.credentials.server} is larger than {LARGEST_ANSWER_BYTES >> 20} MiB"
+                # Reading again would only bring the same. What was written may have been carried out.
+                raise SchedulerError(text) if response.method == "GET" else AnswerLost(text)
+        if body.startswith(GZIP_BEGINS):
+            raise self._spoiled_gzip(what)
+        return bytes(body)
+
+    def _spoiled_gzip(self, what: str) -> AnswerLost:
+        self._without_gzip = True
+        found = "cannot be unpacked, or lacks its Content-Encoding; is there a proxy that changes answers?"
+        return AnswerLost(f"{what}: {self.credentials.server}: gzip {found} Asking for no compression from now on")
+
     def _broken(self, error: BaseException, what: str) -> SchedulerError:
         server, origin = self.credentials.server, self.credentials.origin
+        if isinstance(error.__cause__, ContentEncodingError):
+            return self._spoiled_gzip(what)
         if isinstance(error, aiohttp.ClientProxyConnectionError):
             cause = _reason(error.os_error)
             return Unreachable(f"{server}: the proxy {self._proxy} cannot be reached ({cause}); check proxy-url in {origin}")
@@ -270,6 +298,8 @@ class Stream:
             chunk = await self._response.content.readany()
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
             raise self._transport._broken(error, self._what) from error
+        if chunk.startswith(GZIP_BEGINS):
+            raise self._transport._spoiled_gzip(self._what)
         self._is_flowing = len(chunk) < ENOUGH_BYTES and loop.time() - began < GATHER_SECONDS
         return chunk
 
@@ -288,7 +318,7 @@ class Stream:
     async def read_all(self) -> bytes:
         """Return the whole rest."""
         try:
-            return await self._response.read()
+            return await self._transport._whole(self._response, self._what)
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
             raise self._transport._broken(error, self._what) from error
 

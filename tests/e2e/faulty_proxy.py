@@ -19,8 +19,9 @@ from dataclasses import dataclass, fields, replace
 
 import aiohttp
 from aiohttp import web
+from multidict import CIMultiDict
 
-_HOP_BY_HOP = {"connection", "keep-alive", "transfer-encoding", "content-length", "host", "content-encoding"}
+_HOP_BY_HOP = {"connection", "keep-alive", "transfer-encoding", "content-length", "host"}
 
 
 @dataclass(frozen=True)
@@ -137,8 +138,6 @@ class FaultyProxy:
         async with self._forward(request, body) as upstream:
             answer = await upstream.read()
             status, headers = upstream.status, _passed_on(upstream.headers)
-            if "Content-Encoding" in upstream.headers:
-                headers["Content-Encoding"] = upstream.headers["Content-Encoding"]
         if self._happens("delay"):
             await asyncio.sleep(self._chance.random() * self.faults.longest_delay)
         if self._happens("drop_answer"):
@@ -173,7 +172,9 @@ class FaultyProxy:
     @asynccontextmanager
     async def _forward(self, request: web.Request, body: bytes) -> AsyncIterator[aiohttp.ClientResponse]:
         assert self._session is not None
-        headers = {name: text for name, text in request.headers.items() if name.lower() not in _HOP_BY_HOP}
+        headers = CIMultiDict(_passed_on(request.headers))
+        if self.faults.repeat_lines or self.faults.expire_watch:
+            headers["Accept-Encoding"] = "identity"  # lines are added to what comes
         try:
             async with self._session.request(
                 request.method,
