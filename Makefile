@@ -12,7 +12,7 @@ LOCK := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --genera
 .PHONY: kubectl-plugin dist sbom lock run test check conformance e2e e2e-real nightly chaos bench screenshots docs reference format clean
 
 # What running needs, and nothing else.
-$(RUN_STAMP): pyproject.toml tools/build_kernels.py kubesched/kernels/_compiled.c
+$(RUN_STAMP): pyproject.toml tools/build_kernels.py kubesched/scheduler/kernels/_compiled.c
 	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("kubesched needs Python 3.11 or newer: make PYTHON=python3.11 ...")'
 	@echo "setting up $(VENV), once"
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)

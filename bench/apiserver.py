@@ -25,8 +25,8 @@ from typing import Any
 
 import aiohttp
 
-from kubesched.apiserver import ObjectStore
 from kubesched.cli.bench import print_figures
+from kubesched.embedded import ObjectStore
 
 N_CLIENTS = 16
 N_MARKS = 100

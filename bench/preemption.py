@@ -22,18 +22,18 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from kubesched import config
-from kubesched.api import codec
-from kubesched.api.meta import ObjectMeta
-from kubesched.api.pod import Container, Pod, PodCondition, PodSpec, PodStatus, ResourceRequirements
-from kubesched.cluster import PodView
-from kubesched.engine.assembly import Ports, assemble, default_configuration
-from kubesched.engine.gc_tuning import spare_the_collector
-from kubesched.engine.handle import NoWriter
-from kubesched.engine.inbox import AssumedBinding, Changed, Inbox
-from kubesched.engine.loop import Engine, EngineOptions
-from kubesched.framework.plugin import Preemption
-from kubesched.simulator import workloads
+from kubesched.kube.api import codec
+from kubesched.kube.api.meta import ObjectMeta
+from kubesched.kube.api.pod import Container, Pod, PodCondition, PodSpec, PodStatus, ResourceRequirements
+from kubesched.scheduler import config
+from kubesched.scheduler.cluster import PodView
+from kubesched.scheduler.engine.arrivals.inbox import AssumedBinding, Changed, Inbox
+from kubesched.scheduler.engine.assembly import Ports, assemble, default_configuration
+from kubesched.scheduler.engine.gc_tuning import spare_the_collector
+from kubesched.scheduler.engine.handle import NoWriter
+from kubesched.scheduler.engine.loop import Engine, EngineOptions
+from kubesched.scheduler.framework.plugin import Preemption
+from kubesched.tools.bench import workloads
 
 
 def _pod(name: str, cpu: str, priority: int, on: str = "") -> Pod:

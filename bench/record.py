@@ -18,8 +18,8 @@ from statistics import median
 
 import numpy as np
 
-from kubesched.simulator.bench import Bench, EngineRun
-from kubesched.simulator.workloads import KINDS
+from kubesched.tools.bench.engine import Bench, EngineRun
+from kubesched.tools.bench.workloads import KINDS
 
 _KINDS = tuple(kind for kind in KINDS if kind != "gang")  # a step decides a whole gang
 _WARM = 200

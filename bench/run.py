@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 
 from kubesched.cli.bench import print_figures
-from kubesched.simulator import workloads
+from kubesched.tools.bench import workloads
 
 HERE = Path(__file__).parent
 

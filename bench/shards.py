@@ -20,11 +20,11 @@ from random import Random
 import msgspec
 from run import machine
 
-from kubesched.api.pod import Pod, ResourceRequirements
 from kubesched.cli.bench import print_figures
-from kubesched.engine.inbox import AssumedBinding
-from kubesched.simulator import workloads
-from kubesched.simulator.bench import Bench, build_engine
+from kubesched.kube.api.pod import Pod, ResourceRequirements
+from kubesched.scheduler.engine.arrivals.inbox import AssumedBinding
+from kubesched.tools.bench import workloads
+from kubesched.tools.bench.engine import Bench, build_engine
 
 CORES = 4000
 SIZES = (250, 500, 1000, 2000)

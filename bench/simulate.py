@@ -14,8 +14,8 @@ from typing import Any
 import msgspec
 
 from kubesched.cli.layout import print_table
-from kubesched.simulator.scenarios.build import build_simulation
-from kubesched.simulator.scenarios.scenario import Scenario, check, seconds
+from kubesched.tools.simulation.build import build_simulation
+from kubesched.tools.simulation.scenario import Scenario, check, seconds
 
 NODES = [{"name": "n", "count": 1000, "capacity": {"cpu": "32", "memory": "128Gi"}}]
 SMALL, LARGE = {"cpu": "2", "memory": "4Gi"}, {"cpu": "4", "memory": "4Gi"}

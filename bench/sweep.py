@@ -13,8 +13,8 @@ from pathlib import Path
 import msgspec
 
 from kubesched.cli.layout import print_table
-from kubesched.simulator.experiments.executors import run_in_processes
-from kubesched.simulator.experiments.experiment import Seeds, read_experiment
+from kubesched.tools.experiments.executors import run_in_processes
+from kubesched.tools.experiments.experiment import Seeds, read_experiment
 
 EXPERIMENT = Path(__file__).parent.parent / "docs" / "examples" / "packing-sweep.yaml"
 

@@ -19,11 +19,11 @@ from typing import Any
 
 import msgspec
 
-from kubesched.api.pod import Pod, ResourceRequirements
-from kubesched.engine.gc_tuning import spare_the_collector
-from kubesched.engine.inbox import AssumedBinding
-from kubesched.simulator import workloads
-from kubesched.simulator.bench import Bench, build_engine
+from kubesched.kube.api.pod import Pod, ResourceRequirements
+from kubesched.scheduler.engine.arrivals.inbox import AssumedBinding
+from kubesched.scheduler.engine.gc_tuning import spare_the_collector
+from kubesched.tools.bench import workloads
+from kubesched.tools.bench.engine import Bench, build_engine
 
 _HUGE = ResourceRequirements(requests={"cpu": "100", "memory": "500Mi"})
 

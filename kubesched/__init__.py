@@ -9,9 +9,8 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from kubesched.app import Scheduler
     from kubesched.cli.run import main
-    from kubesched.framework import (
+    from kubesched.scheduler.framework import (
         SKIP,
         SUCCESS,
         Advice,
@@ -33,11 +32,12 @@ if TYPE_CHECKING:
         unschedulable,
         wakeups,
     )
-    from kubesched.simulator.scenarios.simulation import Simulation
+    from kubesched.server.app import Scheduler
+    from kubesched.tools.simulation.simulation import Simulation
 
 _WHERE = {
-    "Scheduler": "kubesched.app",
-    "Simulation": "kubesched.simulator.scenarios.simulation",
+    "Scheduler": "kubesched.server.app",
+    "Simulation": "kubesched.tools.simulation.simulation",
     "main": "kubesched.cli.run",
     **dict.fromkeys(
         (
@@ -62,7 +62,7 @@ _WHERE = {
             "unschedulable",
             "wakeups",
         ),
-        "kubesched.framework",
+        "kubesched.scheduler.framework",
     ),
 }
 

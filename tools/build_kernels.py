@@ -1,4 +1,4 @@
-"""Compiles kubesched/kernels/_compiled.c while the package is installed or a wheel is built, where there is a C compiler.
+"""Compiles kubesched/scheduler/kernels/_compiled.c while the package is installed or a wheel is built, where there is a C compiler.
 
 In: the source; CC, or the compiler that Python was built with. Out: a shared library, beside the source for an editable
 install, else in the wheel, which is then one for this platform and for all Pythons from 3.11 on. Without a compiler, or with
@@ -19,8 +19,8 @@ from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-SOURCE = "kubesched/kernels/_compiled.c"
-LIBRARY = "kubesched/kernels/_compiled.abi3.so"
+SOURCE = "kubesched/scheduler/kernels/_compiled.c"
+LIBRARY = "kubesched/scheduler/kernels/_compiled.abi3.so"
 FLAGS = ("-O3", "-g0", "-s", "-fPIC", "-shared", "-fno-math-errno", "-fno-trapping-math")
 SAME_BITS = "-ffp-contract=off"
 """Or a product and a sum would be rounded once, and in NumPy twice."""

@@ -27,18 +27,18 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tools")]
 
 from messages import FILLED_IN, all_messages  # noqa: E402
 
-from kubesched import config  # noqa: E402
-from kubesched.config.args import Args  # noqa: E402
-from kubesched.config.catalogue import _GATED, at_release  # noqa: E402
-from kubesched.config.gates import GATES, NEEDS, NO_EFFECT, NOT_OURS, OUR_GATES, Stage, spec_of  # noqa: E402
-from kubesched.config.printing import effective  # noqa: E402
-from kubesched.config.types import KubeSchedulerConfiguration, PluginSet  # noqa: E402
-from kubesched.config.versions import RELEASES, Behaviour, text_of  # noqa: E402
-from kubesched.engine.assembly import default_configuration, registry_with  # noqa: E402
-from kubesched.engine.waking import wakes_on  # noqa: E402
-from kubesched.framework.building import catalogue  # noqa: E402
-from kubesched.framework.plugin import Plugin  # noqa: E402
-from kubesched.framework.registry import point_name, points_of, purpose_of  # noqa: E402
+from kubesched.scheduler import config  # noqa: E402
+from kubesched.scheduler.config.args import Args  # noqa: E402
+from kubesched.scheduler.config.catalogue import _GATED, at_release  # noqa: E402
+from kubesched.scheduler.config.printing import effective  # noqa: E402
+from kubesched.scheduler.config.releases.gates import GATES, NEEDS, NO_EFFECT, NOT_OURS, OUR_GATES, Stage, spec_of  # noqa: E402
+from kubesched.scheduler.config.releases.versions import RELEASES, Behaviour, text_of  # noqa: E402
+from kubesched.scheduler.config.types import KubeSchedulerConfiguration, PluginSet  # noqa: E402
+from kubesched.scheduler.engine.assembly import default_configuration, registry_with  # noqa: E402
+from kubesched.scheduler.engine.explaining.waking import wakes_on  # noqa: E402
+from kubesched.scheduler.framework.plugin import Plugin  # noqa: E402
+from kubesched.scheduler.framework.runtime.building import catalogue  # noqa: E402
+from kubesched.scheduler.framework.runtime.registry import point_name, points_of, purpose_of  # noqa: E402
 
 TEXTS = yaml.safe_load((ROOT / "tools" / "reference_texts.yaml").read_text())
 NOTE = (
@@ -205,8 +205,8 @@ def _wakeups(cls: type[Plugin]) -> str:
 
 
 def _handle() -> Any:
-    from kubesched.cluster import Store
-    from kubesched.engine.handle import EngineHandle
+    from kubesched.scheduler.cluster import Store
+    from kubesched.scheduler.engine.handle import EngineHandle
     from kubesched.testing import FakeClock, FakeRecorder, FakeWriter
 
     store = Store()

@@ -25,12 +25,12 @@ _TELLS = {"reject": ("", ""), "_fail_all": ("", ""), "error_of": (FILLED_IN, "")
 """Methods that pass a text on to pods, and what they put before and behind it."""
 _CONSTANTS_OF = (
     "plugins",
-    "engine/binding",
-    "engine/cycle",
-    "engine/group",
-    "engine/pod_groups",
-    "framework/binding_points",
-    "framework/group_points",
+    "engine/acting/binding",
+    "engine/deciding/cycle",
+    "engine/groups/group",
+    "engine/groups/pod_groups",
+    "framework/runtime/binding_points",
+    "framework/runtime/group_points",
 )
 """Where a constant of several words is a text for users, also where the way from it to a pod is long."""
 _MOST_STEPS = 5

@@ -10,10 +10,10 @@ node is scored by exactly one policy. Among equal nodes the authors take the fir
 
 from pathlib import Path
 
-from kubesched.api.quantity import milli_value, parse
 from kubesched.contrib.gpu_fragmentation import typical_pods
 from kubesched.contrib.gpu_table import COUNT, MILLI, MODEL, GpuRequest
-from kubesched.simulator.scenarios.traces import TracedPod, read_trace
+from kubesched.kube.values.quantity import milli_value, parse
+from kubesched.tools.simulation.traces import TracedPod, read_trace
 
 POLICIES = {
     "Random": ("kubesched.contrib.gpu_random:RandomScore", "random"),
@@ -67,7 +67,7 @@ def experiment(
         "configurations": {name: configuration(*policy, typical) for name, policy in POLICIES.items()},
         "parameters": {"scenario.ties": ties.split(",")},
         "seeds": {"start": 42, "count": int(seeds)},
-        "measures": ["kubesched.simulator.experiments.gpu_allocation:gpu_allocation"],
+        "measures": ["kubesched.tools.experiments.gpu_allocation:gpu_allocation"],
         "baseline": "Random",
         "report": ["gpu.unallocatedAt100", "gpu.allocated", "gpu.fragmentedAt100"],
     }

@@ -16,7 +16,7 @@ from pathlib import Path
 import gymnasium
 import numpy as np
 
-import kubesched.simulator.experiments.environments  # noqa: F401 (registers the environments)
+import kubesched.tools.experiments.environments  # noqa: F401 (registers the environments)
 
 NODES, PODS = "openb_node_list_gpu_node.csv", "openb_pod_list_default.csv"
 SHARE = "kubesched.contrib.gpu_share:OpenGpuShare"

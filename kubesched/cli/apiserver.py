@@ -12,12 +12,12 @@ from pathlib import Path
 
 import click
 
-from kubesched.api.well_known import HOSTNAME, ZONE
-from kubesched.apiserver import ApiServer, ObjectStore
-from kubesched.apiserver.access import User, read_tokens
-from kubesched.apiserver.fake_cluster import FakeCluster
+from kubesched.embedded import ApiServer, ObjectStore
+from kubesched.embedded.controllers import FakeCluster
+from kubesched.embedded.http.access import User, read_tokens
 from kubesched.errors import AlreadyExists
-from kubesched.serving import raise_file_limit
+from kubesched.http import raise_file_limit
+from kubesched.kube.values.well_known import HOSTNAME, ZONE
 
 
 def run_apiserver(

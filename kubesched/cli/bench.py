@@ -13,12 +13,12 @@ from rich.progress import Progress
 
 from kubesched.cli.layout import print_table
 from kubesched.cli.printing import bar
-from kubesched.cli.sources import Policy
 from kubesched.errors import SchedulerError
-from kubesched.simulator.bench import Bench, run
-from kubesched.simulator.cluster_bench import ClusterBench
-from kubesched.simulator.cluster_bench import run as run_cluster
-from kubesched.simulator.node_groups.bench import run as run_nodes
+from kubesched.tools.bench.cluster import ClusterBench
+from kubesched.tools.bench.cluster import run as run_cluster
+from kubesched.tools.bench.engine import Bench, run
+from kubesched.tools.node_groups.bench import run as run_nodes
+from kubesched.tools.snapshots.sources import Policy
 
 
 def run_bench_engine(

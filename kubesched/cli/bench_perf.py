@@ -11,10 +11,10 @@ import click
 import yaml
 
 from kubesched.cli.layout import print_table
-from kubesched.config.gates import read_pairs
 from kubesched.errors import SchedulerError
-from kubesched.simulator.perf import cases, runs
-from kubesched.simulator.perf.cases import Workload
+from kubesched.scheduler.config.releases.gates import read_pairs
+from kubesched.tools.bench.perf import cases, runs
+from kubesched.tools.bench.perf.cases import Workload
 
 SHORT = "performance,short"
 """What runs if nothing else is chosen: enough for a comparison on one's own machine, in minutes."""

@@ -10,12 +10,12 @@ from typing import Any
 import click
 
 from kubesched.cli.printing import print_document
-from kubesched.config.durations import Duration
 from kubesched.errors import ConfigError, SchedulerError
-from kubesched.serving import raise_file_limit
-from kubesched.simulator.soak.faults import KINDS
-from kubesched.simulator.soak.page import markdown
-from kubesched.simulator.soak.run import Soak, run
+from kubesched.http import raise_file_limit
+from kubesched.scheduler.config.documents.durations import Duration
+from kubesched.tools.bench.soak.faults import KINDS
+from kubesched.tools.bench.soak.page import markdown
+from kubesched.tools.bench.soak.run import Soak, run
 
 
 def run_bench_soak(

@@ -8,9 +8,9 @@ from rich.console import Console
 
 from kubesched.cli.layout import say
 from kubesched.cli.printing import bar, fewer, print_document, warned
-from kubesched.cli.sources import Policy, live_release, namespace_of, read_cluster, read_given
-from kubesched.simulator.dryrun.capacity import Capacity, measure
-from kubesched.simulator.node_groups.reading import read_node_groups
+from kubesched.tools.node_groups.reading import read_node_groups
+from kubesched.tools.plan.capacity import Capacity, measure
+from kubesched.tools.snapshots.sources import Policy, live_release, namespace_of, read_cluster, read_given
 
 _MOST_NODES = 10
 

@@ -12,10 +12,10 @@ from kubesched.cli.html_report import Ran, html_report, write_text
 from kubesched.cli.layout import print_table, say
 from kubesched.cli.printing import bar, print_document
 from kubesched.cli.simulate import DEFAULT, Play, collect_seldom
-from kubesched.cli.sources import Policy, read_cluster, warn_not_enabled
 from kubesched.errors import SchedulerError
-from kubesched.simulator.scenarios.compare import compare, decide_both
-from kubesched.simulator.scenarios.simulation import Simulation
+from kubesched.tools.simulation.compare import compare, decide_both
+from kubesched.tools.simulation.simulation import Simulation
+from kubesched.tools.snapshots.sources import Policy, read_cluster, warn_not_enabled
 
 _MOST_SHOWN = 10
 

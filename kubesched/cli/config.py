@@ -13,22 +13,22 @@ from typing import Any
 
 import click
 
-from kubesched import legacy
-from kubesched.cli.sources import not_enabled
-from kubesched.config import Configuration, Gates, as_json, as_yaml, effective, load
-from kubesched.config.building import unreadable
-from kubesched.config.documents import Object, is_json, read_json
-from kubesched.config.wire import encode, plain
-from kubesched.config.yamltext import read_yaml
-from kubesched.engine.assembly import Ports, new_handle, registry_with
 from kubesched.errors import ConfigError
-from kubesched.framework import Plugin
-from kubesched.framework.building import catalogue
-from kubesched.framework.finding import find_plugins, run_module
-from kubesched.legacy.componentconfig import API_VERSION as OLD_API_VERSION
-from kubesched.legacy.policy import KIND as POLICY
-from kubesched.legacy.policy import PolicyExtender
-from kubesched.legacy.selection import runs_as
+from kubesched.scheduler import legacy
+from kubesched.scheduler.config import Configuration, Gates, as_json, as_yaml, effective, load
+from kubesched.scheduler.config.building import unreadable
+from kubesched.scheduler.config.documents.reading import Object, is_json, read_json
+from kubesched.scheduler.config.documents.wire import encode, plain
+from kubesched.scheduler.config.documents.yamltext import read_yaml
+from kubesched.scheduler.engine.assembly import Ports, new_handle, registry_with
+from kubesched.scheduler.framework import Plugin
+from kubesched.scheduler.framework.runtime.building import catalogue
+from kubesched.scheduler.framework.runtime.finding import find_plugins, run_module
+from kubesched.scheduler.legacy.policies.componentconfig import API_VERSION as OLD_API_VERSION
+from kubesched.scheduler.legacy.policies.policy import KIND as POLICY
+from kubesched.scheduler.legacy.policies.policy import PolicyExtender
+from kubesched.scheduler.legacy.policies.selection import runs_as
+from kubesched.tools.snapshots.sources import not_enabled
 
 _STDIN = "-"
 

@@ -13,8 +13,8 @@ from rich.progress import track
 
 from kubesched.cli.layout import print_table
 from kubesched.errors import SchedulerError
-from kubesched.simulator.golden import Difference, read_cases
-from kubesched.simulator.golden_families import run_case
+from kubesched.tools.conformance.cases import Difference, read_cases
+from kubesched.tools.conformance.families import run_case
 
 _SHOWN = 20
 

@@ -15,11 +15,11 @@ import msgspec
 
 from kubesched.cli.decision_report import print_decision, print_decisions
 from kubesched.cli.printing import bar, print_document
-from kubesched.cli.sources import Policy, named, read_lines, release_in
-from kubesched.client.scheduler_client import SchedulerAddress, ask_for_decisions, ask_for_decisions_about
-from kubesched.engine.decision_record import DecisionFilter, document
 from kubesched.errors import SchedulerError
-from kubesched.simulator.replay import decide_again
+from kubesched.kube.client.scheduler_client import SchedulerAddress, ask_for_decisions, ask_for_decisions_about
+from kubesched.scheduler.engine.records.decision_record import DecisionFilter, document
+from kubesched.tools.simulation.replay import decide_again
+from kubesched.tools.snapshots.sources import Policy, named, read_lines, release_in
 
 _AGO = re.compile(r"(\d+(?:\.\d+)?)(s|m|h|d)")
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}

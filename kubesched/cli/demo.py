@@ -18,22 +18,25 @@ import click
 import msgspec
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from kubesched import config, web
-from kubesched.apiserver import ApiServer, ObjectStore
-from kubesched.apiserver.fake_cluster import FakeCluster, Pace
-from kubesched.app import Scheduler, Wiring
-from kubesched.cli import demo_actions, demo_report, sample
+from kubesched.cli import demo_report
 from kubesched.cli.commands.lazy import INTERRUPTED
-from kubesched.cli.demo_actions import DemoActions
-from kubesched.cli.demo_ignored import IgnoredObjects
 from kubesched.cli.layout import say
 from kubesched.cli.page_what_if import what_if_of
-from kubesched.cli.sources import Policy
-from kubesched.client.connection import connect
-from kubesched.client.credentials import find_credentials
-from kubesched.engine.decision_recorder import SHARE
+from kubesched.embedded import ApiServer, ObjectStore
+from kubesched.embedded.controllers import FakeCluster, Pace
 from kubesched.errors import AlreadyExists
-from kubesched.serving import raise_file_limit
+from kubesched.http import raise_file_limit
+from kubesched.kube.client.connection import connect
+from kubesched.kube.client.credentials import find_credentials
+from kubesched.scheduler import config
+from kubesched.scheduler.engine.records.decision_recorder import SHARE
+from kubesched.server import web
+from kubesched.server.app import Scheduler, Wiring
+from kubesched.tools.demo import actions as demo_actions
+from kubesched.tools.demo import sample
+from kubesched.tools.demo.actions import DemoActions
+from kubesched.tools.demo.ignored import IgnoredObjects
+from kubesched.tools.snapshots.sources import Policy
 
 _STUCK_SECONDS = 60.0
 """After so long without a change the demo goes on with what there is."""

@@ -7,14 +7,14 @@ from typing import Any
 
 import click
 
-from kubesched.api.well_known import ZONE
-from kubesched.apiserver import ObjectStore
-from kubesched.app import Scheduler
-from kubesched.cli import sample
 from kubesched.cli.layout import print_table, say
-from kubesched.cluster import PodView
-from kubesched.engine.explain import Explanation, explain_now
-from kubesched.queue.queued import QueuedPod
+from kubesched.embedded import ObjectStore
+from kubesched.kube.values.well_known import ZONE
+from kubesched.scheduler.cluster import PodView
+from kubesched.scheduler.engine.explaining.explain import Explanation, explain_now
+from kubesched.scheduler.queue.queued import QueuedPod
+from kubesched.server.app import Scheduler
+from kubesched.tools.demo import sample
 
 _MOST_EXPLAINED = 3
 

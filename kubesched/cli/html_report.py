@@ -1,7 +1,7 @@
 """What came of one or two simulations, as one HTML file: figures, plots over time, the nodes at the end, what moved.
 
 In: simulations that have run, with the rows of their series. Out: the text of a file that needs nothing else. It is made of the
-page's own parts (`kubesched.web.report`); here is what they are given. The same simulations make the same bytes.
+page's own parts (`kubesched.server.web.page.report`); here is what they are given. The same simulations make the same bytes.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 
 from kubesched.cli.figures import figure_rows
 from kubesched.errors import SchedulerError
-from kubesched.simulator.scenarios.pod_record import PENDING
-from kubesched.simulator.scenarios.simulation import Simulation
-from kubesched.web.node_columns import facts, usage
-from kubesched.web.report import report_page
+from kubesched.server.web.page.node_columns import facts, usage
+from kubesched.server.web.page.report import report_page
+from kubesched.tools.simulation.pod_record import PENDING
+from kubesched.tools.simulation.simulation import Simulation
 
 MOST_MOVED = 5000
 """Pods that moved that are listed; a file of a hundred thousand would open slowly."""

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 
 from aiohttp import web
 
-from kubesched.app import Scheduler
-from kubesched.client.connection import Connection
-from kubesched.simulator.captured import Captured, capture
-from kubesched.simulator.what_if import Deciding, what_if_routes
+from kubesched.kube.client.connection import Connection
+from kubesched.server.app import Scheduler
+from kubesched.tools.plan.what_if import Deciding, what_if_routes
+from kubesched.tools.snapshots.captured import Captured, capture
 
 
 def what_if_of(scheduler: Scheduler, connection: Connection) -> Sequence[web.RouteDef]:

@@ -9,15 +9,15 @@ from rich.console import Console
 
 from kubesched.cli.layout import print_table, say
 from kubesched.cli.printing import bar, fewer, print_document, warned
-from kubesched.cli.sources import Policy, live_release, namespace_of, read_cluster, read_given
 from kubesched.errors import SchedulerError
-from kubesched.simulator.captured import Captured
-from kubesched.simulator.dryrun.applying import apply_manifests
-from kubesched.simulator.dryrun.manifests import Manifest
-from kubesched.simulator.dryrun.plan import AddedNode, Plan, PlannedPod, PlannedVictim, PlannedWorkload, counted
-from kubesched.simulator.dryrun.planning import decide
-from kubesched.simulator.node_groups.reading import read_node_groups
-from kubesched.simulator.scenarios.scenario import NodeGroup
+from kubesched.tools.node_groups.reading import read_node_groups
+from kubesched.tools.plan.applying import apply_manifests
+from kubesched.tools.plan.manifests import Manifest
+from kubesched.tools.plan.plan import AddedNode, Plan, PlannedPod, PlannedVictim, PlannedWorkload, counted
+from kubesched.tools.plan.planning import decide
+from kubesched.tools.simulation.scenario import NodeGroup
+from kubesched.tools.snapshots.captured import Captured
+from kubesched.tools.snapshots.sources import Policy, live_release, namespace_of, read_cluster, read_given
 
 _MOST_NODES = 8
 _MOST_VICTIMS = 4

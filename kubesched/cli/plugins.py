@@ -12,11 +12,11 @@ from pathlib import Path
 import click
 
 from kubesched.cli.layout import print_table
-from kubesched.engine.assembly import default_configuration, registry_with
 from kubesched.errors import ConfigError, SchedulerError
-from kubesched.framework.finding import find_plugins
-from kubesched.framework.plugin import Plugin
-from kubesched.framework.registry import point_name, points_of, purpose_of
+from kubesched.scheduler.engine.assembly import default_configuration, registry_with
+from kubesched.scheduler.framework.plugin import Plugin
+from kubesched.scheduler.framework.runtime.finding import find_plugins
+from kubesched.scheduler.framework.runtime.registry import point_name, points_of, purpose_of
 from kubesched.testing import check_plugin
 from kubesched.testing.contract import seconds_a_pod
 

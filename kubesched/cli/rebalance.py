@@ -8,17 +8,17 @@ from typing import Any
 
 import click
 
-from kubesched.api.pod import Pod
 from kubesched.cli.layout import print_table, say
 from kubesched.cli.printing import print_document
-from kubesched.cli.sources import Policy, live_release, namespace_of, read_cluster
 from kubesched.errors import SchedulerError
-from kubesched.simulator.captured import Captured
-from kubesched.simulator.rebalance import goals
-from kubesched.simulator.rebalance.applying import carry_out
-from kubesched.simulator.rebalance.board import Board
-from kubesched.simulator.rebalance.goals import MovePlan
-from kubesched.simulator.rebalance.proof import prove
+from kubesched.kube.api.pod import Pod
+from kubesched.tools.rebalance import goals
+from kubesched.tools.rebalance.applying import carry_out
+from kubesched.tools.rebalance.board import Board
+from kubesched.tools.rebalance.goals import MovePlan
+from kubesched.tools.rebalance.proof import prove
+from kubesched.tools.snapshots.captured import Captured
+from kubesched.tools.snapshots.sources import Policy, live_release, namespace_of, read_cluster
 
 
 def run_rebalance(

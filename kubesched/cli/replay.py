@@ -7,8 +7,8 @@ from pathlib import Path
 import click
 import msgspec
 
-from kubesched.cli.sources import Policy, named, read_lines, release_in
-from kubesched.simulator.replay import replay
+from kubesched.tools.simulation.replay import replay
+from kubesched.tools.snapshots.sources import Policy, named, read_lines, release_in
 
 
 def run_replay(

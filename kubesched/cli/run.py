@@ -16,31 +16,31 @@ from typing import IO, Any
 import click
 
 from kubesched import telemetry
-from kubesched.app import Face, Scheduler, Wiring, stop_on_signals
-from kubesched.cel.checking import NO_CEL
-from kubesched.cli.flagset import UsageError
-from kubesched.cli.options import Answer, Logs, Options, overruled, read_options
 from kubesched.cli.page_what_if import what_if_of
-from kubesched.cli.server_release import server_of, what_differs
-from kubesched.cli.sources import not_enabled
-from kubesched.cli.usage import asks_for_help, help_text, usage_text
-from kubesched.client.credentials import find_credentials
-from kubesched.client.discovery import Served
-from kubesched.client.fencing import LeaseLost
-from kubesched.config import Configuration, Gates, as_yaml, effective
-from kubesched.config.gates import NO_EFFECT, NOT_OURS, Stage, spec_of
-from kubesched.config.types import ClientConnection
-from kubesched.config.versions import NEWEST, OLDEST_RECORDED, Version, nearest_recorded, text_of
-from kubesched.engine.decision_log import DecisionLog
-from kubesched.engine.decision_spans import spans_to
 from kubesched.errors import ConfigError, SchedulerError
-from kubesched.framework.finding import classes_in, find_plugins, run_module
-from kubesched.framework.plugin import Plugin
-from kubesched.legacy import LegacyScheduler
-from kubesched.legacy.log_lines import say_start
-from kubesched.legacy.registry import CUSTOM
-from kubesched.serving import raise_file_limit
+from kubesched.http import raise_file_limit
+from kubesched.kube.cel.checking import NO_CEL
+from kubesched.kube.client.credentials import find_credentials
+from kubesched.kube.client.informers.discovery import Served
+from kubesched.kube.client.leases.fencing import LeaseLost
+from kubesched.scheduler.config import Configuration, Gates, as_yaml, effective
+from kubesched.scheduler.config.releases.gates import NO_EFFECT, NOT_OURS, Stage, spec_of
+from kubesched.scheduler.config.releases.versions import NEWEST, OLDEST_RECORDED, Version, nearest_recorded, text_of
+from kubesched.scheduler.config.types import ClientConnection
+from kubesched.scheduler.engine.records.decision_log import DecisionLog
+from kubesched.scheduler.engine.records.decision_spans import spans_to
+from kubesched.scheduler.framework.plugin import Plugin
+from kubesched.scheduler.framework.runtime.finding import classes_in, find_plugins, run_module
+from kubesched.scheduler.legacy import LegacyScheduler
+from kubesched.scheduler.legacy.log_lines import say_start
+from kubesched.scheduler.legacy.registry import CUSTOM
+from kubesched.server.app import Face, Scheduler, Wiring, stop_on_signals
+from kubesched.server.options.flagset import UsageError
+from kubesched.server.options.options import Answer, Logs, Options, overruled, read_options
+from kubesched.server.options.server_release import server_of, what_differs
+from kubesched.server.options.usage import asks_for_help, help_text, usage_text
 from kubesched.telemetry import MetricsSettings, logs
+from kubesched.tools.snapshots.sources import not_enabled
 
 log = logs.logger(__name__)
 

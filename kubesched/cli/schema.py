@@ -8,9 +8,9 @@ from typing import Any
 import click
 import msgspec
 
-from kubesched.simulator.experiments.experiment import ExperimentFile
-from kubesched.simulator.node_groups.reading import NodeGroupFile
-from kubesched.simulator.scenarios.scenario import Scenario
+from kubesched.tools.experiments.experiment import ExperimentFile
+from kubesched.tools.node_groups.reading import NodeGroupFile
+from kubesched.tools.simulation.scenario import Scenario
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 TYPES: dict[str, type[Any]] = {"scenario": Scenario, "experiment": ExperimentFile, "node-groups": NodeGroupFile}

@@ -16,21 +16,22 @@ from typing import Any
 import click
 from prometheus_client import CollectorRegistry
 
-from kubesched import config, web
 from kubesched.cli.layout import print_table, say
 from kubesched.cli.printing import fewer, print_document, warned
-from kubesched.cli.sources import Policy, live_release
-from kubesched.client.connection import Observers, connect
-from kubesched.client.credentials import CredentialSource, kubectl_credentials
-from kubesched.client.scheduler_client import SchedulerAddress, ask_for_configuration
-from kubesched.config.versions import text_of
-from kubesched.engine.handle import SystemClock
 from kubesched.errors import SchedulerError
-from kubesched.simulator.shadow.following import follow
-from kubesched.simulator.shadow.judging import Judge, Judged, Settings
-from kubesched.simulator.shadow.report import Report
-from kubesched.simulator.shadow.snapshots import Snapshots
-from kubesched.web.shadow_app import DOCUMENT, shadow_app
+from kubesched.kube.client.connection import Observers, connect
+from kubesched.kube.client.credentials import CredentialSource, kubectl_credentials
+from kubesched.kube.client.scheduler_client import SchedulerAddress, ask_for_configuration
+from kubesched.scheduler import config
+from kubesched.scheduler.config.releases.versions import text_of
+from kubesched.scheduler.engine.handle import SystemClock
+from kubesched.server import web
+from kubesched.server.web.shadow_app import DOCUMENT, shadow_app
+from kubesched.tools.shadow.following import follow
+from kubesched.tools.shadow.judging import Judge, Judged, Settings
+from kubesched.tools.shadow.report import Report
+from kubesched.tools.shadow.snapshots import Snapshots
+from kubesched.tools.snapshots.sources import Policy, live_release
 
 _QPS = 50.0
 _NODE_WIDTH = 24

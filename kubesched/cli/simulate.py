@@ -16,15 +16,15 @@ import msgspec
 from kubesched.cli.figures import print_figures
 from kubesched.cli.html_report import Ran, html_report, write_text
 from kubesched.cli.printing import bar, print_document
-from kubesched.cli.sources import Policy, named, read_lines
 from kubesched.errors import ConfigError, SchedulerError
-from kubesched.simulator.experiments.arrow import check_arrow, table_of, write_parquet
-from kubesched.simulator.replay import entries_of
-from kubesched.simulator.scenarios.build import build_simulation
-from kubesched.simulator.scenarios.from_log import simulation_of_log
-from kubesched.simulator.scenarios.scenario import Scenario, read_scenario, seconds
-from kubesched.simulator.scenarios.simulated_cluster import LogWriter
-from kubesched.simulator.scenarios.simulation import Simulation
+from kubesched.tools.experiments.arrow import check_arrow, table_of, write_parquet
+from kubesched.tools.simulation.build import build_simulation
+from kubesched.tools.simulation.cluster.simulated_cluster import LogWriter
+from kubesched.tools.simulation.from_log import simulation_of_log
+from kubesched.tools.simulation.replay import entries_of
+from kubesched.tools.simulation.scenario import Scenario, read_scenario, seconds
+from kubesched.tools.simulation.simulation import Simulation
+from kubesched.tools.snapshots.sources import Policy, named, read_lines
 
 DEFAULT = "default"
 """What the configuration is called that is used when none is given."""

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import click
 
-from kubesched import config
-from kubesched.cli.sources import read_cluster
 from kubesched.errors import SchedulerError
 from kubesched.files import write_private
-from kubesched.simulator.anonymizing import hide_names
+from kubesched.scheduler import config
+from kubesched.tools.snapshots.anonymizing import hide_names
+from kubesched.tools.snapshots.sources import read_cluster
 
 
 def run_snapshot(

@@ -13,11 +13,11 @@ from kubesched.cli.html_report import write_text
 from kubesched.cli.layout import print_table, say
 from kubesched.cli.printing import bar, print_document
 from kubesched.errors import SchedulerError
-from kubesched.simulator.experiments.executors import run_here, run_in_processes, run_on_ray
-from kubesched.simulator.experiments.experiment import Experiment, read_experiment
-from kubesched.simulator.experiments.results import Estimate, Group, Results
-from kubesched.simulator.experiments.small_multiples import report_html
-from kubesched.simulator.experiments.sweep import Executor, sweep
+from kubesched.tools.experiments.executors import run_here, run_in_processes, run_on_ray
+from kubesched.tools.experiments.experiment import Experiment, read_experiment
+from kubesched.tools.experiments.results import Estimate, Group, Results
+from kubesched.tools.experiments.small_multiples import report_html
+from kubesched.tools.experiments.sweep import Executor, sweep
 
 _FIGURES = ("pods.placed", "pods.pending", "timeToPlacement.p99", "utilisation.cpu.mean", "packing.nodesUsed.mean")
 _MOST_ERRORS = 5

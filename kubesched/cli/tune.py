@@ -11,9 +11,9 @@ import yaml
 from kubesched.cli.printing import bar, print_document
 from kubesched.cli.sweep import executor, parse_settings
 from kubesched.errors import SchedulerError
-from kubesched.simulator.experiments.experiment import Experiment, read_experiment
-from kubesched.simulator.experiments.trial import configuration_of
-from kubesched.simulator.experiments.tune import Tuned, tune
+from kubesched.tools.experiments.experiment import Experiment, read_experiment
+from kubesched.tools.experiments.trial import configuration_of
+from kubesched.tools.experiments.tune import Tuned, tune
 
 
 def run_tune(experiment: Path, where: str, workers: int | None, batch: int, settings: tuple[str, ...], output: str) -> None:

@@ -9,22 +9,22 @@ from typing import Any
 import click
 from rich.console import Console
 
-from kubesched.api.pod import Pod
 from kubesched.cli.decisions import newest_placement
 from kubesched.cli.printing import print_document
-from kubesched.cli.sources import Policy, live_release, namespace_of, read_cluster
 from kubesched.cli.why_groups import pending_report, print_patches, print_pending
 from kubesched.cli.why_report import print_story
-from kubesched.client.connection import connect
-from kubesched.client.credentials import kubectl_credentials
-from kubesched.client.reading import get_object
-from kubesched.client.scheduler_client import SchedulerAddress, ask_about_pod, ask_for_decisions_about
-from kubesched.cluster import PodView
-from kubesched.engine import pod_report
-from kubesched.engine.loop import Engine
-from kubesched.engine.patches import workload_of
 from kubesched.errors import NotFound, SchedulerError
-from kubesched.simulator.captured import Captured
+from kubesched.kube.api.pod import Pod
+from kubesched.kube.client.connection import connect
+from kubesched.kube.client.credentials import kubectl_credentials
+from kubesched.kube.client.informers.reading import get_object
+from kubesched.kube.client.scheduler_client import SchedulerAddress, ask_about_pod, ask_for_decisions_about
+from kubesched.scheduler.cluster import PodView
+from kubesched.scheduler.engine.explaining import pod_report
+from kubesched.scheduler.engine.explaining.patches import workload_of
+from kubesched.scheduler.engine.loop import Engine
+from kubesched.tools.snapshots.captured import Captured
+from kubesched.tools.snapshots.sources import Policy, live_release, namespace_of, read_cluster
 
 POD = "Pod"
 _KINDS = {

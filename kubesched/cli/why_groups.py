@@ -13,10 +13,10 @@ import click
 
 from kubesched.cli.layout import say
 from kubesched.cli.printing import fewer
-from kubesched.cluster import PodView
-from kubesched.engine.loop import Engine
-from kubesched.engine.pending_groups import PendingGroups, alike
-from kubesched.engine.pod_report import pod_report
+from kubesched.scheduler.cluster import PodView
+from kubesched.scheduler.engine.explaining.pending_groups import PendingGroups, alike
+from kubesched.scheduler.engine.explaining.pod_report import pod_report
+from kubesched.scheduler.engine.loop import Engine
 
 _MOST_PODS = 6
 

@@ -9,7 +9,7 @@ import click
 
 from kubesched.cli.decision_report import print_facts, time_text
 from kubesched.cli.layout import print_table, say
-from kubesched.engine import pod_report
+from kubesched.scheduler.engine.explaining import pod_report
 
 Story = Mapping[str, Any]
 _MOST_VICTIMS = 8

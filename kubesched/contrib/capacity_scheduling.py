@@ -14,20 +14,20 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
-from kubesched.cluster import PodView, Snapshot
 from kubesched.contrib.elastic_quota import Amounts, Quotas
 from kubesched.errors import SchedulerError
-from kubesched.framework import SKIP, CycleState, Diagnosis, Plugin, PostFiltered, Preemption, Profile, Status
-from kubesched.framework.nominated import nominated_by_row
-from kubesched.framework.plugin import PreFilterAnswer
-from kubesched.framework.ports import Handle
-from kubesched.framework.verdicts import SUCCESS, Code, Nomination, failed, none_available, unschedulable
-from kubesched.framework.wakeups import ALL, DELETE, POD, on
-from kubesched.framework.whatif_filters import NodeTrial, WhatIfFilters
-from kubesched.plugins._budgets import Budgets
-from kubesched.plugins._importance import most_important_first, started_at
-from kubesched.plugins._victims import NO_VICTIMS
-from kubesched.plugins.default_preemption import NEVER, NOT_HELPFUL, PREFIX, STILL_TERMINATING, UNDER_WAY
+from kubesched.scheduler.cluster import PodView, Snapshot
+from kubesched.scheduler.framework import SKIP, CycleState, Diagnosis, Plugin, PostFiltered, Preemption, Profile, Status
+from kubesched.scheduler.framework.nominated import nominated_by_row
+from kubesched.scheduler.framework.plugin import PreFilterAnswer
+from kubesched.scheduler.framework.ports import Handle
+from kubesched.scheduler.framework.preemption.whatif_filters import NodeTrial, WhatIfFilters
+from kubesched.scheduler.framework.verdicts import SUCCESS, Code, Nomination, failed, none_available, unschedulable
+from kubesched.scheduler.framework.wakeups import ALL, DELETE, POD, on
+from kubesched.scheduler.plugins.default_preemption.budgets import Budgets
+from kubesched.scheduler.plugins.default_preemption.importance import most_important_first, started_at
+from kubesched.scheduler.plugins.default_preemption.plugin import NEVER, NOT_HELPFUL, PREFIX, STILL_TERMINATING, UNDER_WAY
+from kubesched.scheduler.plugins.default_preemption.victims import NO_VICTIMS
 
 RESOURCE = "elasticquotas.v1alpha1.scheduling.x-k8s.io"
 EXCEEDED = "global quota max exceeded"

@@ -13,17 +13,18 @@ from typing import Any
 
 import numpy as np
 
-from kubesched.api import quantity, requests
-from kubesched.api.meta import parse_time
-from kubesched.api.pod import Pod
-from kubesched.api.workload import COSCHEDULING_LABEL, COSCHEDULING_LABEL_OLD, CoschedulingPodGroup
-from kubesched.cluster import Group, GroupKey
-from kubesched.config.args import Args
-from kubesched.config.fielderrors import FieldError, Path, invalid
-from kubesched.config.gates import Gates
-from kubesched.config.wire import Int64
 from kubesched.errors import SchedulerError
-from kubesched.framework import (
+from kubesched.kube.api import requests
+from kubesched.kube.api.meta import parse_time
+from kubesched.kube.api.pod import Pod
+from kubesched.kube.api.workload import COSCHEDULING_LABEL, COSCHEDULING_LABEL_OLD, CoschedulingPodGroup
+from kubesched.kube.values import quantity
+from kubesched.scheduler.cluster import Group, GroupKey
+from kubesched.scheduler.config.args import Args
+from kubesched.scheduler.config.documents.fielderrors import FieldError, Path, invalid
+from kubesched.scheduler.config.documents.wire import Int64
+from kubesched.scheduler.config.releases.gates import Gates
+from kubesched.scheduler.framework import (
     SUCCESS,
     Code,
     CycleState,
@@ -36,9 +37,9 @@ from kubesched.framework import (
     unresolvable,
     unschedulable,
 )
-from kubesched.framework.grouping import GROUP_TURN, GroupRefusal, GroupTurn, Shortfall
-from kubesched.framework.ports import Handle
-from kubesched.framework.wakeups import ADD, POD, UPDATE, on
+from kubesched.scheduler.framework.grouping import GROUP_TURN, GroupRefusal, GroupTurn, Shortfall
+from kubesched.scheduler.framework.ports import Handle
+from kubesched.scheduler.framework.wakeups import ADD, POD, UPDATE, on
 
 KIND = "scheduling.x-k8s.io"
 RESOURCE = "podgroups.v1alpha1.scheduling.x-k8s.io"

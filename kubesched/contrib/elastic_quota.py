@@ -11,15 +11,16 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from math import inf
 
-from kubesched.api import quantity, requests
-from kubesched.api.meta import Quantity
-from kubesched.api.workload import ElasticQuota
-from kubesched.cluster import CPU, EPHEMERAL_STORAGE, MEMORY, Objects, PodView, Snapshot
-from kubesched.cluster.changelog import Reader
-from kubesched.cluster.journal import Change
-from kubesched.cluster.objects import ObjectChange
-from kubesched.cluster.pods import PodTemplate
 from kubesched.errors import MalformedObject, SchedulerError
+from kubesched.kube.api import requests
+from kubesched.kube.api.meta import Quantity
+from kubesched.kube.api.workload import ElasticQuota
+from kubesched.kube.values import quantity
+from kubesched.scheduler.cluster import CPU, EPHEMERAL_STORAGE, MEMORY, Objects, PodView, Snapshot
+from kubesched.scheduler.cluster.changelog import Reader
+from kubesched.scheduler.cluster.journal import Change
+from kubesched.scheduler.cluster.objects import ObjectChange
+from kubesched.scheduler.cluster.pods import PodTemplate
 
 NATIVE = ("cpu", "memory", "ephemeral-storage")
 Amounts = Iterable[tuple[int, int]]

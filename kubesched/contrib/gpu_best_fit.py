@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from kubesched.cluster import CPU, Ints
 from kubesched.contrib.gpu_dot_product import MOST_CPU, MOST_GPU
 from kubesched.contrib.gpu_table import request_of, rows_of, table_of
-from kubesched.framework import CycleState, Plugin, PodView, Snapshot
+from kubesched.scheduler.cluster import CPU, Ints
+from kubesched.scheduler.framework import CycleState, Plugin, PodView, Snapshot
 
 
 class BestFitScore(Plugin):

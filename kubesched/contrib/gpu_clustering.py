@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from kubesched.cluster import Ints
 from kubesched.contrib.gpu_dot_product import MOST_GPU
 from kubesched.contrib.gpu_table import request_of, rows_of, table_of
-from kubesched.framework import CycleState, Plugin, PodView, Snapshot
+from kubesched.scheduler.cluster import Ints
+from kubesched.scheduler.framework import CycleState, Plugin, PodView, Snapshot
 
 BAND = 25
 

@@ -17,14 +17,14 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from kubesched.cluster import CPU, Bools, Ints
-from kubesched.config import Args
-from kubesched.config.fielderrors import FieldError, Path, invalid, required
-from kubesched.config.gates import Gates
-from kubesched.config.wire import Int64, Wire
 from kubesched.contrib.gpu_table import MODEL, WHOLE, GpuRequest, GpuTable, request_of, table_of
-from kubesched.framework import CycleState, Plugin, PodView, Snapshot
-from kubesched.framework.ports import Handle
+from kubesched.scheduler.cluster import CPU, Bools, Ints
+from kubesched.scheduler.config import Args
+from kubesched.scheduler.config.documents.fielderrors import FieldError, Path, invalid, required
+from kubesched.scheduler.config.documents.wire import Int64, Wire
+from kubesched.scheduler.config.releases.gates import Gates
+from kubesched.scheduler.framework import CycleState, Plugin, PodView, Snapshot
+from kubesched.scheduler.framework.ports import Handle
 
 Floats = npt.NDArray[np.float64]
 _MOST_KEPT = 2048

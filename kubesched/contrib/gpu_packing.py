@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from kubesched.cluster import Ints
 from kubesched.contrib.gpu_table import WHOLE, request_of, rows_of, table_of
-from kubesched.framework import CycleState, Plugin, PodView, Snapshot
+from kubesched.scheduler.cluster import Ints
+from kubesched.scheduler.framework import CycleState, Plugin, PodView, Snapshot
 
 
 class GpuPackingScore(Plugin):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from kubesched.cluster import Bools, Ints
-from kubesched.framework import CycleState, Plugin, PodView, Snapshot, Status
+from kubesched.scheduler.cluster import Bools, Ints
+from kubesched.scheduler.framework import CycleState, Plugin, PodView, Snapshot, Status
 
 
 class RandomScore(Plugin):

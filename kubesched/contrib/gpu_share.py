@@ -10,16 +10,26 @@ from __future__ import annotations
 import msgspec
 import numpy as np
 
-from kubesched.api.pod import Pod
-from kubesched.cluster import Ints
-from kubesched.config import Args
-from kubesched.config.fielderrors import FieldError, Path, not_supported
-from kubesched.config.gates import Gates
 from kubesched.contrib.gpu_table import INDEX, MODEL, BadRequest, GpuRequest, GpuTable, request_of, rows_of, table_of
-from kubesched.framework import SKIP, CycleState, Plugin, PodView, PreFilterAnswer, Reason, Rejections, Snapshot, Status
-from kubesched.framework.ports import Handle
-from kubesched.framework.verdicts import failed, unresolvable
-from kubesched.framework.wakeups import ADD, DELETE, NODE, POD, Action, on
+from kubesched.kube.api.pod import Pod
+from kubesched.scheduler.cluster import Ints
+from kubesched.scheduler.config import Args
+from kubesched.scheduler.config.documents.fielderrors import FieldError, Path, not_supported
+from kubesched.scheduler.config.releases.gates import Gates
+from kubesched.scheduler.framework import (
+    SKIP,
+    CycleState,
+    Plugin,
+    PodView,
+    PreFilterAnswer,
+    Reason,
+    Rejections,
+    Snapshot,
+    Status,
+)
+from kubesched.scheduler.framework.ports import Handle
+from kubesched.scheduler.framework.verdicts import failed, unresolvable
+from kubesched.scheduler.framework.wakeups import ADD, DELETE, NODE, POD, Action, on
 
 WRONG_MODEL = Reason("node(s) didn't have the GPU model", resolvable=False)
 TOO_LITTLE_LEFT = Reason("Insufficient alibabacloud.com/gpu-milli")

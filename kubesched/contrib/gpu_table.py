@@ -15,10 +15,10 @@ from functools import lru_cache
 
 import numpy as np
 
-from kubesched.api.pod import Pod
-from kubesched.cluster import Bools, Ints, Objects, PodView, Snapshot
-from kubesched.cluster.changelog import Reader
-from kubesched.cluster.journal import NODE, Change
+from kubesched.kube.api.pod import Pod
+from kubesched.scheduler.cluster import Bools, Ints, Objects, PodView, Snapshot
+from kubesched.scheduler.cluster.changelog import Reader
+from kubesched.scheduler.cluster.journal import NODE, Change
 
 COUNT = "alibabacloud.com/gpu-count"
 MILLI = "alibabacloud.com/gpu-milli"

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from kubesched.cluster import Ints, PodView, Snapshot
 from kubesched.contrib.node_load import NodeLoad, TrimaranArgs, Usage, follow
-from kubesched.framework import CycleState, Input, Plugin
-from kubesched.framework.ports import Handle
+from kubesched.scheduler.cluster import Ints, PodView, Snapshot
+from kubesched.scheduler.framework import CycleState, Input, Plugin
+from kubesched.scheduler.framework.ports import Handle
 
 Floats = npt.NDArray[np.float64]
 UNKNOWN = Usage()

@@ -29,12 +29,12 @@ from urllib.parse import urlencode, urlsplit
 import aiohttp
 from yarl import URL
 
-from kubesched.api.meta import ObjectMeta, TopLevel, always
-from kubesched.cluster import Objects
-from kubesched.config import Args
-from kubesched.config.fielderrors import FieldError, Path, invalid, not_supported
-from kubesched.config.gates import Gates
-from kubesched.config.wire import Wire
+from kubesched.kube.api.meta import ObjectMeta, TopLevel, always
+from kubesched.scheduler.cluster import Objects
+from kubesched.scheduler.config import Args
+from kubesched.scheduler.config.documents.fielderrors import FieldError, Path, invalid, not_supported
+from kubesched.scheduler.config.documents.wire import Wire
+from kubesched.scheduler.config.releases.gates import Gates
 
 log = logging.getLogger(__name__)
 

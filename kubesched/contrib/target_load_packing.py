@@ -14,18 +14,18 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from kubesched.api import quantity
-from kubesched.api.pod import Container
-from kubesched.cluster import Ints, PodView, Snapshot
-from kubesched.cluster.changelog import Reader
-from kubesched.cluster.journal import STARTED, Change
-from kubesched.config.fielderrors import FieldError, Path, invalid
-from kubesched.config.gates import Gates
-from kubesched.config.wire import Int64
 from kubesched.contrib.node_load import LoadFollower, NodeLoad, TrimaranArgs, Usage, follow
 from kubesched.errors import SchedulerError
-from kubesched.framework import CycleState, Input, NodeView, Plugin
-from kubesched.framework.ports import Handle
+from kubesched.kube.api.pod import Container
+from kubesched.kube.values import quantity
+from kubesched.scheduler.cluster import Ints, PodView, Snapshot
+from kubesched.scheduler.cluster.changelog import Reader
+from kubesched.scheduler.cluster.journal import STARTED, Change
+from kubesched.scheduler.config.documents.fielderrors import FieldError, Path, invalid
+from kubesched.scheduler.config.documents.wire import Int64
+from kubesched.scheduler.config.releases.gates import Gates
+from kubesched.scheduler.framework import CycleState, Input, NodeView, Plugin
+from kubesched.scheduler.framework.ports import Handle
 
 UNKNOWN = Usage()
 REPORTING_SECONDS = 60.0

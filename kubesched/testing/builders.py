@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from kubesched.api import codec
-from kubesched.api.core import Namespace
-from kubesched.api.meta import ObjectMeta
-from kubesched.api.node import ContainerImage, Node, NodeCondition, NodeSpec, NodeStatus, Taint
-from kubesched.api.pod import (
+from kubesched.kube.api import codec
+from kubesched.kube.api.core import Namespace
+from kubesched.kube.api.meta import ObjectMeta
+from kubesched.kube.api.node import ContainerImage, Node, NodeCondition, NodeSpec, NodeStatus, Taint
+from kubesched.kube.api.pod import (
     Affinity,
     Container,
     ContainerPort,
@@ -25,7 +25,7 @@ from kubesched.api.pod import (
     Toleration,
     TopologySpreadConstraint,
 )
-from kubesched.api.well_known import HOSTNAME, ZONE
+from kubesched.kube.values.well_known import HOSTNAME, ZONE
 
 
 def taint(key: str, value: str = "", effect: str = "NoSchedule") -> Taint:

@@ -7,10 +7,10 @@ from typing import Any
 
 import msgspec
 
-from kubesched.api.core import Namespace
-from kubesched.api.node import Node
-from kubesched.api.pod import Affinity, ContainerPort, Pod, Toleration
-from kubesched.api.well_known import HOSTNAME, ZONE
+from kubesched.kube.api.core import Namespace
+from kubesched.kube.api.node import Node
+from kubesched.kube.api.pod import Affinity, ContainerPort, Pod, Toleration
+from kubesched.kube.values.well_known import HOSTNAME, ZONE
 from kubesched.testing import builders
 from kubesched.testing.builders import even, near, taint
 

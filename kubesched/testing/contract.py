@@ -23,22 +23,22 @@ from typing import Any
 
 import numpy as np
 
-from kubesched.api.meta import TopLevel
-from kubesched.api.pod import Pod
-from kubesched.cluster import Ints, PodView, Snapshot, Store
-from kubesched.config import Gates, Path
-from kubesched.engine.handle import EngineHandle
 from kubesched.errors import PluginError
-from kubesched.framework import lifting
-from kubesched.framework.counters import CounterTable
-from kubesched.framework.cycle_state import CycleState
-from kubesched.framework.feasible import FeasibleNodes, count_by
-from kubesched.framework.inputs import is_counting
-from kubesched.framework.plugin import NodeNames, Plugin
-from kubesched.framework.profile import Profile
-from kubesched.framework.registry import points_of, verify
-from kubesched.framework.tracked import Tracked
-from kubesched.framework.verdicts import Code, Rejections, SpreadScores, Status
+from kubesched.kube.api.meta import TopLevel
+from kubesched.kube.api.pod import Pod
+from kubesched.scheduler.cluster import Ints, PodView, Snapshot, Store
+from kubesched.scheduler.config import Gates, Path
+from kubesched.scheduler.engine.handle import EngineHandle
+from kubesched.scheduler.framework.cycle_state import CycleState
+from kubesched.scheduler.framework.equivalence_cache.counters import CounterTable
+from kubesched.scheduler.framework.equivalence_cache.tracked import Tracked
+from kubesched.scheduler.framework.inputs import is_counting
+from kubesched.scheduler.framework.plugin import NodeNames, Plugin
+from kubesched.scheduler.framework.runtime import lifting
+from kubesched.scheduler.framework.runtime.feasible import FeasibleNodes, count_by
+from kubesched.scheduler.framework.runtime.profile import Profile
+from kubesched.scheduler.framework.runtime.registry import points_of, verify
+from kubesched.scheduler.framework.verdicts import Code, Rejections, SpreadScores, Status
 from kubesched.testing import clusters
 from kubesched.testing.declarations import check_declaration
 from kubesched.testing.fakes import FakeClock, FakeRecorder, FakeWriter

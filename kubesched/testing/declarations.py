@@ -12,16 +12,16 @@ from typing import Any, Protocol
 
 import msgspec
 
-from kubesched.api.apps import ReplicaSet, ReplicaSetSpec, StatefulSet, StatefulSetSpec
-from kubesched.api.core import ReplicationController, ReplicationControllerSpec, Service, ServiceSpec
-from kubesched.api.meta import LabelSelector, ObjectMeta, TopLevel
-from kubesched.api.node import Node
-from kubesched.api.pod import Pod, PodResourceClaim
-from kubesched.api.resource import DeviceClass, DeviceClassSpec
-from kubesched.api.volumes import PersistentVolumeClaimSource, Volume
-from kubesched.cluster import Snapshot, Store
-from kubesched.framework.inputs import Input, is_counting, is_kept
-from kubesched.framework.plugin import Plugin
+from kubesched.kube.api.apps import ReplicaSet, ReplicaSetSpec, StatefulSet, StatefulSetSpec
+from kubesched.kube.api.core import ReplicationController, ReplicationControllerSpec, Service, ServiceSpec
+from kubesched.kube.api.meta import LabelSelector, ObjectMeta, TopLevel
+from kubesched.kube.api.node import Node
+from kubesched.kube.api.pod import Pod, PodResourceClaim
+from kubesched.kube.api.resource import DeviceClass, DeviceClassSpec
+from kubesched.kube.api.volumes import PersistentVolumeClaimSource, Volume
+from kubesched.scheduler.cluster import Snapshot, Store
+from kubesched.scheduler.framework.inputs import Input, is_counting, is_kept
+from kubesched.scheduler.framework.plugin import Plugin
 from kubesched.testing import clusters
 
 Answers = dict[str, Any]

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from kubesched.cluster import Objects, PodView
+from kubesched.scheduler.cluster import Objects, PodView
 
 _TURNS = 50  # of the event loop: more than anything needs that waits for nothing but other tasks
 

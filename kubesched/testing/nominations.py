@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
-from kubesched.cluster import PodView
-from kubesched.cluster.changelog import ChangeLog
+from kubesched.scheduler.cluster import PodView
+from kubesched.scheduler.cluster.changelog import ChangeLog
 
 
 class Nominations:

@@ -23,18 +23,18 @@ from typing import Any
 
 import pytest
 
-from kubesched import config as configuration
-from kubesched.cli.sources import Policy, read_lines
-from kubesched.engine.assembly import default_configuration, registry_with
 from kubesched.errors import SchedulerError
-from kubesched.framework.building import catalogue
-from kubesched.framework.plugin import Plugin
-from kubesched.simulator.captured import Captured, read_captured
-from kubesched.simulator.clock import EPOCH
-from kubesched.simulator.dryrun.capacity import Capacity, measure
-from kubesched.simulator.dryrun.manifests import Manifest, read_manifests
-from kubesched.simulator.dryrun.plan import Plan
-from kubesched.simulator.dryrun.planning import make_plan
+from kubesched.scheduler import config as configuration
+from kubesched.scheduler.engine.assembly import default_configuration, registry_with
+from kubesched.scheduler.framework.plugin import Plugin
+from kubesched.scheduler.framework.runtime.building import catalogue
+from kubesched.tools.plan.capacity import Capacity, measure
+from kubesched.tools.plan.manifests import Manifest, read_manifests
+from kubesched.tools.plan.plan import Plan
+from kubesched.tools.plan.planning import make_plan
+from kubesched.tools.simulation.clock import EPOCH
+from kubesched.tools.snapshots.captured import Captured, read_captured
+from kubesched.tools.snapshots.sources import Policy, read_lines
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,16 +15,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kubesched.api.meta import TopLevel
-from kubesched.api.pod import Pod
-from kubesched.cluster import PodView
 from kubesched.errors import Conflict, PluginError
-from kubesched.framework.cycle_state import CycleState
-from kubesched.framework.plugin import Plugin
-from kubesched.framework.profile import Profile
-from kubesched.framework.verdicts import SKIP, Code, Diagnosis, Reason, Rejections, Status, Verdicts
-from kubesched.simulator.clock import run_virtually
+from kubesched.kube.api.meta import TopLevel
+from kubesched.kube.api.pod import Pod
+from kubesched.scheduler.cluster import PodView
+from kubesched.scheduler.framework.cycle_state import CycleState
+from kubesched.scheduler.framework.plugin import Plugin
+from kubesched.scheduler.framework.runtime.profile import Profile
+from kubesched.scheduler.framework.verdicts import SKIP, Code, Diagnosis, Reason, Rejections, Status, Verdicts
 from kubesched.testing.fakes import FakeWriter
+from kubesched.tools.simulation.clock import run_virtually
 
 if TYPE_CHECKING:
     from kubesched.testing.contract import Bench

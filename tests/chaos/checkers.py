@@ -16,9 +16,9 @@ import msgspec
 from chaos.processes import Process
 from chaos.users import HIGH_PRIORITY
 from chaos.world import SchedulerHost, World
-from kubesched.api.resource import ResourceClaim
-from kubesched.apiserver.write_ahead_log import Record
-from kubesched.cluster.device_claims import DeviceClaims
+from kubesched.embedded.storage.write_ahead_log import Record
+from kubesched.kube.api.resource import ResourceClaim
+from kubesched.scheduler.cluster.device_claims import DeviceClaims
 
 _FINISHED = ("Succeeded", "Failed")
 _LEASE = "kube-system/kube-scheduler"

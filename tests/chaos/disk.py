@@ -13,7 +13,7 @@ import random
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from kubesched.apiserver.write_ahead_log import Record, WriteAheadLog
+from kubesched.embedded.storage.write_ahead_log import Record, WriteAheadLog
 
 
 class PowerLost(BaseException):

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from chaos.disk import PowerLost
 from chaos.processes import Process
-from kubesched.client.extender_client import HttpPoster
 from kubesched.errors import ApiError, SchedulerError
+from kubesched.kube.client.extender_client import HttpPoster
 
 if TYPE_CHECKING:
     from chaos.world import World

@@ -16,23 +16,24 @@ from unittest import mock
 from chaos.disk import SimulatedLog
 from chaos.faults import Fault
 from chaos.scene import Scene
-from kubesched.api import codec
-from kubesched.apiserver.fake_cluster.work import Worker
-from kubesched.app import Scheduler
-from kubesched.client import reflector, writer
-from kubesched.client.connection import Connection
-from kubesched.client.fencing import FencedConnection
-from kubesched.client.key_mutex import KeyMutex
-from kubesched.client.locks import LeaseLock, Record, _record
-from kubesched.cluster.device_claims import DeviceClaims
-from kubesched.engine.binding import Binder
-from kubesched.engine.inbox import BindFailed, Bound, Inbox
-from kubesched.engine.intake import Intake
+from kubesched.embedded.controllers.work import Worker
 from kubesched.errors import AnswerLost
-from kubesched.framework.plugin import PostFiltered
-from kubesched.framework.verdicts import SUCCESS
-from kubesched.plugins import gang_scheduling
-from kubesched.plugins.default_preemption import DefaultPreemption
+from kubesched.kube.api import codec
+from kubesched.kube.client.connection import Connection
+from kubesched.kube.client.informers import reflector
+from kubesched.kube.client.leases.fencing import FencedConnection
+from kubesched.kube.client.leases.locks import LeaseLock, Record, _record
+from kubesched.kube.client.writes import writer
+from kubesched.kube.client.writes.key_mutex import KeyMutex
+from kubesched.scheduler.cluster.device_claims import DeviceClaims
+from kubesched.scheduler.engine.acting.binding import Binder
+from kubesched.scheduler.engine.arrivals.inbox import BindFailed, Bound, Inbox
+from kubesched.scheduler.engine.arrivals.intake import Intake
+from kubesched.scheduler.framework.plugin import PostFiltered
+from kubesched.scheduler.framework.verdicts import SUCCESS
+from kubesched.scheduler.plugins import gang_scheduling
+from kubesched.scheduler.plugins.default_preemption.plugin import DefaultPreemption
+from kubesched.server.app import Scheduler
 
 
 def _always(scene: Scene, kinds: set[str]) -> bool:
@@ -107,7 +108,7 @@ def _apply_node_quietly(self: Intake, old: Any, new: Any) -> None:
 
 
 def _append_untidily(self: SimulatedLog, record: Any) -> None:
-    with mock.patch("kubesched.apiserver.write_ahead_log.os.ftruncate"):
+    with mock.patch("kubesched.embedded.storage.write_ahead_log.os.ftruncate"):
         _append(self, record)
 
 

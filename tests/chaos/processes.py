@@ -14,7 +14,7 @@ import random
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from kubesched.simulator.clock import EPOCH, VirtualLoop
+from kubesched.tools.simulation.clock import EPOCH, VirtualLoop
 
 MOST_STEPS = 100_000
 """Thirty times what half a minute of a small cluster takes."""

@@ -9,8 +9,8 @@ import numpy as np
 
 from chaos.processes import current_process
 from chaos.scene import Scene
-from kubesched.cluster import PodView, Snapshot
-from kubesched.framework import Code, CycleState, Plugin, Reason, Rejections, Status, wakeups
+from kubesched.scheduler.cluster import PodView, Snapshot
+from kubesched.scheduler.framework import Code, CycleState, Plugin, Reason, Rejections, Status, wakeups
 
 CONFIGURATION = """
 apiVersion: kubescheduler.config.k8s.io/v1

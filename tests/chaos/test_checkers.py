@@ -7,10 +7,10 @@ import pytest
 
 from chaos.checkers import Checker
 from chaos.world import SchedulerHost
-from kubesched.api import codec
-from kubesched.api.resource import ResourceClaim
-from kubesched.cluster import Store
-from kubesched.engine.decision_record import PLACED, DecisionRecord
+from kubesched.kube.api import codec
+from kubesched.kube.api.resource import ResourceClaim
+from kubesched.scheduler.cluster import Store
+from kubesched.scheduler.engine.records.decision_record import PLACED, DecisionRecord
 from kubesched.testing import node, pod
 
 NODE = {"metadata": {"name": "n1"}, "status": {"allocatable": {"cpu": "2", "pods": "110"}}}

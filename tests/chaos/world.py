@@ -25,15 +25,15 @@ from chaos.network import Network
 from chaos.processes import Process, ProcessLoop
 from chaos.sabotage import configuration_of, plugins_of
 from chaos.scene import Scene
-from kubesched import config
-from kubesched.apiserver import ApiServer, ObjectStore
-from kubesched.apiserver.fake_cluster import FakeCluster, Pace
-from kubesched.apiserver.write_ahead_log import Record
-from kubesched.app import Scheduler, Wiring
-from kubesched.client.credentials import Credentials
-from kubesched.client.fencing import LeaseLost
-from kubesched.engine.decision_record import PLACED, DecisionRecord
+from kubesched.embedded import ApiServer, ObjectStore
+from kubesched.embedded.controllers import FakeCluster, Pace
+from kubesched.embedded.storage.write_ahead_log import Record
 from kubesched.errors import ConfigError
+from kubesched.kube.client.credentials import Credentials
+from kubesched.kube.client.leases.fencing import LeaseLost
+from kubesched.scheduler import config
+from kubesched.scheduler.engine.records.decision_record import PLACED, DecisionRecord
+from kubesched.server.app import Scheduler, Wiring
 
 ADDRESS = "http://127.0.0.1:6443"
 RESTART_SECONDS = (1.0, 8.0)

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from oracles.remembering import run_decision_case_from_memory
 
-from kubesched.simulator.golden import read_cases
-from kubesched.simulator.golden_families import run_case
+from kubesched.tools.conformance.cases import read_cases
+from kubesched.tools.conformance.families import run_case
 
 HERE = Path(__file__).parent
 FILES = {file.relative_to(HERE).as_posix().split(".jsonl")[0]: file for file in sorted(HERE.rglob("*.jsonl.gz"))}

@@ -10,14 +10,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kubesched.api import codec
-from kubesched.cluster import Store
-from kubesched.config import Gates
-from kubesched.engine.handle import EngineHandle
 from kubesched.errors import PluginError
-from kubesched.framework import CycleState, Profile
-from kubesched.framework.registry import points_of
-from kubesched.plugins.dynamic_resources import DynamicResources
+from kubesched.kube.api import codec
+from kubesched.scheduler.cluster import Store
+from kubesched.scheduler.config import Gates
+from kubesched.scheduler.engine.handle import EngineHandle
+from kubesched.scheduler.framework import CycleState, Profile
+from kubesched.scheduler.framework.runtime.registry import points_of
+from kubesched.scheduler.plugins.dynamic_resources import DynamicResources
 
 with gzip.open(Path(__file__).parent / "dra.jsonl.gz") as family:
     CASES = [json.loads(line) for line in family]

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from kubesched.api import codec
-from kubesched.api.pod import Pod
-from kubesched.framework.verdicts import Placed
-from kubesched.simulator.anonymizing import hide_names
-from kubesched.simulator.captured import Captured
-from kubesched.simulator.golden import Cluster, decide, read_cases
+from kubesched.kube.api import codec
+from kubesched.kube.api.pod import Pod
+from kubesched.scheduler.framework.verdicts import Placed
+from kubesched.tools.conformance.cases import Cluster, decide, read_cases
+from kubesched.tools.snapshots.anonymizing import hide_names
+from kubesched.tools.snapshots.captured import Captured
 
 FAMILIES = ("volumes", "dra", "preemption", "nodeaffinity")
 CASES = [

@@ -6,17 +6,17 @@ from pathlib import Path
 
 import pytest
 
-from kubesched.api import codec
-from kubesched.api.pod import Pod
-from kubesched.cluster import Store
-from kubesched.engine.cycle import Attempt, Rules, attempt
-from kubesched.engine.ties import SeededTies
 from kubesched.errors import SchedulerError
-from kubesched.framework.equivalence_cache import EquivalenceCache
-from kubesched.framework.verdicts import Placed, Unschedulable
-from kubesched.legacy import RELEASES, Algorithm, Release, profile_from_provider
-from kubesched.simulator.golden import Case, read_cases
-from kubesched.simulator.golden_legacy import algorithm_of, store_of
+from kubesched.kube.api import codec
+from kubesched.kube.api.pod import Pod
+from kubesched.scheduler.cluster import Store
+from kubesched.scheduler.engine.deciding.cycle import Attempt, Rules, attempt
+from kubesched.scheduler.engine.deciding.ties import SeededTies
+from kubesched.scheduler.framework.equivalence_cache.cache import EquivalenceCache
+from kubesched.scheduler.framework.verdicts import Placed, Unschedulable
+from kubesched.scheduler.legacy import RELEASES, Algorithm, Release, profile_from_provider
+from kubesched.tools.conformance.cases import Case, read_cases
+from kubesched.tools.conformance.legacy import algorithm_of, store_of
 
 CASES = [case for _, case in read_cases([Path(__file__).with_name("legacy.jsonl.gz")])]
 

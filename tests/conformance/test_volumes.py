@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from kubesched.simulator.golden import read_cases, run_decision_case
+from kubesched.tools.conformance.cases import read_cases, run_decision_case
 
 CASES = [case for _, case in read_cases([Path(__file__).with_name("volumes.jsonl.gz")])]
 

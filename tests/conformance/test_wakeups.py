@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from kubesched.api import codec
-from kubesched.api.pod import Pod
-from kubesched.engine.intake import Intake
-from kubesched.simulator.golden import Case, Cluster, read_cases
-from kubesched.simulator.golden_wakeups import LEFT, deliver, run_wakeup_case
+from kubesched.kube.api import codec
+from kubesched.kube.api.pod import Pod
+from kubesched.scheduler.engine.arrivals.intake import Intake
+from kubesched.tools.conformance.cases import Case, Cluster, read_cases
+from kubesched.tools.conformance.wakeups import LEFT, deliver, run_wakeup_case
 
 CASES = [case for _, case in read_cases([Path(__file__).with_name("wakeups.jsonl.gz")])]
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from kubesched.engine.assembly import registry_with
-from kubesched.framework import Plugin
+from kubesched.scheduler.engine.assembly import registry_with
+from kubesched.scheduler.framework import Plugin
 from kubesched.testing import check_plugin
 
 

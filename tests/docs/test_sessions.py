@@ -18,8 +18,8 @@ from page_blocks import PAGES, ROOT, Block, blocks_of, inline_commands, prepare,
 from page_shell import run, run_to_the_end, run_until
 
 from kubesched.cli import cli
-from kubesched.cli.sources import Policy
-from kubesched.cli.usage import ALL_FLAGS
+from kubesched.server.options.usage import ALL_FLAGS
+from kubesched.tools.snapshots.sources import Policy
 
 ALL_BLOCKS = [block for page in PAGES for block in blocks_of(page)]
 WITH_COMMANDS = sorted({ROOT / block.page for block in ALL_BLOCKS if block.has_commands})

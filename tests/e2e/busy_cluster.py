@@ -16,12 +16,12 @@ from typing import Any
 
 from control_planes import Api, ControlPlane, Object, Refused
 
-from kubesched.api.pod import Pod
-from kubesched.api.storage import PersistentVolume, PersistentVolumeClaim
-from kubesched.client.connection import connect
-from kubesched.client.credentials import find_credentials
-from kubesched.client.reflectors import Reflectors
-from kubesched.client.resources import watch_set
+from kubesched.kube.api.pod import Pod
+from kubesched.kube.api.storage import PersistentVolume, PersistentVolumeClaim
+from kubesched.kube.client.connection import connect
+from kubesched.kube.client.credentials import find_credentials
+from kubesched.kube.client.informers.reflectors import Reflectors
+from kubesched.kube.client.informers.resources import watch_set
 
 DRIVER, GPU_DRIVER = "disks.example.com", "gpu.example.com"
 ZONE, HOST = "topology.kubernetes.io/zone", "kubernetes.io/hostname"

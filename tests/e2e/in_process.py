@@ -8,10 +8,10 @@ import time
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
-from kubesched import config
-from kubesched.apiserver import ApiServer, ObjectStore
-from kubesched.app import Scheduler, Wiring
-from kubesched.client.credentials import AddressSource
+from kubesched.embedded import ApiServer, ObjectStore
+from kubesched.kube.client.credentials import AddressSource
+from kubesched.scheduler import config
+from kubesched.server.app import Scheduler, Wiring
 
 PATIENCE_SECONDS = 90.0
 

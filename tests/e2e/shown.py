@@ -8,17 +8,17 @@ from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from typing import Any
 
-from kubesched.cluster import PodView
-from kubesched.config import Gates
-from kubesched.engine.assembly import Ports, assemble, default_configuration
-from kubesched.engine.decision_record import PLACED, DecisionRecord
-from kubesched.engine.decision_recorder import DecisionRecorder
-from kubesched.engine.handle import NoWriter
-from kubesched.engine.inbox import Changed
-from kubesched.engine.loop import Engine
+from kubesched.scheduler.cluster import PodView
+from kubesched.scheduler.config import Gates
+from kubesched.scheduler.engine.arrivals.inbox import Changed
+from kubesched.scheduler.engine.assembly import Ports, assemble, default_configuration
+from kubesched.scheduler.engine.handle import NoWriter
+from kubesched.scheduler.engine.loop import Engine
+from kubesched.scheduler.engine.records.decision_record import PLACED, DecisionRecord
+from kubesched.scheduler.engine.records.decision_recorder import DecisionRecorder
+from kubesched.server.web import EnginePageData, Throughput, decision_routes, page_app, serve_insecurely
 from kubesched.telemetry import Metrics
 from kubesched.testing.builders import node, pod
-from kubesched.web import EnginePageData, Throughput, decision_routes, page_app, serve_insecurely
 
 READY = "document.body.dataset.ready === 'yes'"
 LABEL = "document.querySelector('canvas').getAttribute('aria-label')"

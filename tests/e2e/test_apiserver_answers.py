@@ -22,8 +22,8 @@ from apiserver_book import BOOK
 from apiserver_stories import Story, tell
 from control_planes import RealPlane, real_assets
 
-from kubesched.apiserver import ApiServer, ObjectStore
-from kubesched.apiserver.access import User
+from kubesched.embedded import ApiServer, ObjectStore
+from kubesched.embedded.http.access import User
 
 RECORD = Path(__file__).parent / "apiserver_answers.jsonl.gz"
 WITHOUT = ("ServiceAccount", "TaintNodesByCondition", "StorageObjectInUseProtection")  # plugins that need controllers

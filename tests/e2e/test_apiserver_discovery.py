@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from control_planes import RealPlane, real_assets
 
-from kubesched.apiserver import discovery
-from kubesched.apiserver.resources import METRICS_GROUP, RELEASES, Catalogue
+from kubesched.embedded.http import discovery
+from kubesched.embedded.resources import METRICS_GROUP, RELEASES, Catalogue
 
 pytestmark = pytest.mark.real
 Object = dict[str, Any]

@@ -14,9 +14,10 @@ from pathlib import Path
 import aiohttp
 import pytest
 
-from kubesched.apiserver import ApiServer, ObjectStore, request_parsing
-from kubesched.apiserver.access import User
-from kubesched.apiserver.http import MAX_BODY_BYTES
+from kubesched.embedded import ApiServer, ObjectStore
+from kubesched.embedded.http import request_parsing
+from kubesched.embedded.http.access import User
+from kubesched.embedded.http.routes import MAX_BODY_BYTES
 
 POD = {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
 PODS = "/api/v1/namespaces/default/pods"
@@ -295,7 +296,7 @@ async def test_a_dry_run_stores_nothing(server: ApiServer, http: aiohttp.ClientS
 
 
 async def test_reviews_answer_for_known_tokens(tmp_path: object) -> None:
-    from kubesched.apiserver.access import User
+    from kubesched.embedded.http.access import User
 
     tokens = {
         "a": User("root", ("system:masters", "system:authenticated")),

@@ -11,8 +11,8 @@ import kubernetes
 import kubernetes_asyncio
 import pytest
 
-from kubesched.apiserver import ApiServer, ObjectStore
-from kubesched.apiserver.access import User
+from kubesched.embedded import ApiServer, ObjectStore
+from kubesched.embedded.http.access import User
 
 TOKEN = "a-token"
 

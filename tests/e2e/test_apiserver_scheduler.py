@@ -18,14 +18,14 @@ from typing import Any
 
 import pytest
 
-from kubesched import config
-from kubesched.api.codec import convert
-from kubesched.api.pod import Pod
-from kubesched.apiserver import ApiServer, ObjectStore
-from kubesched.app import Scheduler, Wiring
-from kubesched.client.credentials import find_credentials
-from kubesched.engine.assembly import catalogue, registry_with
-from kubesched.engine.explain import explain_now
+from kubesched.embedded import ApiServer, ObjectStore
+from kubesched.kube.api.codec import convert
+from kubesched.kube.api.pod import Pod
+from kubesched.kube.client.credentials import find_credentials
+from kubesched.scheduler import config
+from kubesched.scheduler.engine.assembly import catalogue, registry_with
+from kubesched.scheduler.engine.explaining.explain import explain_now
+from kubesched.server.app import Scheduler, Wiring
 
 Object = dict[str, Any]
 REAL = shutil.which("kube-scheduler", path=os.environ.get("KUBEBUILDER_ASSETS") or "/nonexistent")

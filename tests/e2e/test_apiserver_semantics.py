@@ -22,7 +22,7 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
-from kubesched.apiserver import ApiServer, ObjectStore
+from kubesched.embedded import ApiServer, ObjectStore
 
 ASSETS = os.environ.get("KUBEBUILDER_ASSETS", "")
 TOKEN = "admin-token"

@@ -22,16 +22,16 @@ from typing import Any
 import pytest
 from faulty_proxy import Faults, FaultyProxy
 
-from kubesched.api import codec
-from kubesched.api.pod import Pod
-from kubesched.apiserver import ApiServer, ObjectStore
-from kubesched.client.connection import Connection, connect
-from kubesched.client.credentials import AddressSource
-from kubesched.client.recorder import Broadcaster
-from kubesched.client.reflectors import Reflectors
-from kubesched.client.resources import watch_set
-from kubesched.client.writer import Writer
+from kubesched.embedded import ApiServer, ObjectStore
 from kubesched.errors import ApiError, Unreachable
+from kubesched.kube.api import codec
+from kubesched.kube.api.pod import Pod
+from kubesched.kube.client.connection import Connection, connect
+from kubesched.kube.client.credentials import AddressSource
+from kubesched.kube.client.informers.reflectors import Reflectors
+from kubesched.kube.client.informers.resources import watch_set
+from kubesched.kube.client.writes.recorder import Broadcaster
+from kubesched.kube.client.writes.writer import Writer
 
 N_NODES = 5
 N_PODS = 120
@@ -310,10 +310,10 @@ asyncio.run(main())
 
 LISTER = """
 import asyncio, json, resource, sys, time
-from kubesched.client.connection import connect
-from kubesched.client.credentials import AddressSource
-from kubesched.client.reflector import Reflector
-from kubesched.client.resources import WATCH_SET
+from kubesched.kube.client.connection import connect
+from kubesched.kube.client.credentials import AddressSource
+from kubesched.kube.client.informers.reflector import Reflector
+from kubesched.kube.client.informers.resources import WATCH_SET
 
 class Sink:
     n = 0

@@ -14,8 +14,8 @@ from control_planes import PROGRAM, free_port
 from in_process import until
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-from kubesched.apiserver import ApiServer
-from kubesched.apiserver.access import User
+from kubesched.embedded import ApiServer
+from kubesched.embedded.http.access import User
 
 TOKENS = {"root": User("root", ("system:masters", "system:authenticated"))}
 N_PODS = 24

@@ -10,7 +10,7 @@ from typing import Any
 
 from in_process import scheduling, until_has
 
-from kubesched.apiserver import ObjectStore
+from kubesched.embedded import ObjectStore
 
 DRIVER = "gpu.example.com"
 GPU = "example.com/gpu"

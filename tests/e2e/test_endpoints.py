@@ -20,19 +20,17 @@ from control_planes import free_port
 from prometheus_client import CollectorRegistry
 from web_fakes import Authority, Files
 
-from kubesched.apiserver import ApiServer, ObjectStore
-from kubesched.apiserver.access import User
-from kubesched.cli.options import Options, read_options
-from kubesched.client.access_reviews import Reviews
-from kubesched.client.connection import Connection, connect
-from kubesched.client.credentials import KubeconfigSource
-from kubesched.config import defaults, effective
-from kubesched.engine.assembly import registry_with
+from kubesched.embedded import ApiServer, ObjectStore
+from kubesched.embedded.http.access import User
 from kubesched.errors import ConfigError, NotFound
-from kubesched.framework.building import catalogue
-from kubesched.telemetry import Metrics, Reporter, configure, logs
-from kubesched.telemetry.exposing import register
-from kubesched.web import (
+from kubesched.kube.client.access_reviews import Reviews
+from kubesched.kube.client.connection import Connection, connect
+from kubesched.kube.client.credentials import KubeconfigSource
+from kubesched.scheduler.config import defaults, effective
+from kubesched.scheduler.engine.assembly import registry_with
+from kubesched.scheduler.framework.runtime.building import catalogue
+from kubesched.server.options.options import Options, read_options
+from kubesched.server.web import (
     PING,
     About,
     Server,
@@ -45,6 +43,8 @@ from kubesched.web import (
     serve_insecurely,
     shutdown_check,
 )
+from kubesched.telemetry import Metrics, Reporter, configure, logs
+from kubesched.telemetry.exposing import register
 
 TOKENS = {
     "scheduler": User("system:kube-scheduler", ("system:authenticated",)),

@@ -15,17 +15,17 @@ import msgspec
 import numpy as np
 import pytest
 
-from kubesched import config
-from kubesched.client.extender_client import HttpPoster
-from kubesched.cluster import Store
-from kubesched.engine.assembly import Ports, assemble, registry_with
-from kubesched.engine.extenders import Extenders
-from kubesched.engine.handle import NoWriter
-from kubesched.engine.inbox import Changed
-from kubesched.engine.loop import Engine
 from kubesched.errors import PluginError
-from kubesched.framework.building import catalogue
-from kubesched.framework.verdicts import Diagnosis
+from kubesched.kube.client.extender_client import HttpPoster
+from kubesched.scheduler import config
+from kubesched.scheduler.cluster import Store
+from kubesched.scheduler.engine.arrivals.inbox import Changed
+from kubesched.scheduler.engine.assembly import Ports, assemble, registry_with
+from kubesched.scheduler.engine.deciding.extenders import Extenders
+from kubesched.scheduler.engine.handle import NoWriter
+from kubesched.scheduler.engine.loop import Engine
+from kubesched.scheduler.framework.runtime.building import catalogue
+from kubesched.scheduler.framework.verdicts import Diagnosis
 from kubesched.testing import node, pod
 
 
@@ -257,7 +257,7 @@ HOSTILE: dict[str, tuple[Callable[[socket.socket], None], str]] = {
 @pytest.mark.parametrize("case", HOSTILE)
 def test_a_hostile_extender_gets_its_time_and_no_more(posting: HttpPoster, case: str, monkeypatch: pytest.MonkeyPatch) -> None:
     answer, told = HOSTILE[case]
-    monkeypatch.setattr("kubesched.client.extender_client.MAX_ANSWER_BYTES", 4 << 20)  # not to take up time
+    monkeypatch.setattr("kubesched.kube.client.extender_client.MAX_ANSWER_BYTES", 4 << 20)  # not to take up time
     store = Store()
     store.put_node(node("n0"))
     seconds = "400ms" if "0.4 s" in told else "5s"

@@ -8,8 +8,8 @@ from typing import Any
 
 from in_process import scheduling
 
-from kubesched import config
-from kubesched.apiserver import ObjectStore
+from kubesched.embedded import ObjectStore
+from kubesched.scheduler import config
 
 LABEL = "scheduling.x-k8s.io/pod-group"
 BOTH = """

@@ -24,15 +24,15 @@ from browser import Page, needs_browser
 from demos import ENOUGH_SECONDS, Running, running
 from shown import LABEL, READY, VIEWS, Shown
 
-from kubesched.api.pod import PodSchedulingGroup
-from kubesched.apiserver import ApiServer
-from kubesched.cli import sample
-from kubesched.engine.decision_record import UNSCHEDULABLE, DecisionRecord
-from kubesched.engine.inbox import Changed
-from kubesched.simulator import workloads
+from kubesched.embedded import ApiServer
+from kubesched.kube.api.pod import PodSchedulingGroup
+from kubesched.scheduler.engine.arrivals.inbox import Changed
+from kubesched.scheduler.engine.records.decision_record import UNSCHEDULABLE, DecisionRecord
+from kubesched.server.web import EnginePageData, Throughput, page_app, serve_insecurely
 from kubesched.telemetry import Metrics
 from kubesched.testing.builders import node, pod
-from kubesched.web import EnginePageData, Throughput, page_app, serve_insecurely
+from kubesched.tools.bench import workloads
+from kubesched.tools.demo import sample
 
 FOCUSED = "document.activeElement.innerText"
 

@@ -13,12 +13,12 @@ import pytest
 from control_planes import PROGRAM
 from in_process import until
 
-from kubesched.apiserver import ApiServer, ObjectStore
-from kubesched.apiserver.fake_cluster import INSTANT, FakeCluster
-from kubesched.app import Scheduler, Wiring
-from kubesched.cli.sources import Policy
-from kubesched.client.credentials import AddressSource
-from kubesched.simulator.dryrun.manifests import read_manifests
+from kubesched.embedded import ApiServer, ObjectStore
+from kubesched.embedded.controllers import INSTANT, FakeCluster
+from kubesched.kube.client.credentials import AddressSource
+from kubesched.server.app import Scheduler, Wiring
+from kubesched.tools.plan.manifests import read_manifests
+from kubesched.tools.snapshots.sources import Policy
 
 ZONE = "topology.kubernetes.io/zone"
 RESOURCES = {

@@ -126,7 +126,7 @@ BAD_KUBECONFIGS = {
 # Imports take most of a start's time, so all cases are children of one process that has them done.
 ONE_AFTER_ANOTHER = """
 import os, sys
-import kubesched.app
+import kubesched.server.app
 from kubesched.cli import main
 for path in sys.argv[1:]:
     if os.fork() == 0:

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 import yaml
 
-from kubesched.simulator.experiments.executors import run_here, run_on_ray
-from kubesched.simulator.experiments.experiment import Experiment, read_experiment
-from kubesched.simulator.experiments.sweep import sweep
+from kubesched.tools.experiments.executors import run_here, run_on_ray
+from kubesched.tools.experiments.experiment import Experiment, read_experiment
+from kubesched.tools.experiments.sweep import sweep
 
 ray = pytest.importorskip("ray", reason="ray is not installed: the Ray executor is not tested")
 pytest.importorskip("grpc", reason="ray[client] is not installed: the Ray executor is not tested")

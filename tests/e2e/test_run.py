@@ -16,8 +16,8 @@ import pytest
 from control_planes import PROGRAM, free_port
 from in_process import until
 
-from kubesched.apiserver import ApiServer
-from kubesched.apiserver.access import User
+from kubesched.embedded import ApiServer
+from kubesched.embedded.http.access import User
 
 OFFER = {"cpu": "4", "memory": "8Gi", "pods": "110"}
 

@@ -25,9 +25,9 @@ import yaml
 from control_planes import PROGRAM, READ, VIEW, free_port, process, write_kubeconfig
 from faulty_proxy import Recorder
 
-from kubesched.apiserver import ApiServer
-from kubesched.apiserver.access import User
-from kubesched.simulator.replay import replay
+from kubesched.embedded import ApiServer
+from kubesched.embedded.http.access import User
+from kubesched.tools.simulation.replay import replay
 
 SHADOW = Path(__file__).parents[2] / "deploy" / "kustomize" / "shadow"
 ACCOUNT = "system:serviceaccount:kube-system:kubesched-shadow"

@@ -21,7 +21,7 @@ from busy_cluster import KINDS, busy_cluster
 from control_planes import PROGRAM, ControlPlane, Object, process
 from faulty_proxy import Recorder
 
-from kubesched.simulator.processes import cpu_seconds
+from kubesched.tools.bench.processes import cpu_seconds
 
 KUBE_SCHEDULER = shutil.which("kube-scheduler", path=os.environ.get("KUBEBUILDER_ASSETS") or "/nonexistent")
 PATIENCE_SECONDS = 60.0

@@ -12,8 +12,8 @@ from typing import Any
 
 from in_process import scheduling, until_has
 
-from kubesched.apiserver import ObjectStore
-from kubesched.apiserver.fake_cluster import INSTANT, FakeCluster
+from kubesched.embedded import ObjectStore
+from kubesched.embedded.controllers import INSTANT, FakeCluster
 
 HOSTNAME = "kubernetes.io/hostname"
 SELECTED = "volume.kubernetes.io/selected-node"

@@ -22,7 +22,7 @@ import pytest
 from control_planes import PROGRAM, free_port
 from test_run import node, node_of, pod, until
 
-from kubesched.apiserver import ApiServer
+from kubesched.embedded import ApiServer
 
 LEADER = "control-plane.alpha.kubernetes.io/leader"
 PLUGIN = '''
@@ -378,7 +378,7 @@ async def test_a_provider_that_nobody_registered(program: Program, release: str,
 async def test_a_predicate_and_a_provider_of_ones_own(api: ApiServer, program: Program, tmp_path: Path) -> None:
     """What the write-up does with RegisterFitPredicate and RegisterAlgorithmProvider in Go."""
     (tmp_path / "mine.py").write_text("""
-from kubesched.legacy import register_algorithm_provider, register_fit_predicate, register_priority
+from kubesched.scheduler.legacy import register_algorithm_provider, register_fit_predicate, register_priority
 
 register_fit_predicate("NotTheFirst", lambda pod, node: node.name != "n0" or "the first is for others")
 register_priority("TheLast", lambda pod, node: 10 if node.name == "n2" else 0)

@@ -14,24 +14,24 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from kubesched import config
-from kubesched.api import codec
-from kubesched.api.pod import Pod
-from kubesched.cluster import Gates as StoreGates
-from kubesched.cluster import PodView, Store
-from kubesched.engine.cycle import Attempt, Rules, attempt
-from kubesched.engine.handle import EngineHandle
-from kubesched.engine.ties import FirstByName
 from kubesched.errors import PluginError
-from kubesched.framework import lifting
-from kubesched.framework.building import build_profile, catalogue
-from kubesched.framework.cycle_state import CycleState
-from kubesched.framework.equivalence_cache import EquivalenceCache
-from kubesched.framework.plugin import NodeNames, Plugin
-from kubesched.framework.registry import Registry
-from kubesched.framework.verdicts import Failed, Placed, Status, Unschedulable
-from kubesched.framework.whatif import WhatIf
-from kubesched.plugins import IN_TREE
+from kubesched.kube.api import codec
+from kubesched.kube.api.pod import Pod
+from kubesched.scheduler import config
+from kubesched.scheduler.cluster import Gates as StoreGates
+from kubesched.scheduler.cluster import PodView, Store
+from kubesched.scheduler.engine.deciding.cycle import Attempt, Rules, attempt
+from kubesched.scheduler.engine.deciding.ties import FirstByName
+from kubesched.scheduler.engine.handle import EngineHandle
+from kubesched.scheduler.framework.cycle_state import CycleState
+from kubesched.scheduler.framework.equivalence_cache.cache import EquivalenceCache
+from kubesched.scheduler.framework.plugin import NodeNames, Plugin
+from kubesched.scheduler.framework.preemption.whatif import WhatIf
+from kubesched.scheduler.framework.runtime import lifting
+from kubesched.scheduler.framework.runtime.building import build_profile, catalogue
+from kubesched.scheduler.framework.runtime.registry import Registry
+from kubesched.scheduler.framework.verdicts import Failed, Placed, Status, Unschedulable
+from kubesched.scheduler.plugins import IN_TREE
 from kubesched.testing.nominations import Nominations
 from oracles import deciding
 from oracles.cluster import SKIP, Cluster, Oracle

@@ -7,18 +7,18 @@ changes with every pod that is placed, so that memory is built, repaired and use
 
 from __future__ import annotations
 
-from kubesched.api import codec
-from kubesched.api.pod import Pod
-from kubesched.cluster import PodView, Snapshot
-from kubesched.engine.cycle import Attempt, Rules, attempt
-from kubesched.engine.ties import SeededTies
 from kubesched.errors import SchedulerError
-from kubesched.framework.equivalence_cache import EquivalenceCache, Key
-from kubesched.framework.equivalence_class import EquivalenceClass
-from kubesched.framework.inputs import UNLIKE, own_inputs
-from kubesched.framework.profile import Profile
-from kubesched.framework.verdicts import Failed, Placed, Unschedulable
-from kubesched.simulator.golden import Case, Cluster, Difference
+from kubesched.kube.api import codec
+from kubesched.kube.api.pod import Pod
+from kubesched.scheduler.cluster import PodView, Snapshot
+from kubesched.scheduler.engine.deciding.cycle import Attempt, Rules, attempt
+from kubesched.scheduler.engine.deciding.ties import SeededTies
+from kubesched.scheduler.framework.equivalence_cache.cache import EquivalenceCache, Key
+from kubesched.scheduler.framework.equivalence_cache.equivalence_class import EquivalenceClass
+from kubesched.scheduler.framework.inputs import UNLIKE, own_inputs
+from kubesched.scheduler.framework.runtime.profile import Profile
+from kubesched.scheduler.framework.verdicts import Failed, Placed, Unschedulable
+from kubesched.tools.conformance.cases import Case, Cluster, Difference
 
 _REPEATS = 3
 """How often each pod is tried, under other names: the second time from memory."""

@@ -7,11 +7,11 @@ from typing import Any
 
 import msgspec
 
-from kubesched.api.pod import Pod
-from kubesched.cluster import PodView
-from kubesched.engine.inbox import Changed
-from kubesched.engine.loop import Engine
 from kubesched.errors import Conflict, NotFound, ServerFault, Unreachable
+from kubesched.kube.api.pod import Pod
+from kubesched.scheduler.cluster import PodView
+from kubesched.scheduler.engine.arrivals.inbox import Changed
+from kubesched.scheduler.engine.loop import Engine
 
 
 class World:

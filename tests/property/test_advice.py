@@ -9,16 +9,16 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kubesched import config
-from kubesched.api import codec
-from kubesched.api.node import Node
-from kubesched.api.pod import Affinity, Pod, Toleration
-from kubesched.engine.assembly import default_configuration
-from kubesched.engine.explain import Explanation, explain_now
-from kubesched.engine.loop import Engine
-from kubesched.framework.advice import Advice
-from kubesched.simulator.captured import Captured
+from kubesched.kube.api import codec
+from kubesched.kube.api.node import Node
+from kubesched.kube.api.pod import Affinity, Pod, Toleration
+from kubesched.scheduler import config
+from kubesched.scheduler.engine.assembly import default_configuration
+from kubesched.scheduler.engine.explaining.explain import Explanation, explain_now
+from kubesched.scheduler.engine.loop import Engine
+from kubesched.scheduler.framework.advice import Advice
 from kubesched.testing import clusters
+from kubesched.tools.snapshots.captured import Captured
 
 GATES = config.Gates.defaults()
 CONFIGURATION = default_configuration(GATES)

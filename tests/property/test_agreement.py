@@ -6,12 +6,12 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kubesched.engine.agreement import Agreement, compare
-from kubesched.engine.cycle import Rules, attempt
-from kubesched.engine.ties import SeededTies
-from kubesched.framework.verdicts import Placed
-from kubesched.simulator.golden import Cluster
+from kubesched.scheduler.engine.deciding.agreement import Agreement, compare
+from kubesched.scheduler.engine.deciding.cycle import Rules, attempt
+from kubesched.scheduler.engine.deciding.ties import SeededTies
+from kubesched.scheduler.framework.verdicts import Placed
 from kubesched.testing import clusters
+from kubesched.tools.conformance.cases import Cluster
 
 
 @given(st.integers(0, 2**32 - 1))

@@ -12,14 +12,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles.fuzzer import THEMES, Fuzzer
 
-from kubesched.api import codec
-from kubesched.api.node import Node
-from kubesched.api.pod import Pod
-from kubesched.simulator.anonymizing import hide_names
-from kubesched.simulator.captured import Captured, read_captured
-from kubesched.simulator.pseudonyms import KEPT_WORDS
-from kubesched.simulator.replay import replay
+from kubesched.kube.api import codec
+from kubesched.kube.api.node import Node
+from kubesched.kube.api.pod import Pod
 from kubesched.testing import clusters
+from kubesched.tools.simulation.replay import replay
+from kubesched.tools.snapshots.anonymizing import hide_names
+from kubesched.tools.snapshots.captured import Captured, read_captured
+from kubesched.tools.snapshots.pseudonyms import KEPT_WORDS
 
 
 def random_cluster(seed: int) -> Captured:

@@ -16,17 +16,17 @@ from engine_world import World, check
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kubesched import config
-from kubesched.cluster import PodView
-from kubesched.engine.assembly import Ports, assemble, registry_with
-from kubesched.engine.loop import Engine
-from kubesched.engine.observer import NoObserver
-from kubesched.framework import Plugin, PostFiltered, wakeups
-from kubesched.framework.building import catalogue
-from kubesched.framework.lifting import NodeView
-from kubesched.framework.verdicts import SUCCESS, Reason, Rejections, Status, unschedulable
-from kubesched.simulator.clock import VirtualClock, run_virtually
+from kubesched.scheduler import config
+from kubesched.scheduler.cluster import PodView
+from kubesched.scheduler.engine.assembly import Ports, assemble, registry_with
+from kubesched.scheduler.engine.loop import Engine
+from kubesched.scheduler.engine.observer import NoObserver
+from kubesched.scheduler.framework import Plugin, PostFiltered, wakeups
+from kubesched.scheduler.framework.runtime.building import catalogue
+from kubesched.scheduler.framework.runtime.lifting import NodeView
+from kubesched.scheduler.framework.verdicts import SUCCESS, Reason, Rejections, Status, unschedulable
 from kubesched.testing import node, pod
+from kubesched.tools.simulation.clock import VirtualClock, run_virtually
 
 NOT_HERE = Reason("not here")
 

@@ -8,16 +8,16 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kubesched.engine.cycle import Attempt, Rules, attempt
-from kubesched.engine.decision_record import ONLY, SCORE, DecisionRecord
-from kubesched.engine.decision_recorder import EXTENDERS, TOP, DecisionRecorder
-from kubesched.engine.explain import explain
-from kubesched.engine.handle import SystemClock
-from kubesched.engine.ties import SeededTies
-from kubesched.framework.equivalence_cache import EquivalenceCache
-from kubesched.framework.verdicts import Placed
-from kubesched.simulator.golden import Cluster
+from kubesched.scheduler.engine.deciding.cycle import Attempt, Rules, attempt
+from kubesched.scheduler.engine.deciding.ties import SeededTies
+from kubesched.scheduler.engine.explaining.explain import explain
+from kubesched.scheduler.engine.handle import SystemClock
+from kubesched.scheduler.engine.records.decision_record import ONLY, SCORE, DecisionRecord
+from kubesched.scheduler.engine.records.decision_recorder import EXTENDERS, TOP, DecisionRecorder
+from kubesched.scheduler.framework.equivalence_cache.cache import EquivalenceCache
+from kubesched.scheduler.framework.verdicts import Placed
 from kubesched.testing import clusters
+from kubesched.tools.conformance.cases import Cluster
 from tests.property.test_memory import change_something
 
 

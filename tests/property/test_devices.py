@@ -12,11 +12,11 @@ from dra_world import DRIVER, World, claim, device, node, pod, request, resource
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kubesched.api import quantity
-from kubesched.api.resource import ResourceClaim, ResourceClaimStatus
-from kubesched.cluster.device_claims import DeviceId
-from kubesched.framework import CycleState
-from kubesched.plugins.dynamic_resources import DynamicResources
+from kubesched.kube.api.resource import ResourceClaim, ResourceClaimStatus
+from kubesched.kube.values import quantity
+from kubesched.scheduler.cluster.device_claims import DeviceId
+from kubesched.scheduler.framework import CycleState
+from kubesched.scheduler.plugins.dynamic_resources import DynamicResources
 
 NODES = ("n1", "n2", "n3")
 SHARED = {"allowMultipleAllocations": True}

@@ -15,11 +15,11 @@ from engine_world import World, check
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kubesched import config
-from kubesched.cluster import PodView
-from kubesched.engine.assembly import Ports, assemble, default_configuration
-from kubesched.simulator.clock import VirtualClock, run_virtually
+from kubesched.scheduler import config
+from kubesched.scheduler.cluster import PodView
+from kubesched.scheduler.engine.assembly import Ports, assemble, default_configuration
 from kubesched.testing import node, pod
+from kubesched.tools.simulation.clock import VirtualClock, run_virtually
 
 
 async def live(seed: int, turns: int) -> None:

@@ -18,10 +18,10 @@ from group_scene import COSCHEDULING, LABEL
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from kubesched import config
-from kubesched.api.meta import ObjectMeta
-from kubesched.api.pod import Pod, PodSchedulingGroup
-from kubesched.api.workload import (
+from kubesched.errors import Conflict, NotFound, ServerFault, Unreachable
+from kubesched.kube.api.meta import ObjectMeta
+from kubesched.kube.api.pod import Pod, PodSchedulingGroup
+from kubesched.kube.api.workload import (
     CoschedulingPodGroup,
     CoschedulingPodGroupSpec,
     GangSchedulingPolicy,
@@ -29,13 +29,13 @@ from kubesched.api.workload import (
     PodGroupSchedulingPolicy,
     PodGroupSpec,
 )
-from kubesched.cluster import Group, GroupKey, PodView
-from kubesched.engine.assembly import Ports, assemble, default_configuration, registry_with
-from kubesched.engine.loop import Engine
-from kubesched.errors import Conflict, NotFound, ServerFault, Unreachable
-from kubesched.framework.building import catalogue
-from kubesched.simulator.clock import VirtualClock, run_virtually
+from kubesched.scheduler import config
+from kubesched.scheduler.cluster import Group, GroupKey, PodView
+from kubesched.scheduler.engine.assembly import Ports, assemble, default_configuration, registry_with
+from kubesched.scheduler.engine.loop import Engine
+from kubesched.scheduler.framework.runtime.building import catalogue
 from kubesched.testing import node, pod
+from kubesched.tools.simulation.clock import VirtualClock, run_virtually
 
 
 class World(engine_world.World):

@@ -8,13 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles.remembering import memories, said
 
-from kubesched.api.node import Node
-from kubesched.cluster import Store
-from kubesched.engine.cycle import Rules, attempt
-from kubesched.engine.ties import SeededTies
-from kubesched.framework.verdicts import Placed
-from kubesched.simulator.golden import Cluster
+from kubesched.kube.api.node import Node
+from kubesched.scheduler.cluster import Store
+from kubesched.scheduler.engine.deciding.cycle import Rules, attempt
+from kubesched.scheduler.engine.deciding.ties import SeededTies
+from kubesched.scheduler.framework.verdicts import Placed
 from kubesched.testing import clusters
+from kubesched.tools.conformance.cases import Cluster
 
 
 def changed(random: Random, old: Node) -> Node:

@@ -8,17 +8,17 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kubesched import config
-from kubesched.api.node import Node
-from kubesched.api.pod import Pod
-from kubesched.api.quantity import parse
-from kubesched.engine.assembly import Ports, default_configuration
-from kubesched.engine.loop import Engine
-from kubesched.simulator.captured import Captured
-from kubesched.simulator.dryrun.capacity import measure
-from kubesched.simulator.dryrun.manifests import Manifest
-from kubesched.simulator.dryrun.planning import make_plan
+from kubesched.kube.api.node import Node
+from kubesched.kube.api.pod import Pod
+from kubesched.kube.values.quantity import parse
+from kubesched.scheduler import config
+from kubesched.scheduler.engine.assembly import Ports, default_configuration
+from kubesched.scheduler.engine.loop import Engine
 from kubesched.testing import node, pod
+from kubesched.tools.plan.capacity import measure
+from kubesched.tools.plan.manifests import Manifest
+from kubesched.tools.plan.planning import make_plan
+from kubesched.tools.snapshots.captured import Captured
 
 _GATES = config.Gates.defaults()
 _CONFIGURATION = default_configuration(_GATES)

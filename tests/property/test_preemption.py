@@ -13,30 +13,31 @@ import msgspec
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kubesched import config
-from kubesched.api import matching
-from kubesched.api.meta import LabelSelector, ObjectMeta, parse_time
-from kubesched.api.node import Node
-from kubesched.api.pod import Pod
-from kubesched.api.policy import PodDisruptionBudget, PodDisruptionBudgetSpec, PodDisruptionBudgetStatus
-from kubesched.cluster import PodView, Store
-from kubesched.cluster.changelog import ChangeLog
-from kubesched.engine.cycle import Attempt, Rules, attempt
-from kubesched.engine.handle import EngineHandle
-from kubesched.engine.ties import SeededTies
 from kubesched.errors import SchedulerError
-from kubesched.framework import with_nominated
-from kubesched.framework.building import build_profile
-from kubesched.framework.cycle_state import CycleState
-from kubesched.framework.equivalence_cache import EquivalenceCache
-from kubesched.framework.plugin import PostFiltered
-from kubesched.framework.profile import Profile
-from kubesched.framework.registry import Registry
-from kubesched.framework.verdicts import Code, Placed, Status
-from kubesched.framework.whatif import WhatIf
-from kubesched.plugins import IN_TREE, _victims
-from kubesched.plugins.args import IN_TREE_ARGS
-from kubesched.plugins.default_preemption import DefaultPreemption, DefaultPreemptionArgs
+from kubesched.kube.api import matching
+from kubesched.kube.api.meta import LabelSelector, ObjectMeta, parse_time
+from kubesched.kube.api.node import Node
+from kubesched.kube.api.pod import Pod
+from kubesched.kube.api.policy import PodDisruptionBudget, PodDisruptionBudgetSpec, PodDisruptionBudgetStatus
+from kubesched.scheduler import config
+from kubesched.scheduler.cluster import PodView, Store
+from kubesched.scheduler.cluster.changelog import ChangeLog
+from kubesched.scheduler.engine.deciding.cycle import Attempt, Rules, attempt
+from kubesched.scheduler.engine.deciding.ties import SeededTies
+from kubesched.scheduler.engine.handle import EngineHandle
+from kubesched.scheduler.framework.cycle_state import CycleState
+from kubesched.scheduler.framework.equivalence_cache.cache import EquivalenceCache
+from kubesched.scheduler.framework.plugin import PostFiltered
+from kubesched.scheduler.framework.preemption.whatif import WhatIf
+from kubesched.scheduler.framework.runtime import with_nominated
+from kubesched.scheduler.framework.runtime.building import build_profile
+from kubesched.scheduler.framework.runtime.profile import Profile
+from kubesched.scheduler.framework.runtime.registry import Registry
+from kubesched.scheduler.framework.verdicts import Code, Placed, Status
+from kubesched.scheduler.plugins import IN_TREE
+from kubesched.scheduler.plugins.args import IN_TREE_ARGS
+from kubesched.scheduler.plugins.default_preemption import victims as _victims
+from kubesched.scheduler.plugins.default_preemption.plugin import DefaultPreemption, DefaultPreemptionArgs
 from kubesched.testing import even, namespace, near, node, pod, taint
 
 HOST = "kubernetes.io/hostname"

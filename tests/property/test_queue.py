@@ -13,15 +13,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kubesched.api.meta import ObjectMeta
-from kubesched.api.pod import Pod, PodSpec, PodStatus
-from kubesched.cluster import PodView, Store
-from kubesched.engine.handle import EngineHandle
-from kubesched.framework import Plugin, Profile, Status, unresolvable
-from kubesched.framework.verdicts import CLEAR, Nomination
-from kubesched.framework.wakeups import ADD, DELETE, NODE, POD, UNSCHEDULABLE_TIMEOUT, Action, ClusterEvent, on
-from kubesched.plugins.priority_sort import PrioritySort
-from kubesched.queue import Queue, QueuedPod, QueueOptions
+from kubesched.kube.api.meta import ObjectMeta
+from kubesched.kube.api.pod import Pod, PodSpec, PodStatus
+from kubesched.scheduler.cluster import PodView, Store
+from kubesched.scheduler.engine.handle import EngineHandle
+from kubesched.scheduler.framework import Plugin, Profile, Status, unresolvable
+from kubesched.scheduler.framework.verdicts import CLEAR, Nomination
+from kubesched.scheduler.framework.wakeups import ADD, DELETE, NODE, POD, UNSCHEDULABLE_TIMEOUT, Action, ClusterEvent, on
+from kubesched.scheduler.plugins.priority_sort import PrioritySort
+from kubesched.scheduler.queue import Queue, QueuedPod, QueueOptions
 
 NAMES = [f"p{i}" for i in range(6)]
 PLUGINS = ["Even", "ByTemplate", "Unheard", "Breaks"]

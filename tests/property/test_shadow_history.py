@@ -8,13 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_snapshot import described
 
-from kubesched import config
-from kubesched.api.pod import Pod
-from kubesched.cluster import Store
-from kubesched.engine.assembly import assemble, default_configuration
-from kubesched.simulator.shadow.changes import Change, Key
-from kubesched.simulator.shadow.history import History
+from kubesched.kube.api.pod import Pod
+from kubesched.scheduler import config
+from kubesched.scheduler.cluster import Store
+from kubesched.scheduler.engine.assembly import assemble, default_configuration
 from kubesched.testing import clusters
+from kubesched.tools.shadow.changes import Change, Key
+from kubesched.tools.shadow.history import History
 
 State = dict[Key, Any]
 

@@ -19,11 +19,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kubesched.engine.loop import EngineOptions
-from kubesched.simulator.scenarios.build import build_simulation
-from kubesched.simulator.scenarios.pod_record import DELETED, FINISHED, PENDING, RUNNING
-from kubesched.simulator.scenarios.scenario import Scenario, check, seconds
-from kubesched.simulator.scenarios.simulation import Simulation
+from kubesched.scheduler.engine.loop import EngineOptions
+from kubesched.tools.simulation.build import build_simulation
+from kubesched.tools.simulation.pod_record import DELETED, FINISHED, PENDING, RUNNING
+from kubesched.tools.simulation.scenario import Scenario, check, seconds
+from kubesched.tools.simulation.simulation import Simulation
 
 ZONE = "topology.kubernetes.io/zone"
 

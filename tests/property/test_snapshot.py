@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles.fuzzer import THEMES, Fuzzer
 
-from kubesched.api import codec
-from kubesched.api.node import Node
-from kubesched.api.pod import Pod
-from kubesched.cluster import Store
+from kubesched.kube.api import codec
+from kubesched.kube.api.node import Node
+from kubesched.kube.api.pod import Pod
+from kubesched.scheduler.cluster import Store
 from kubesched.testing import clusters
 
 

@@ -12,11 +12,11 @@ from typing import Any
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from kubesched.api import codec
-from kubesched.api.meta import ObjectMeta
-from kubesched.api.node import Node
-from kubesched.api.pod import Pod
-from kubesched.api.storage import (
+from kubesched.kube.api import codec
+from kubesched.kube.api.meta import ObjectMeta
+from kubesched.kube.api.node import Node
+from kubesched.kube.api.pod import Pod
+from kubesched.kube.api.storage import (
     CSIDriver,
     CSIDriverSpec,
     CSINode,
@@ -26,14 +26,14 @@ from kubesched.api.storage import (
     StorageClass,
     VolumeAttachment,
 )
-from kubesched.cluster import Store
-from kubesched.engine.handle import EngineHandle
-from kubesched.framework.cycle_state import CycleState
-from kubesched.framework.plugin import Plugin
-from kubesched.framework.verdicts import Status
-from kubesched.plugins.node_volume_limits import NodeVolumeLimits
-from kubesched.plugins.volume_binding import VolumeBinding
-from kubesched.plugins.volume_restrictions import VolumeRestrictions
+from kubesched.scheduler.cluster import Store
+from kubesched.scheduler.engine.handle import EngineHandle
+from kubesched.scheduler.framework.cycle_state import CycleState
+from kubesched.scheduler.framework.plugin import Plugin
+from kubesched.scheduler.framework.verdicts import Status
+from kubesched.scheduler.plugins.node_volume_limits.plugin import NodeVolumeLimits
+from kubesched.scheduler.plugins.volume_binding import VolumeBinding
+from kubesched.scheduler.plugins.volume_restrictions.plugin import VolumeRestrictions
 
 HOSTNAME, ZONE = "kubernetes.io/hostname", "topology.kubernetes.io/zone"
 N_NODES, N_VOLUMES, N_CLAIMS = 5, 8, 6

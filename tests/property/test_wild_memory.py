@@ -11,10 +11,10 @@ from oracles.comparing import Ours, Scene
 from oracles.fuzzer import THEMES, Fuzzer
 from oracles.remembering import memories
 
-from kubesched.cluster import PodView
-from kubesched.engine.cycle import Attempt, Rules, attempt
-from kubesched.engine.ties import SeededTies
-from kubesched.framework.verdicts import Failed, Placed, Unschedulable
+from kubesched.scheduler.cluster import PodView
+from kubesched.scheduler.engine.deciding.cycle import Attempt, Rules, attempt
+from kubesched.scheduler.engine.deciding.ties import SeededTies
+from kubesched.scheduler.framework.verdicts import Failed, Placed, Unschedulable
 
 
 def said(made: Attempt) -> tuple[Any, ...]:

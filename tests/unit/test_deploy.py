@@ -17,25 +17,25 @@ import pytest
 import yaml
 from go_templates import Templates
 
-from kubesched.api import codec
-from kubesched.api.kinds import INFO
-from kubesched.api.meta import ObjectMeta, ObjectReference, TopLevel
-from kubesched.api.pod import Pod
-from kubesched.api.resource import ResourceClaim
-from kubesched.api.storage import PersistentVolume, PersistentVolumeClaim
-from kubesched.api.workload import PodGroup
-from kubesched.apiserver import ObjectStore, custom
-from kubesched.apiserver.schema.checking import settle
-from kubesched.app import Scheduler
 from kubesched.cli import cli
-from kubesched.cli.options import Options, read_options
-from kubesched.client.access_reviews import Reviews
-from kubesched.client.locks import LeaseLock, Record
-from kubesched.client.recorder import CORE_V1, EVENTS_V1, Broadcaster
-from kubesched.client.resources import WATCH_SET, watch_set
-from kubesched.client.timing import SYSTEM_CLOCK
-from kubesched.client.writer import Writer
-from kubesched.config import Gates, load
+from kubesched.embedded import ObjectStore, custom
+from kubesched.embedded.schema.checking import settle
+from kubesched.kube.api import codec
+from kubesched.kube.api.kinds import INFO
+from kubesched.kube.api.meta import ObjectMeta, ObjectReference, TopLevel
+from kubesched.kube.api.pod import Pod
+from kubesched.kube.api.resource import ResourceClaim
+from kubesched.kube.api.storage import PersistentVolume, PersistentVolumeClaim
+from kubesched.kube.api.workload import PodGroup
+from kubesched.kube.client.access_reviews import Reviews
+from kubesched.kube.client.informers.resources import WATCH_SET, watch_set
+from kubesched.kube.client.leases.locks import LeaseLock, Record
+from kubesched.kube.client.timing import SYSTEM_CLOCK
+from kubesched.kube.client.writes.recorder import CORE_V1, EVENTS_V1, Broadcaster
+from kubesched.kube.client.writes.writer import Writer
+from kubesched.scheduler.config import Gates, load
+from kubesched.server.app import Scheduler
+from kubesched.server.options.options import Options, read_options
 from kubesched.telemetry.metrics import FAMILIES
 
 Object = dict[str, Any]
@@ -195,7 +195,7 @@ class Auditor:
 
 
 WRITTEN: tuple[tuple[type[TopLevel], str], ...] = (
-    # Who does: plugins/volume_binding, plugins/dynamic_resources, engine/pod_groups.
+    # Who does: plugins/volume_binding, plugins/dynamic_resources, engine/groups/pod_groups.
     (PersistentVolume, "update"),
     (PersistentVolumeClaim, "update"),
     (ResourceClaim, "create update delete status"),
@@ -304,7 +304,7 @@ def test_every_call_that_writes_is_among_those_that_were_audited() -> None:
         if where.parts[0] in ("engine", "plugins", "legacy", "framework"):
             found |= {(str(where), call) for call in re.findall(r"writer\.(\w+)\(", file.read_text()) if call in CALLS}
     assert {(where, call) for where, call in found if call not in ("bind", "patch_pod_status", "delete_pod")} == {
-        ("engine/group_conditions.py", "patch_status"),
+        ("engine/groups/group_conditions.py", "patch_status"),
         ("plugins/volume_binding/binding.py", "update"),
         ("plugins/dynamic_resources/plugin.py", "create"),
         ("plugins/dynamic_resources/writes.py", "create"),

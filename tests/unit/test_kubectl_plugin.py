@@ -18,8 +18,8 @@ import yaml
 from click.testing import CliRunner
 
 from kubesched.cli import kubectl_plugin
-from kubesched.simulator.captured import Captured
 from kubesched.testing import node, pod
+from kubesched.tools.snapshots.captured import Captured
 
 ROOT = Path(__file__).resolve().parents[2]
 KUBECTL = shutil.which("kubectl")

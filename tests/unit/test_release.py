@@ -96,7 +96,7 @@ def test_the_same_tree_builds_the_same_bytes_and_the_version_that_it_is_told(tmp
     assert set(sums[0]) == {"kubesched-1.2.3-py3-none-any.whl", "kubesched-1.2.3.tar.gz"}
     with zipfile.ZipFile(tmp_path / "dist-one" / "kubesched-1.2.3-py3-none-any.whl") as wheel:
         told = wheel.read("kubesched-1.2.3.dist-info/METADATA").decode()
-        assert {"kubesched/py.typed", "kubesched/web/ui/index.html"} <= set(wheel.namelist())
+        assert {"kubesched/py.typed", "kubesched/server/web/ui/index.html"} <= set(wheel.namelist())
     assert "Project-URL: Source, https://example.com/k" in told and "](docs/" not in told
     assert "Provides-Extra: dra" in told
 
@@ -109,7 +109,7 @@ def test_a_wheel_has_what_could_be_compiled_and_is_for_everybody_where_nothing_c
     (file,) = (tmp_path / "dist").glob("*.whl")
     with zipfile.ZipFile(file) as wheel:
         libraries = [name for name in wheel.namelist() if name.endswith(".so")]
-    assert libraries == ([] if compiler else ["kubesched/kernels/_compiled.abi3.so"])
+    assert libraries == ([] if compiler else ["kubesched/scheduler/kernels/_compiled.abi3.so"])
     assert file.name.startswith("kubesched-1.2.3-py3-none-any" if compiler else "kubesched-1.2.3-cp311-abi3-linux_")
 
 

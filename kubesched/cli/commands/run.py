@@ -17,7 +17,7 @@ class _Run(click.Command):
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         if not incomplete.startswith("-"):
             return []
-        flags = importlib.import_module("kubesched.cli.usage").ALL_FLAGS
+        flags = importlib.import_module("kubesched.server.options.usage").ALL_FLAGS
         return [CompletionItem(name) for flag in flags if (name := f"--{flag.name}").startswith(incomplete)]
 
 
@@ -32,7 +32,7 @@ class _Run(click.Command):
 def command(words: tuple[str, ...]) -> None:
     """Run the scheduler; takes kube-scheduler's flags (see `run --help`)."""
     columns = shutil.get_terminal_size().columns
-    usage = importlib.import_module("kubesched.cli.usage")
+    usage = importlib.import_module("kubesched.server.options.usage")
     if usage.asks_for_help(words):
         click.echo(usage.help_text(columns=columns, command=NAME), nl=False)
     else:

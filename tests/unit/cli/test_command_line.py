@@ -17,14 +17,16 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from kubesched.apiserver.write_ahead_log import SYNC_POLICIES
 from kubesched.cli import COMMANDS, cli
 from kubesched.cli.commands.bench import CLUSTER_KINDS, KINDS
 from kubesched.cli.commands.completion import SHELLS
 from kubesched.cli.commands.shared import LEGACY_RELEASES
-from kubesched.cli.own_flags import FAILURE_DOMAINS
-from kubesched.legacy import RELEASES, componentconfig
-from kubesched.simulator import cluster_bench, workloads
+from kubesched.embedded.storage.write_ahead_log import SYNC_POLICIES
+from kubesched.scheduler.legacy import RELEASES
+from kubesched.scheduler.legacy.policies import componentconfig
+from kubesched.server.options.own_flags import FAILURE_DOMAINS
+from kubesched.tools.bench import cluster as cluster_bench
+from kubesched.tools.bench import workloads
 
 
 def commands(command: click.Command, words: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], click.Command]]:

@@ -12,7 +12,7 @@ from click.testing import CliRunner, Result
 
 from kubesched.cli.commands.config import command as config_group
 from kubesched.errors import ConfigError, SchedulerError
-from kubesched.legacy import registry
+from kubesched.scheduler.legacy import registry
 
 HEAD = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
 
@@ -178,7 +178,7 @@ def test_predicates_of_ones_own_are_known_to_check(tmp_path: Path, monkeypatch: 
     monkeypatch.setattr(registry.CUSTOM, "predicates", {})
     plugin = tmp_path / "old.py"
     plugin.write_text(
-        'from kubesched.legacy import register_fit_predicate\nregister_fit_predicate("HasSSD", lambda pod, node: True)\n'
+        'from kubesched.scheduler.legacy import register_fit_predicate\nregister_fit_predicate("HasSSD", lambda pod, node: True)\n'
     )
     policy = {**POLICY, "predicates": [{"name": "HasSSD"}]}
     assert run("check", "-", given=policy).exit_code == 1

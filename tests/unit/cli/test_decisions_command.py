@@ -10,9 +10,9 @@ import yaml
 from click.testing import CliRunner, Result
 
 from kubesched.cli.commands.decisions import command
-from kubesched.engine.decision_log import DecisionLog
-from kubesched.engine.decision_record import PLACED, UNSCHEDULABLE, DecisionRecord, RefusalCount
 from kubesched.errors import SchedulerError
+from kubesched.scheduler.engine.records.decision_log import DecisionLog
+from kubesched.scheduler.engine.records.decision_record import PLACED, UNSCHEDULABLE, DecisionRecord, RefusalCount
 
 
 def decisions(*words: str) -> Result:

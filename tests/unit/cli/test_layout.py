@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from kubesched.cli.layout import table, wrapped
-from kubesched.simulator.captured import Captured
 from kubesched.testing import node, pod
+from kubesched.tools.snapshots.captured import Captured
 
 TITLES = ("WORKLOAD", "PODS", "WHERE")
 ROWS = [

@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from kubesched.cli import cli, sources
-from kubesched.cli.sources import Policy, live_release
+from kubesched.cli import cli
 from kubesched.errors import SchedulerError
+from kubesched.tools.snapshots import sources
+from kubesched.tools.snapshots.sources import Policy, live_release
 
 POD = "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec: {containers: [{name: main, image: app}]}\n"
 COMMANDS = (

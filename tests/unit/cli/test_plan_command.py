@@ -13,8 +13,8 @@ from kubesched.cli import cli
 from kubesched.cli.commands.capacity import command as capacity_command
 from kubesched.cli.commands.plan import command as plan_command
 from kubesched.errors import SchedulerError
-from kubesched.simulator.captured import Captured
 from kubesched.testing import node, pod
+from kubesched.tools.snapshots.captured import Captured
 
 GROUPS = "nodeGroups: [{name: spare, capacity: {cpu: 4, memory: 16Gi}, max: 5, price: 0.25}]"
 SHOP = """

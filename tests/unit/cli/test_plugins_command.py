@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from kubesched import CycleState, NodeView, Plugin, PodView
 from kubesched.cli.commands.plugins import command as plugins_group
 from kubesched.errors import ConfigError
-from kubesched.plugins import IN_TREE
+from kubesched.scheduler.plugins import IN_TREE
 from kubesched.testing import contract
 
 BROKEN = """
@@ -82,7 +82,7 @@ def test_a_name_that_is_taken_is_refused(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 HEAD = (
-    "import time\nfrom kubesched import Plugin, Reason, Rejections\nfrom kubesched.config import Args, FieldError, Path\n\n"
+    "import time\nfrom kubesched import Plugin, Reason, Rejections\nfrom kubesched.scheduler.config import Args, FieldError, Path\n\n"
     "class P(Plugin):\n"
 )
 CHECKED = [

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from kubesched.cli.schema import schema_of
-from kubesched.simulator.node_groups.reading import read_node_groups
+from kubesched.tools.node_groups.reading import read_node_groups
 
 jsonschema = pytest.importorskip("jsonschema", reason="jsonschema is not installed: schemas are not tried")
 EXAMPLES = Path(__file__).parents[3] / "docs" / "examples"

@@ -13,14 +13,14 @@ import yaml
 from click.testing import CliRunner, Result
 from msgspec.structs import replace
 
-from kubesched.api import codec
-from kubesched.api.meta import OwnerReference
 from kubesched.cli.commands.compare import command as compare_command
 from kubesched.cli.commands.simulate import command as simulate_command
 from kubesched.errors import SchedulerError
-from kubesched.simulator.captured import Captured
+from kubesched.kube.api import codec
+from kubesched.kube.api.meta import OwnerReference
+from kubesched.server.web.page.report import report_page
 from kubesched.testing import node, pod
-from kubesched.web.report import report_page
+from kubesched.tools.snapshots.captured import Captured
 
 EXAMPLES = Path(__file__).parents[3] / "docs" / "examples"
 SMALL = """

@@ -10,9 +10,9 @@ import pytest
 from click.testing import CliRunner, Result
 
 from kubesched.cli.commands.snapshot import command as snapshot_command
-from kubesched.cli.sources import read_lines
-from kubesched.simulator.captured import Captured, read_captured
 from kubesched.testing import node, pod
+from kubesched.tools.snapshots.captured import Captured, read_captured
+from kubesched.tools.snapshots.sources import read_lines
 
 
 def run(tmp_path: Path, *words: str) -> Result:

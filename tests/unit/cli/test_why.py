@@ -11,14 +11,14 @@ import pytest
 import yaml
 from click.testing import CliRunner, Result
 
-from kubesched.api import codec
-from kubesched.api.meta import OwnerReference
-from kubesched.api.pod import Pod, PodCondition, PodResourceClaim, PodSchedulingGroup
 from kubesched.cli.commands.why import command as why_command
-from kubesched.cli.sources import namespace_of
 from kubesched.errors import SchedulerError
-from kubesched.simulator.captured import Captured
+from kubesched.kube.api import codec
+from kubesched.kube.api.meta import OwnerReference
+from kubesched.kube.api.pod import Pod, PodCondition, PodResourceClaim, PodSchedulingGroup
 from kubesched.testing import node, pod, taint
+from kubesched.tools.snapshots.captured import Captured
+from kubesched.tools.snapshots.sources import namespace_of
 
 REFUSED = "0/3 nodes are available: as it was written."
 

@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 
 from kubesched import Simulation
-from kubesched.api import codec
-from kubesched.api.meta import TopLevel
-from kubesched.api.workload import ElasticQuota
-from kubesched.cluster import CPU, Objects, Store
 from kubesched.contrib.capacity_scheduling import CapacityScheduling
-from kubesched.engine.assembly import registry_with
-from kubesched.engine.handle import EngineHandle
-from kubesched.framework import CycleState, Status
+from kubesched.kube.api import codec
+from kubesched.kube.api.meta import TopLevel
+from kubesched.kube.api.workload import ElasticQuota
+from kubesched.scheduler.cluster import CPU, Objects, Store
+from kubesched.scheduler.engine.assembly import registry_with
+from kubesched.scheduler.engine.handle import EngineHandle
+from kubesched.scheduler.framework import CycleState, Status
 from kubesched.testing import check_plugin, node, pod
 
 CONFIG = """

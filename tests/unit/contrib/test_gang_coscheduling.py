@@ -6,14 +6,14 @@ from typing import Any
 import pytest
 from group_scene import COSCHEDULING, Scene, crew, labelled
 
-from kubesched import config
 from kubesched.contrib.coscheduling import Coscheduling, CoschedulingArgs
-from kubesched.engine.assembly import registry_with
 from kubesched.errors import ConfigError
-from kubesched.framework import Plugin, unschedulable
-from kubesched.framework.building import catalogue
-from kubesched.simulator.clock import run_virtually
+from kubesched.scheduler import config
+from kubesched.scheduler.engine.assembly import registry_with
+from kubesched.scheduler.framework import Plugin, unschedulable
+from kubesched.scheduler.framework.runtime.building import catalogue
 from kubesched.testing import check_plugin, node, pod
+from kubesched.tools.simulation.clock import run_virtually
 
 
 def crew_of(count: int, group: str = "g", **given: Any) -> list[Any]:

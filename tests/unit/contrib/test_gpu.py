@@ -11,9 +11,6 @@ import numpy as np
 import pytest
 
 from kubesched import Simulation
-from kubesched.api.node import Node
-from kubesched.api.pod import Pod
-from kubesched.config.gates import Gates
 from kubesched.contrib import (
     gpu_best_fit,
     gpu_clustering,
@@ -24,8 +21,11 @@ from kubesched.contrib import (
     gpu_table,
 )
 from kubesched.contrib.gpu_share import OpenGpuShare
-from kubesched.engine.assembly import registry_with
-from kubesched.framework.plugin import Plugin
+from kubesched.kube.api.node import Node
+from kubesched.kube.api.pod import Pod
+from kubesched.scheduler.config.releases.gates import Gates
+from kubesched.scheduler.engine.assembly import registry_with
+from kubesched.scheduler.framework.plugin import Plugin
 from kubesched.testing import check_plugin, node, pod
 
 TYPICAL = [

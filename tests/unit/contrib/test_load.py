@@ -15,16 +15,16 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from kubesched.cluster import Store
-from kubesched.config import Gates, Path
 from kubesched.contrib import node_load
 from kubesched.contrib.load_variation_risk_balancing import LoadVariationRiskBalancing, LoadVariationRiskBalancingArgs
 from kubesched.contrib.node_load import MetricProvider, NodeLoad, TrimaranArgs, Usage, from_prometheus, from_watcher
 from kubesched.contrib.target_load_packing import TargetLoadPacking, TargetLoadPackingArgs
-from kubesched.engine.handle import EngineHandle
-from kubesched.framework import CycleState
-from kubesched.simulator.clock import run_virtually
+from kubesched.scheduler.cluster import Store
+from kubesched.scheduler.config import Gates, Path
+from kubesched.scheduler.engine.handle import EngineHandle
+from kubesched.scheduler.framework import CycleState
 from kubesched.testing import FakeClock, check_plugin, node, pod
+from kubesched.tools.simulation.clock import run_virtually
 
 Load = dict[str, Usage]
 
@@ -80,7 +80,7 @@ def test_target_load_packing_fills_up_to_the_target_and_flees_beyond(load: Load)
 def test_what_a_pod_will_use_is_guessed_from_its_limit_its_request_or_the_default(
     load: Load, resources: Any, milli: int
 ) -> None:
-    from kubesched.api import codec
+    from kubesched.kube.api import codec
 
     load.update(a=Usage(0.0))
     made = codec.decode(

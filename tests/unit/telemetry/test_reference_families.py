@@ -14,15 +14,15 @@ import pytest
 from prometheus_client import CollectorRegistry
 from prometheus_client.parser import text_string_to_metric_families
 
-from kubesched.api.codec import convert
-from kubesched.api.pod import Pod
-from kubesched.cluster.pods import Templates
+from kubesched.kube.api.codec import convert
+from kubesched.kube.api.pod import Pod
+from kubesched.scheduler.cluster.pods import Templates
+from kubesched.server.web.health import Results
+from kubesched.server.web.pod_resources import lines
 from kubesched.telemetry.exposing import exposition, register
 from kubesched.telemetry.families import Kind, Version
 from kubesched.telemetry.metrics import FAMILIES, Metrics, MetricsSettings
 from kubesched.telemetry.samples import Labels
-from kubesched.web.health import Results
-from kubesched.web.pod_resources import lines
 
 RELEASES: tuple[Version, ...] = ((1, 36), (1, 37))
 OURS = ("kubesched_", "python_", "process_")

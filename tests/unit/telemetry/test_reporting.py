@@ -9,11 +9,11 @@ from dataclasses import dataclass
 
 import pytest
 
-from kubesched.client.connection import Observers
-from kubesched.engine.observer import EngineObserver as EngineObserver
-from kubesched.framework.ports import Meter
-from kubesched.framework.preempting import Preemption
-from kubesched.queue.observer import QueueObserver
+from kubesched.kube.client.connection import Observers
+from kubesched.scheduler.engine.observer import EngineObserver as EngineObserver
+from kubesched.scheduler.framework.ports import Meter
+from kubesched.scheduler.framework.preemption.preempting import Preemption
+from kubesched.scheduler.queue.observer import QueueObserver
 from kubesched.telemetry import Metrics, Reporter
 from kubesched.telemetry.log_lines import TextFormatter
 from kubesched.telemetry.logs import set_verbosity

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kubesched.api.core import Namespace, Service
-from kubesched.api.resource import DeviceClass
-from kubesched.framework import Input, Plugin, PodView, Snapshot
+from kubesched.kube.api.core import Namespace, Service
+from kubesched.kube.api.resource import DeviceClass
+from kubesched.scheduler.framework import Input, Plugin, PodView, Snapshot
 from kubesched.testing import check_plugin
 
 Score = Callable[[PodView, Snapshot, Any], Any]

@@ -6,11 +6,11 @@ import asyncio
 
 import pytest
 
-from kubesched.api.meta import ObjectMeta
-from kubesched.api.resource import ResourceClaim
-from kubesched.cluster import Store
 from kubesched.errors import Conflict
-from kubesched.framework.ports import Clock, Recorder, Writer
+from kubesched.kube.api.meta import ObjectMeta
+from kubesched.kube.api.resource import ResourceClaim
+from kubesched.scheduler.cluster import Store
+from kubesched.scheduler.framework.ports import Clock, Recorder, Writer
 from kubesched.testing import FakeClock, FakeRecorder, FakeWriter, pod
 
 BUSY = Conflict(409, "Conflict", "changed meanwhile")

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from kubesched.errors import SchedulerError
-from kubesched.simulator.captured import Captured
 from kubesched.testing import node, pod
+from kubesched.tools.snapshots.captured import Captured
 
 if TYPE_CHECKING:
     from kubesched.testing.placements import Placements

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kubesched.cluster import PodView, Snapshot
 from kubesched.errors import PluginError
-from kubesched.framework import (
+from kubesched.scheduler.cluster import PodView, Snapshot
+from kubesched.scheduler.framework import (
     SKIP,
     CycleState,
     Diagnosis,
@@ -22,7 +22,7 @@ from kubesched.framework import (
     Rejections,
     Status,
 )
-from kubesched.framework.verdicts import SUCCESS, Nomination, unschedulable
+from kubesched.scheduler.framework.verdicts import SUCCESS, Nomination, unschedulable
 from kubesched.testing import check_plugin
 
 

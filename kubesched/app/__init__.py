@@ -1,7 +1,0 @@
-"""The scheduler as a program: the only room that knows every other. It builds, connects, starts and stops the parts."""
-
-from kubesched.app.scheduler import Scheduler
-from kubesched.app.signals import stop_on_signals
-from kubesched.app.wiring import DECISION_RECORDS, Face, Wiring
-
-__all__ = ["DECISION_RECORDS", "Face", "Scheduler", "Wiring", "stop_on_signals"]

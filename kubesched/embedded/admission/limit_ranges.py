@@ -1,0 +1,118 @@
+"""The LimitRanger admission plugin: what containers of a namespace get by default, and between which bounds they stay.
+
+In: a new pod or volume claim, and the LimitRanges of its namespace. Out: the same pod, in place, with the defaults; or a
+refusal that names every bound it breaks, in the plugin's words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kubesched.embedded.admission.pod_amounts import Amounts, pod_limits, pod_requests
+from kubesched.embedded.admission.qos import amount
+from kubesched.embedded.context import Context
+from kubesched.embedded.http.refusals import forbidden
+from kubesched.embedded.resources import Object, Resource
+
+ANNOTATION = "kubernetes.io/limit-ranger"
+_GROUPS = (("containers", "container"), ("initContainers", "init container"))
+
+
+def apply_limit_ranges(context: Context, pod: Object) -> None:
+    """Fill in what the LimitRanges of its namespace give a pod by default."""
+    for limit_range in _ranges(context, pod):
+        _fill_defaults(limit_range, pod)
+
+
+def check_limit_ranges(context: Context, resource: Resource, obj: Object) -> None:
+    """Refuse a pod or a volume claim that is out of the bounds of its namespace."""
+    for limit_range in _ranges(context, obj):
+        # One broken bound alone is said as it is, several in brackets, each once.
+        texts = list(dict.fromkeys(_broken(limit_range, resource, obj)))
+        if texts:
+            raise forbidden(resource, obj["metadata"]["name"], texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]")
+
+
+def _ranges(context: Context, obj: Object) -> list[Object]:
+    return [entry.obj for entry in context.storage.table("limitranges").in_namespace(obj["metadata"]["namespace"])]
+
+
+def _items(limit_range: Object, kind: str) -> Iterator[Object]:
+    for item in (limit_range.get("spec") or {}).get("limits") or ():
+        if item.get("type") == kind:
+            yield item
+
+
+def _fill_defaults(limit_range: Object, pod: Object) -> None:
+    defaults: dict[str, dict[str, str]] = {"requests": {}, "limits": {}}
+    for item in _items(limit_range, "Container"):
+        defaults["requests"] |= item.get("defaultRequest") or {}
+        defaults["limits"] |= item.get("default") or {}
+    notes = []
+    for group, word in _GROUPS:
+        for container in pod["spec"].get(group) or ():
+            resources = container.setdefault("resources", {})
+            for side, singular in (("requests", "request"), ("limits", "limit")):
+                added = sorted(defaults[side].keys() - (resources.get(side) or {}).keys())
+                if added:
+                    resources.setdefault(side, {}).update({name: defaults[side][name] for name in added})
+                    notes.append(f"{', '.join(added)} {singular} for {word} {container['name']}")
+    if notes:
+        pod["metadata"].setdefault("annotations", {})[ANNOTATION] = "LimitRanger plugin set: " + "; ".join(notes)
+
+
+def _broken(limit_range: Object, resource: Resource, obj: Object) -> Iterator[str]:
+    spec = obj["spec"]
+    if resource.table == "persistentvolumeclaims":
+        requests = (spec.get("resources") or {}).get("requests") or {}
+        for item in _items(limit_range, "PersistentVolumeClaim"):
+            yield from _below(item, requests, {})
+            for name, bound in (item.get("max") or {}).items():
+                yield from _request_above(item["type"], name, bound, requests)
+        return
+    for item in _items(limit_range, "Container"):
+        for group, _ in _GROUPS:
+            for container in spec.get(group) or ():
+                resources = container.get("resources") or {}
+                yield from _out_of_bounds(item, resources.get("requests") or {}, resources.get("limits") or {})
+    for item in _items(limit_range, "Pod"):
+        yield from _out_of_bounds(item, pod_requests(spec), pod_limits(spec))
+
+
+def _out_of_bounds(item: Object, requests: Amounts, limits: Amounts) -> Iterator[str]:
+    yield from _below(item, requests, limits)
+    kind = item["type"]
+    for name, bound in (item.get("max") or {}).items():
+        start = f"maximum {name} usage per {kind} is {bound}"
+        if name not in limits:
+            yield f"{start}.  No limit is specified"
+        elif amount(limits[name]) > amount(bound):
+            yield f"{start}, but limit is {limits[name]}"
+        elif name in requests:
+            yield from _request_above(kind, name, bound, requests)
+    for name, bound in (item.get("maxLimitRequestRatio") or {}).items():
+        start = f"{name} max limit to request ratio per {kind} is {bound}"
+        if not amount(requests.get(name, "0")):
+            yield f"{start}, but no request is specified or request is 0"
+        elif not amount(limits.get(name, "0")):
+            yield f"{start}, but no limit is specified or limit is 0"
+        elif amount(limits[name]) * amount("1") > amount(requests[name]) * amount(bound):
+            yield f"{start}, but provided ratio is {amount(limits[name]) / amount(requests[name]):.6f}"
+
+
+def _below(item: Object, requests: Amounts, limits: Amounts) -> Iterator[str]:
+    for name, bound in (item.get("min") or {}).items():
+        start = f"minimum {name} usage per {item['type']} is {bound}"
+        if name not in requests:
+            yield f"{start}.  No request is specified"
+        elif amount(requests[name]) < amount(bound):
+            yield f"{start}, but request is {requests[name]}"
+        elif name in limits and amount(limits[name]) < amount(bound):
+            yield f"{start}, but limit is {limits[name]}"
+
+
+def _request_above(kind: str, name: str, bound: str, requests: Amounts) -> Iterator[str]:
+    if name not in requests:
+        yield f"maximum {name} usage per {kind} is {bound}.  No request is specified"
+    elif amount(requests[name]) > amount(bound):
+        yield f"maximum {name} usage per {kind} is {bound}, but request is {requests[name]}"

@@ -1,0 +1,216 @@
+"""Resource quotas: how much of each is used, and whether one more object still fits.
+
+In: every change to what a quota counts. Out: the amounts in use, kept up to date by the difference that a change makes;
+and a refusal, in the words of the ResourceQuota plugin, of an object that would exceed one. A namespace without quotas
+costs nothing: tables are followed from the first quota that counts them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from kubesched.embedded.admission.pod_amounts import Amounts, pod_limits, pod_requests
+from kubesched.embedded.admission.qos import amount, qos_class
+from kubesched.embedded.http.refusals import forbidden
+from kubesched.embedded.resources import Object, Resource
+from kubesched.embedded.storage.objects import Storage
+from kubesched.embedded.storage.selectors import selects
+from kubesched.embedded.storage.watch import Change, Entry
+from kubesched.kube.values import quantity
+
+TABLE = "resourcequotas"
+_PLAIN_COUNTS = ("configmaps", "secrets", "replicationcontrollers", "resourcequotas", "services", "persistentvolumeclaims")
+_MUST_BE_SAID = frozenset(
+    ("cpu", "memory", *(f"{side}.{name}" for side in ("requests", "limits") for name in ("cpu", "memory")))
+)
+_STORAGE_CLASS = ".storageclass.storage.k8s.io/"
+_AFFINITY_RULES = ("requiredDuringSchedulingIgnoredDuringExecution", "preferredDuringSchedulingIgnoredDuringExecution")
+
+
+class Quotas:
+    """What is used of every quota."""
+
+    def __init__(self, storage: Storage) -> None:
+        self._storage = storage
+        self._used: dict[str, dict[str, int]] = {}  # quota to amounts in billionths, by name
+        self._followed: set[str] = set()
+        self._listeners: list[Callable[[str], None]] = []
+        for entry in storage.table(TABLE).entries.values():
+            self._count_anew(entry)
+        storage.listen(TABLE, self._quota_changed)
+
+    def listen(self, listener: Callable[[str], None]) -> None:
+        """Call `listener` with the key of a quota whenever its usage may have changed."""
+        self._listeners.append(listener)
+
+    def used(self, key: str) -> Amounts:
+        """Return how much of a quota is used, for each amount it limits, in the style of its limit."""
+        hard = _hard(self._storage.table(TABLE).entries[key].obj)
+        used = self._used.get(key, {})
+        return {name: quantity.format_quantity(used.get(name, 0), quantity.style_of(text)) for name, text in hard.items()}
+
+    def check(self, resource: Resource, new: Object, old: Object | None = None) -> None:
+        """Refuse an object that asks for more than is left of a quota of its namespace."""
+        namespace = new["metadata"].get("namespace", "")
+        for entry in self._storage.table(TABLE).in_namespace(namespace) if namespace else ():
+            hard, name = _hard(entry.obj), new["metadata"]["name"]
+            if not _is_scoped(entry.obj, resource.table, new):
+                continue
+            wanted = {key: text for key, text in usage_of(resource.table, new).items() if key in hard}
+            if resource.table == "pods" and old is None:
+                unsaid = _unsaid(new["spec"], hard)
+                if unsaid:
+                    why = f"failed quota: {entry.obj['metadata']['name']}: must specify {unsaid}"
+                    raise forbidden(resource, name, why)
+            before = usage_of(resource.table, old) if old is not None else {}
+            used, over = self._used.get(entry.key, {}), []
+            for key, text in sorted(wanted.items()):
+                more = amount(text) - amount(before.get(key, "0"))
+                if more > 0 and used.get(key, 0) + more > amount(hard[key]):
+                    over.append(key)
+            if over:
+                held = self.used(entry.key)
+                texts = [",".join(f"{key}={one[key]}" for key in over) for one in (wanted, held, hard)]
+                why = f"exceeded quota: {entry.obj['metadata']['name']}, requested: {texts[0]}, "
+                raise forbidden(resource, name, f"{why}used: {texts[1]}, limited: {texts[2]}")
+
+    def _quota_changed(self, change: Change) -> None:
+        if change.new is None:
+            self._used.pop(change.key, None)
+            return
+        if change.old is None or change.old.obj.get("spec") != change.new.obj.get("spec"):
+            self._count_anew(change.new)
+            self._tell(change.key)
+
+    def _count_anew(self, quota: Entry) -> None:
+        used = self._used[quota.key] = {}
+        for table in _tables(_hard(quota.obj)):
+            if table not in self._followed:
+                self._followed.add(table)
+                self._storage.listen(table, lambda change, table=table: self._changed(table, change))  # type: ignore[misc]
+            for entry in self._storage.table(table).in_namespace(quota.namespace):
+                self._add(used, quota, table, entry, 1)
+
+    def _changed(self, table: str, change: Change) -> None:
+        for quota in self._storage.table(TABLE).in_namespace(change.namespace):
+            used = self._used.setdefault(quota.key, {})
+            before = dict(used)
+            if change.old is not None:
+                self._add(used, quota, table, change.old, -1)
+            if change.new is not None:
+                self._add(used, quota, table, change.new, 1)
+            if used != before:
+                self._tell(quota.key)
+
+    def _add(self, used: dict[str, int], quota: Entry, table: str, entry: Entry, sign: int) -> None:
+        if not _is_scoped(quota.obj, table, entry.obj):
+            return
+        hard = _hard(quota.obj)
+        for name, text in usage_of(table, entry.obj).items():
+            if name in hard:
+                used[name] = used.get(name, 0) + sign * amount(text)
+
+    def _tell(self, key: str) -> None:
+        for listener in self._listeners:
+            listener(key)
+
+
+def _hard(quota: Object) -> Amounts:
+    found: Amounts = (quota.get("spec") or {}).get("hard") or {}
+    return found
+
+
+def _tables(hard: Amounts) -> set[str]:
+    """Return the tables whose objects these amounts count."""
+    found = set()
+    for name in hard:
+        if name.startswith("count/"):
+            found.add(name.removeprefix("count/"))
+        elif name in _PLAIN_COUNTS:
+            found.add(name)
+        elif name.startswith("services."):
+            found.add("services")
+        elif name == "requests.storage" or _STORAGE_CLASS in name:
+            found.add("persistentvolumeclaims")
+        else:
+            found.add("pods")
+    return found
+
+
+def usage_of(table: str, obj: Object) -> Amounts:
+    """Return what one object takes from quotas, under every name that a quota can limit it by."""
+    found = {f"count/{table}": "1"}
+    if table == "pods":
+        if (obj.get("status") or {}).get("phase") not in ("Succeeded", "Failed"):
+            found |= _pod_usage(pod_requests(obj["spec"]), pod_limits(obj["spec"]))
+        return found
+    if table in _PLAIN_COUNTS:
+        found[table] = "1"
+    spec = obj.get("spec") or {}
+    if table == "services":
+        is_balanced = spec.get("type") == "LoadBalancer"
+        has_ports = spec.get("type") == "NodePort" or (is_balanced and spec.get("allocateLoadBalancerNodePorts", True))
+        found["services.loadbalancers"] = str(int(is_balanced))
+        found["services.nodeports"] = str(len(spec.get("ports") or ()) if has_ports else 0)
+    elif table == "persistentvolumeclaims":
+        size = ((spec.get("resources") or {}).get("requests") or {}).get("storage", "0")
+        found["requests.storage"] = size
+        if spec.get("storageClassName"):
+            prefix = spec["storageClassName"] + _STORAGE_CLASS
+            found |= {f"{prefix}requests.storage": size, f"{prefix}persistentvolumeclaims": "1"}
+    return found
+
+
+def _pod_usage(requests: Amounts, limits: Amounts) -> Amounts:
+    found = {"pods": "1"}
+    for name, text in requests.items():
+        found[f"requests.{name}"] = text
+        if name in ("cpu", "memory", "ephemeral-storage") or name.startswith("hugepages-"):
+            found[name] = text
+    for name in ("cpu", "memory", "ephemeral-storage"):
+        if name in limits:
+            found[f"limits.{name}"] = limits[name]
+    return found
+
+
+def _unsaid(spec: Object, hard: Amounts) -> str:
+    """Return what a quota limits and containers are silent about, with their names."""
+    if (spec.get("resources") or {}).keys() & {"requests", "limits"}:
+        return ""
+    silent: dict[str, list[str]] = {}
+    for container in [*(spec.get("containers") or ()), *(spec.get("initContainers") or ())]:
+        resources = container.get("resources") or {}
+        said = _pod_usage(resources.get("requests") or {}, resources.get("limits") or {})
+        for name in (hard.keys() & _MUST_BE_SAID) - said.keys():
+            silent.setdefault(name, []).append(container["name"])
+    return "; ".join(f"{name} for: {','.join(sorted(silent[name]))}" for name in sorted(silent))
+
+
+def _is_scoped(quota: Object, table: str, obj: Object) -> bool:
+    """Say whether a quota is about an object; one with scopes is about pods only."""
+    spec = quota.get("spec") or {}
+    asked: list[Object] = [{"scopeName": scope, "operator": "Exists"} for scope in spec.get("scopes") or ()]
+    asked += (spec.get("scopeSelector") or {}).get("matchExpressions") or ()
+    return all(table == "pods" and _is_in_scope(obj, one) for one in asked)
+
+
+def _is_in_scope(pod: Object, asked: Object) -> bool:
+    spec, scope = pod["spec"], asked.get("scopeName")
+    if scope in ("Terminating", "NotTerminating"):
+        return bool((spec.get("activeDeadlineSeconds") is not None) == (scope == "Terminating"))
+    if scope in ("BestEffort", "NotBestEffort"):
+        return bool((qos_class(spec) == "BestEffort") == (scope == "BestEffort"))
+    if scope == "PriorityClass":
+        name = spec.get("priorityClassName")
+        expression = {"key": "PriorityClass", "operator": asked.get("operator"), "values": asked.get("values") or []}
+        return selects({"matchExpressions": [expression]}, {"PriorityClass": name} if name else {})
+    if scope == "CrossNamespacePodAffinity":
+        return any(term.get("namespaces") or term.get("namespaceSelector") is not None for term in _terms(spec))
+    return False
+
+
+def _terms(spec: Object) -> Iterator[Object]:
+    for kind in ("podAffinity", "podAntiAffinity"):
+        for rule in _AFFINITY_RULES:
+            for term in ((spec.get("affinity") or {}).get(kind) or {}).get(rule) or ():
+                yield term.get("podAffinityTerm") or term

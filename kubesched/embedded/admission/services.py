@@ -1,0 +1,104 @@
+"""Services: their addresses, one inside the cluster and a port on every node for outside, and what one may say.
+
+In: a Service that is created or changed. Out: the same Service, in place, with what it did not ask for by name; a refusal
+when it asks for what another one has, or when all are taken; the fields that are wrong.
+"""
+
+from __future__ import annotations
+
+from kubesched.embedded.context import Context
+from kubesched.embedded.http.refusals import Cause, duplicate, internal, invalid, invalid_value, not_supported, required
+from kubesched.embedded.resources import Object, Resource
+
+_ADDRESSES = tuple(f"10.96.{n >> 8}.{n & 255}" for n in range(1, 65_535))
+_NODE_PORTS = range(30_000, 32_768)
+_TYPES = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
+_PORTS = range(1, 65_536)
+
+
+def give_addresses(context: Context, resource: Resource, service: Object, old: Object | None = None) -> None:
+    """Give a service what it needs to be reached; one that is changed keeps what it has."""
+    spec = service["spec"]
+    if old is not None:
+        _keep(spec, old["spec"])
+    others = [
+        entry.obj.get("spec") or {}
+        for entry in context.table(resource).entries.values()
+        if entry.obj["metadata"].get("uid") != service["metadata"].get("uid")
+    ]
+    causes: list[Cause] = []
+    if spec["type"] != "ExternalName":
+        taken = {one.get("clusterIP") for one in others}
+        address = spec.setdefault("clusterIP", "") or next((ip for ip in _ADDRESSES if ip not in taken), "")
+        if not address:
+            raise internal("failed to allocate a serviceIP: range is full")
+        if address != "None" and address in taken:
+            why = f"failed to allocate IP {address}: provided IP is already allocated"
+            causes.append(invalid_value("spec.clusterIPs", [address], why))
+        spec["clusterIP"] = address
+        spec.setdefault("clusterIPs", [address])
+    if spec["type"] == "NodePort" or (spec["type"] == "LoadBalancer" and spec["allocateLoadBalancerNodePorts"]):
+        causes += _node_ports(spec, others)
+    if causes:
+        raise invalid(resource, service["metadata"]["name"], causes)
+
+
+def _keep(spec: Object, old: Object) -> None:
+    for field in ("clusterIP", "clusterIPs"):
+        if field in old and spec["type"] != "ExternalName":
+            spec.setdefault(field, old[field])
+    if spec["type"] in ("NodePort", "LoadBalancer"):
+        held = {port.get("name", ""): port["nodePort"] for port in old.get("ports") or () if port.get("nodePort")}
+        for port in spec.get("ports") or ():
+            if not port.get("nodePort") and port.get("name", "") in held:
+                port["nodePort"] = held[port.get("name", "")]
+
+
+def _node_ports(spec: Object, others: list[Object]) -> list[Cause]:
+    """Give each port its port on the nodes; TCP and UDP share a number where nothing else does."""
+    taken = {
+        (port.get("nodePort"), port.get("protocol", "TCP"))
+        for one in others
+        for port in one.get("ports") or ()
+        if port.get("nodePort")
+    }
+    causes = []
+    for at, port in enumerate(spec.get("ports") or ()):
+        protocol, asked = port.get("protocol", "TCP"), port.get("nodePort")
+        if not asked:
+            numbers = {number for number, _ in taken}
+            asked = next((number for number in _NODE_PORTS if number not in numbers), None)
+            if asked is None:
+                raise internal("failed to allocate a nodePort: range is full")
+            port["nodePort"] = asked
+        elif (asked, protocol) in taken:
+            causes.append(invalid_value(f"spec.ports[{at}].nodePort", asked, "provided port is already allocated"))
+        elif asked not in _NODE_PORTS:
+            why = f"provided port is not in the valid range. The range of valid ports is {_NODE_PORTS[0]}-{_NODE_PORTS[-1]}"
+            causes.append(invalid_value(f"spec.ports[{at}].nodePort", asked, why))
+        taken.add((asked, protocol))
+    return causes
+
+
+def service_problems(service: Object) -> list[Cause]:
+    """Return what is wrong with the type and the ports of a service."""
+    spec = service["spec"]
+    ports: list[Object] = spec.get("ports") or []
+    causes = [] if spec["type"] in _TYPES else [not_supported("spec.type", spec["type"], _TYPES)]
+    if spec["type"] == "ExternalName" and not spec.get("externalName"):
+        causes.append(required("spec.externalName"))
+    if not ports and spec["type"] != "ExternalName" and spec.get("clusterIP") != "None":
+        causes.append(required("spec.ports"))
+    names: set[str] = set()
+    for at, port in enumerate(ports):
+        path, name = f"spec.ports[{at}]", port.get("name", "")
+        if not name and len(ports) > 1:
+            causes.append(required(f"{path}.name"))
+        if name and name in names:
+            causes.append(duplicate(f"{path}.name", name))
+        names.add(name)
+        for field in ("port", "targetPort"):
+            value = port.get(field, 0)
+            if not isinstance(value, str) and value not in _PORTS:
+                causes.append(invalid_value(f"{path}.{field}", value, "must be between 1 and 65535, inclusive"))
+    return causes

@@ -1,0 +1,83 @@
+"""What every verb works with: the storage, the table of resources, the clock and the dice."""
+
+from __future__ import annotations
+
+import random
+from collections import deque
+from dataclasses import dataclass, field
+
+from kubesched.embedded.admission.quotas import Quotas
+from kubesched.embedded.clock import ServerClock
+from kubesched.embedded.http.refusals import bad_request, not_found
+from kubesched.embedded.resources import Catalogue, Resource
+from kubesched.embedded.storage.objects import Storage, Table
+from kubesched.embedded.storage.watch import Entry
+
+EVENT_TTL_SECONDS = 3600.0
+
+
+@dataclass(slots=True)
+class Asked:
+    """How a write was asked for; `warnings` collects what the client should hear although the write succeeded."""
+
+    dry_run: bool = False
+    manager: str = ""
+    force: bool = False
+    is_apply: bool = False  # server-side apply keeps its own record of who owns what
+    field_validation: str = "Warn"
+    warnings: list[str] = field(default_factory=list)
+
+
+class Context:
+    """The parts, and the three lookups everybody needs."""
+
+    def __init__(
+        self,
+        storage: Storage,
+        catalogue: Catalogue,
+        clock: ServerClock,
+        rng: random.Random,
+        has_priority_admission: bool = True,
+    ) -> None:
+        self.storage = storage
+        self.catalogue = catalogue
+        self.clock = clock
+        self.rng = rng
+        self.has_priority_admission = has_priority_admission
+        self.quotas = Quotas(storage)
+        self._aging: deque[tuple[float, Entry]] = deque()
+
+    def resource(self, name: str | Resource) -> Resource:
+        """Return a resource by any of its names; 400 if nobody serves it."""
+        if isinstance(name, Resource):
+            return name
+        try:
+            return self.catalogue.named(name)
+        except KeyError:
+            raise bad_request(f'the server doesn\'t have a resource type "{name}"') from None
+
+    def table(self, resource: Resource) -> Table:
+        return self.storage.table(resource.table)
+
+    def find(self, resource: Resource, namespace: str, name: str) -> Entry | None:
+        return self.table(resource).entries.get(key_of(resource, namespace, name))
+
+    def get(self, resource: Resource, namespace: str, name: str) -> Entry:
+        entry = self.find(resource, namespace, name)
+        if entry is None:
+            raise not_found(resource, name)
+        return entry
+
+    def age(self, entry: Entry) -> None:
+        """Let an Event live for its hour, and drop those whose hour is over."""
+        now = self.clock.now()
+        self._aging.append((now + EVENT_TTL_SECONDS, entry))
+        table = self.storage.table("events")
+        while self._aging[0][0] <= now:
+            _, old = self._aging.popleft()
+            if table.entries.get(old.key) is old:  # a newer version has an hour of its own
+                self.storage.remove(table, old.key)
+
+
+def key_of(resource: Resource, namespace: str, name: str) -> str:
+    return f"{namespace}/{name}" if resource.namespaced else name

@@ -1,0 +1,110 @@
+"""The fake cluster around the API server: fake kubelets and the controllers that make manifests live.
+
+    kubelets                      pods run, nodes report
+    deployments, replicas, statefulsets, daemonsets, jobs, cronjobs
+    disruption, quota_status      disruption budgets, what is used of quotas
+    volumes, ephemeral_volumes, resource_claims               claims on volumes and devices
+    endpoints, load_balancers     which pods answer for a service, and its address from outside
+    first_objects                 accounts, the `kubernetes` service, a storage class
+    node_lifecycle, garbage_collector   what fails and what ends
+
+Each is a reaction to changes in the store plus timers on its clock, so all of it also runs in virtual time. Nothing
+here schedules: that is the scheduler's part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from kubesched.embedded.controllers.endpoints import ServiceEndpoints
+from kubesched.embedded.controllers.ephemeral_volumes import EphemeralVolumes
+from kubesched.embedded.controllers.event_recorder import EventRecorder
+from kubesched.embedded.controllers.first_objects import FirstObjects
+from kubesched.embedded.controllers.garbage_collector import GarbageCollector
+from kubesched.embedded.controllers.kubelets import Kubelets
+from kubesched.embedded.controllers.load_balancers import LoadBalancers
+from kubesched.embedded.controllers.node_lifecycle import NodeLifecycle
+from kubesched.embedded.controllers.pace import INSTANT, Pace
+from kubesched.embedded.controllers.quota_status import QuotaStatus
+from kubesched.embedded.controllers.resource_claims import ResourceClaimController
+from kubesched.embedded.controllers.volumes import Volumes
+from kubesched.embedded.controllers.workloads.cronjobs import CronJobs
+from kubesched.embedded.controllers.workloads.daemonsets import DaemonSets
+from kubesched.embedded.controllers.workloads.deployments import Deployments
+from kubesched.embedded.controllers.workloads.disruption import DisruptionController
+from kubesched.embedded.controllers.workloads.jobs import Jobs
+from kubesched.embedded.controllers.workloads.pods import PodIndex
+from kubesched.embedded.controllers.workloads.replicas import ReplicaSets
+from kubesched.embedded.controllers.workloads.statefulsets import StatefulSets
+from kubesched.embedded.storage.store import ObjectStore
+
+
+class _Part(Protocol):
+    def start(self) -> None: ...
+
+    def stop(self) -> None: ...
+
+
+class Parts:
+    """Some of the parts; they begin to work at `start`."""
+
+    def __init__(self, parts: Sequence[_Part]) -> None:
+        self._parts = parts
+
+    def start(self) -> None:
+        """Begin to react; with a real clock this needs the running event loop."""
+        for part in self._parts:
+            part.start()
+
+    def stop(self) -> None:
+        """React to nothing any more."""
+        for part in self._parts:
+            part.stop()
+
+
+class FakeCluster(Parts):
+    """All parts over one store."""
+
+    def __init__(self, store: ObjectStore, pace: Pace | None = None, *, events: bool = True) -> None:
+        """`events` off leaves out the Event objects, which large simulations do not want to keep."""
+        pods = PodIndex(store)
+        recorder = EventRecorder(store, events)
+        self._store = store
+        self.kubelets = Kubelets(store, pods, pace or Pace(), recorder)
+        parts: list[_Part] = [
+            FirstObjects(store, recorder),
+            self.kubelets,
+            Deployments(store, recorder),
+            ReplicaSets(store, pods, recorder),
+            ReplicaSets(store, pods, recorder, "replicationcontrollers"),
+            StatefulSets(store, pods, recorder),
+            DaemonSets(store, pods, recorder),
+            Jobs(store, pods, recorder),
+            CronJobs(store, recorder),
+            QuotaStatus(store, recorder),
+            DisruptionController(store, pods, recorder),
+            ServiceEndpoints(store, pods, recorder),
+            LoadBalancers(store, recorder),
+            Volumes(store, pace or Pace(), recorder),
+            EphemeralVolumes(store, recorder),
+            ResourceClaimController(store, pods, recorder),
+            NodeLifecycle(store, pods, recorder),
+            GarbageCollector(store),
+        ]
+        super().__init__(parts)
+
+    def fail_node(self, name: str) -> None:
+        """Let a node fall silent: its lease expires, it is tainted, its pods are evicted."""
+        self.kubelets.fail(name)
+
+    def recover_node(self, name: str) -> None:
+        """Let a silent node come back."""
+        self.kubelets.recover(name)
+
+    def fail_pod(self, namespace: str, name: str, exit_code: int = 1, reason: str = "") -> None:
+        """Let the containers of a running pod end with an exit code."""
+        self.kubelets.end_pod(self._store.get("pods", name, namespace), exit_code, reason)
+
+
+__all__ = ["INSTANT", "FakeCluster", "Pace", "Parts"]

@@ -1,0 +1,63 @@
+"""What a cluster has without anybody asking: an account in every namespace, the `kubernetes` service, a storage class.
+
+In: namespaces, and accounts that are deleted. Out: a ServiceAccount `default` in each namespace that is not ending; at the
+start the Service `kubernetes` and the default StorageClass, unless they are there.
+"""
+
+from __future__ import annotations
+
+from kubesched.embedded.admission.plugins import DEFAULT_CLASS_ANNOTATION
+from kubesched.embedded.admission.service_accounts import DEFAULT
+from kubesched.embedded.controllers.controller import Controller
+from kubesched.embedded.controllers.event_recorder import EventRecorder
+from kubesched.embedded.resources import Object
+from kubesched.embedded.storage.store import ObjectStore
+from kubesched.embedded.storage.watch import Change
+from kubesched.errors import AlreadyExists
+
+_API_SERVICE: Object = {
+    "metadata": {"name": "kubernetes", "labels": {"component": "apiserver", "provider": "kubernetes"}},
+    "spec": {"clusterIP": "10.96.0.1", "ports": [{"name": "https", "port": 443, "targetPort": 6443}]},
+}
+_STORAGE_CLASS: Object = {
+    "metadata": {"name": "standard", "annotations": {DEFAULT_CLASS_ANNOTATION: "true"}},
+    "provisioner": "kubesched.io/local",
+    "volumeBindingMode": "WaitForFirstConsumer",
+}
+
+
+class FirstObjects(Controller):
+    """Gives namespaces their account, and the cluster its service and its storage class."""
+
+    def __init__(self, store: ObjectStore, recorder: EventRecorder) -> None:
+        super().__init__(store, recorder, "namespaces", "serviceaccount-controller")
+
+    def start(self) -> None:
+        super().start()
+        self._store.listen("serviceaccounts", self._account_changed)
+        # Those that are here already need theirs before the first pod comes.
+        for entry in list(self._store.context.table(self._resource).entries.values()):
+            self.sync(entry.obj)
+        if "default/kubernetes" not in self._store.context.table(self._store.context.resource("services")).entries:
+            self._create("services", _API_SERVICE)  # kept from before, its address would be refused as taken
+        if not self._store.list("storageclasses").items:
+            self._create("storageclasses", _STORAGE_CLASS)
+
+    def changed(self, change: Change) -> None:
+        if change.new is not None and change.old is None:
+            self._work.add(change.key)
+
+    def _account_changed(self, change: Change) -> None:
+        if change.new is None and change.key.endswith(f"/{DEFAULT}"):
+            self._work.add(change.namespace)
+
+    def sync(self, obj: Object) -> float | None:
+        if "deletionTimestamp" not in obj["metadata"]:
+            self._create("serviceaccounts", {"metadata": {"name": DEFAULT, "namespace": obj["metadata"]["name"]}})
+        return None
+
+    def _create(self, resource: str, obj: Object) -> None:
+        try:
+            self._store.create(resource, obj)
+        except AlreadyExists:
+            return

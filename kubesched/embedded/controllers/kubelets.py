@@ -1,0 +1,429 @@
+"""Fake kubelets: pods on nodes become Running, then Ready, and end; nodes report that they live.
+
+In: pods bound to nodes, deletions, annotations. Out: statuses, leases, events. Every node has a kubelet unless it is
+stopped. Its pods can be told what to do, by annotations on the pod:
+
+    kubesched.io/pull-seconds, start-seconds, ready-seconds    delays other than the world's pace
+    kubesched.io/run-seconds                                   ends after so long (pods of jobs always do)
+    kubesched.io/exit-code                                     how it ends; not 0 is a failure
+    kubesched.io/pull-error: "true"                            its image cannot be pulled
+
+and by the annotation `kubesched.io/kubelet: stopped` on the node, after which nothing more is heard from it.
+"""
+
+from __future__ import annotations
+
+from kubesched.embedded.clock import micro_timestamp, timestamp
+from kubesched.embedded.controllers.event_recorder import EventRecorder
+from kubesched.embedded.controllers.pace import Pace
+from kubesched.embedded.controllers.work import Worker
+from kubesched.embedded.controllers.workloads.pods import PodIndex, controller_of, is_finished, key_of, split
+from kubesched.embedded.resources import RELEASES, Object
+from kubesched.embedded.storage.store import ObjectStore
+from kubesched.embedded.storage.subresources import with_condition
+from kubesched.embedded.storage.watch import Change
+from kubesched.errors import NotFound
+from kubesched.kube.values.well_known import HOSTNAME
+
+PREFIX = "kubesched.io/"
+LEASE_NAMESPACE = "kube-node-lease"
+KUBELET_PORT = 10250
+_HEALTHY = (
+    ("MemoryPressure", "KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
+    ("DiskPressure", "KubeletHasNoDiskPressure", "kubelet has no disk pressure"),
+    ("PIDPressure", "KubeletHasSufficientPID", "kubelet has sufficient PID available"),
+    ("Ready", "KubeletReady", "kubelet is posting ready status"),
+)
+IMAGE_BYTES = 50 * 1024 * 1024
+_LONGEST_BACKOFF_SECONDS = 300.0
+
+
+class Kubelets:
+    """The kubelets of all nodes."""
+
+    def __init__(self, store: ObjectStore, pods: PodIndex, pace: Pace, recorder: EventRecorder) -> None:
+        self._store = store
+        self._clock = store.context.clock
+        self._pods = pods
+        self._pace = pace
+        self._recorder = recorder
+        self._stopped: set[str] = set()
+        self._known_images: dict[str, set[str]] = {}
+        self._due: dict[str, float] = {}  # pod uid to when its next step is allowed
+        self._addresses: dict[str, int] = {}
+        self._pod_work = Worker(self._clock, "kubelet", self._sync_pod)
+        self._node_work = Worker(self._clock, "node heartbeat", self._sync_node)
+
+    def start(self) -> None:
+        self._store.listen("pods", self._pod_changed)
+        self._store.listen("nodes", self._node_changed)
+        for node in self._store.list("nodes").items:
+            self._node_work.add(node["metadata"]["name"])
+            for pod in self._pods.on_node(node["metadata"]["name"]):
+                self._pod_work.add(key_of(pod))
+
+    def stop(self) -> None:
+        self._pod_work.stop()
+        self._node_work.stop()
+
+    def fail(self, node: str) -> None:
+        """Stop the kubelet of a node: no more heartbeats, no more changes to its pods."""
+        self._stopped.add(node)
+
+    def recover(self, node: str) -> None:
+        """Start the kubelet of a node again."""
+        self._stopped.discard(node)
+        self._node_work.add(node)
+        for pod in self._pods.on_node(node):
+            self._pod_work.add(key_of(pod))
+
+    def is_stopped(self, node: Object) -> bool:
+        annotations = node["metadata"].get("annotations") or {}
+        return node["metadata"]["name"] in self._stopped or annotations.get(f"{PREFIX}kubelet") == "stopped"
+
+    def _pod_changed(self, change: Change) -> None:
+        if change.new is None:
+            if change.old is not None:
+                self._due.pop(change.old.obj["metadata"]["uid"], None)
+            return
+        pod = change.new.obj
+        if pod["spec"].get("nodeName"):
+            self._pod_work.add(change.key)
+
+    def _node_changed(self, change: Change) -> None:
+        if change.new is None:
+            self._known_images.pop(change.key, None)
+            return
+        before = change.old.obj if change.old is not None else None
+        if before is None or self.is_stopped(before) != self.is_stopped(change.new.obj):
+            self._node_work.add(change.key)
+            for pod in self._pods.on_node(change.key):
+                self._pod_work.add(key_of(pod))
+
+    # --- nodes
+
+    def _sync_node(self, name: str) -> float | None:
+        node = self._store.get("nodes", name)
+        if self.is_stopped(node):
+            return None
+        self._register(node)
+        self._report_ready(node)
+        if not self._pace.lease_seconds:
+            return None
+        self._renew_lease(node)
+        return self._pace.lease_seconds
+
+    def _register(self, node: Object) -> None:
+        """Put the labels on a node that every kubelet puts on its own; what is there stays."""
+        name, held = node["metadata"]["name"], node["metadata"].get("labels") or {}
+        missing = {key: value for key, value in kubelet_labels(name).items() if key not in held}
+        if missing:
+            self._store.patch("nodes", name, {"metadata": {"labels": missing}})
+
+    def _report_ready(self, node: Object) -> None:
+        status = node.get("status") or {}
+        conditions = status.get("conditions") or []
+        if any(one.get("type") == "Ready" and one.get("status") == "True" for one in conditions):
+            return
+        name = node["metadata"]["name"]
+        now, release = timestamp(self._clock.now()), self._store.context.catalogue.release
+        for kind, reason, text in _HEALTHY:
+            value = "True" if kind == "Ready" else "False"
+            conditions = with_node_condition(conditions, kind, value, now, reason, text)
+        info = {
+            **dict.fromkeys(("bootID", "machineID", "systemUUID"), node["metadata"]["uid"]),
+            "kubeProxyVersion": "",
+            "architecture": "amd64",
+            "operatingSystem": "linux",
+            "kernelVersion": "simulated",
+            "osImage": "kubesched",
+            "containerRuntimeVersion": f"kubesched://1.{release}",
+            "kubeletVersion": RELEASES[release],
+        }
+        number = self._addresses.setdefault(name, len(self._addresses) + 1)
+        address = f"10.{100 + (number >> 16)}.{number >> 8 & 255}.{number & 255}"
+        update: Object = {
+            "conditions": conditions,
+            "nodeInfo": {**info, **(status.get("nodeInfo") or {})},
+            "daemonEndpoints": {"kubeletEndpoint": {"Port": KUBELET_PORT}},
+        }
+        if not status.get("addresses"):
+            update["addresses"] = [
+                {"type": "InternalIP", "address": address},
+                {"type": "Hostname", "address": name},
+            ]
+        self._store.patch("nodes", name, {"status": update}, subresource="status")
+
+    def _renew_lease(self, node: Object) -> None:
+        name = node["metadata"]["name"]
+        now = micro_timestamp(self._clock.now())
+        spec = {
+            "holderIdentity": name,
+            "leaseDurationSeconds": self._pace.lease_duration_seconds,
+            "renewTime": now,
+        }
+        try:
+            self._store.patch("leases", name, {"spec": spec}, LEASE_NAMESPACE)
+        except NotFound:
+            owner = {"apiVersion": "v1", "kind": "Node", "name": name, "uid": node["metadata"]["uid"]}
+            metadata = {"name": name, "ownerReferences": [owner]}
+            self._store.create("leases", {"metadata": metadata, "spec": spec}, LEASE_NAMESPACE)
+
+    # --- pods
+
+    def _sync_pod(self, key: str) -> float | None:
+        pod = self._pods.get(key)
+        if pod is None or not pod["spec"].get("nodeName"):
+            return None
+        try:
+            node = self._store.get("nodes", pod["spec"]["nodeName"])
+        except NotFound:
+            return None
+        if self.is_stopped(node):
+            return None
+        if "deletionTimestamp" in pod["metadata"]:
+            return self._end(pod)
+        if is_finished(pod):
+            return None
+        return self._advance(pod, node)
+
+    def _end(self, pod: Object) -> float | None:
+        """Remove a deleted pod when its containers have had time to stop."""
+        grace = pod["metadata"].get("deletionGracePeriodSeconds") or 0
+        wait = self._wait(pod, "stop", min(self._pace.stop_seconds, float(grace)))
+        if wait > 0:
+            return wait
+        namespace, name = split(key_of(pod))
+        self._tell(pod, "Killing", f"Stopping container {pod['spec']['containers'][0]['name']}")
+        self._store.delete("pods", name, namespace, grace_seconds=0, uid=pod["metadata"]["uid"])
+        return None
+
+    def _advance(self, pod: Object, node: Object) -> float | None:
+        """Take the next step of a pod's life, or say when it is due."""
+        status = pod.get("status") or {}
+        phase = status.get("phase", "Pending")
+        if _is(status, "PodScheduled", "False"):  # written by a scheduler, and late: the kubelet knows better
+            self._write(pod, _with_conditions(status, timestamp(self._clock.now()), {"PodScheduled": "True"}))
+            return None
+        if phase == "Pending":
+            return self._start(pod, node)
+        if not _is(status, "Ready", "True") and not _ended(status):
+            wait = self._wait(pod, "ready", self._seconds(pod, "ready", self._pace.ready_seconds))
+            if wait > 0:
+                return wait
+            self._write(pod, _ready_status(pod, timestamp(self._clock.now())))
+            return self._lifetime_left(pod)
+        self._start_ephemeral(pod, status)
+        return self._finish(pod)
+
+    def _start_ephemeral(self, pod: Object, status: Object) -> None:
+        """Start the containers that were added to a running pod, for debugging."""
+        held = status.get("ephemeralContainerStatuses") or []
+        known = {one["name"] for one in held}
+        added = [one for one in pod["spec"].get("ephemeralContainers") or () if one["name"] not in known]
+        if added:
+            state = {"running": {"startedAt": timestamp(self._clock.now())}}
+            fresh = [_container_status(one, {}, state, False, 0) for one in added]
+            self._write(pod, {**status, "ephemeralContainerStatuses": [*held, *fresh]})
+            for one in added:
+                self._tell(pod, "Started", f"Started container {one['name']}")
+
+    def _start(self, pod: Object, node: Object) -> float | None:
+        metadata, name = pod["metadata"], node["metadata"]["name"]
+        if (metadata.get("annotations") or {}).get(f"{PREFIX}pull-error") == "true":
+            self._report_pull_error(pod)
+            return None
+        images = {container["image"] for container in pod["spec"]["containers"]}
+        known = self._known_images.setdefault(name, set())
+        pull = self._seconds(pod, "pull", self._pace.pull_seconds) if images - known else 0.0
+        wait = self._wait(pod, "start", pull + self._seconds(pod, "start", self._pace.start_seconds))
+        if wait > 0:
+            return wait
+        if images - known:
+            known |= images
+            self._report_images(node, images)
+            self._tell(pod, "Pulled", f'Successfully pulled image "{sorted(images)[0]}"')
+        number = self._addresses.setdefault(metadata["uid"], len(self._addresses) + 1)
+        address = f"10.{number >> 16 & 255 or 244}.{number >> 8 & 255}.{number & 255}"
+        self._write(pod, _running_status(pod, node, address, timestamp(self._clock.now())))
+        self._tell(pod, "Started", f"Started container {pod['spec']['containers'][0]['name']}")
+        return max(self._seconds(pod, "ready", self._pace.ready_seconds), 0.001)
+
+    def _report_pull_error(self, pod: Object) -> None:
+        image = pod["spec"]["containers"][0]["image"]
+        waiting = {"waiting": {"reason": "ImagePullBackOff", "message": f'Back-off pulling image "{image}"'}}
+        statuses = [
+            {
+                "name": one["name"],
+                "image": one["image"],
+                "imageID": "",
+                "ready": False,
+                "restartCount": 0,
+                "state": waiting,
+            }
+            for one in pod["spec"]["containers"]
+        ]
+        if (pod.get("status") or {}).get("containerStatuses") != statuses:
+            self._tell(pod, "Failed", f'Failed to pull image "{image}"', "Warning")
+            self._write(pod, {**(pod.get("status") or {}), "containerStatuses": statuses})
+
+    def _report_images(self, node: Object, images: set[str]) -> None:
+        listed = list((node.get("status") or {}).get("images") or ())
+        present = {name for one in listed for name in one.get("names") or ()}
+        listed += [{"names": [name], "sizeBytes": IMAGE_BYTES} for name in sorted(images - present)]
+        if images - present:
+            self._store.patch("nodes", node["metadata"]["name"], {"status": {"images": listed}}, subresource="status")
+
+    def _lifetime_left(self, pod: Object) -> float | None:
+        seconds = self._lifetime(pod)
+        return None if seconds is None else max(seconds, 0.001)
+
+    def _lifetime(self, pod: Object) -> float | None:
+        annotations = pod["metadata"].get("annotations") or {}
+        if f"{PREFIX}run-seconds" in annotations:
+            return self._seconds(pod, "run", self._pace.run_seconds)
+        owner = controller_of(pod)
+        return self._pace.run_seconds if owner is not None and owner["kind"] == "Job" else None
+
+    def _finish(self, pod: Object) -> float | None:
+        seconds = self._lifetime(pod)
+        if seconds is None:
+            return None
+        wait = self._wait(pod, "run", seconds)
+        if wait > 0:
+            return wait
+        code = (pod["metadata"].get("annotations") or {}).get(f"{PREFIX}exit-code", "0")
+        self.end_pod(pod, int(code) if code.isdecimal() else 1)
+        return None
+
+    def end_pod(self, pod: Object, exit_code: int, reason: str = "") -> None:
+        """Let the containers of a pod end; what follows is up to its restart policy."""
+        policy = pod["spec"].get("restartPolicy", "Always")
+        now = timestamp(self._clock.now())
+        if policy == "Always" or (policy == "OnFailure" and exit_code):
+            self._write(pod, _restarted_status(pod, exit_code, reason, now))
+            self._due.pop(pod["metadata"]["uid"], None)
+            n_restarts = (pod.get("status") or {}).get("containerStatuses", [{}])[0].get("restartCount", 0)
+            delay = min(10.0 * 2**n_restarts, _LONGEST_BACKOFF_SECONDS) if exit_code else 0.0
+            self._due[pod["metadata"]["uid"]] = self._clock.monotonic() + delay
+            self._pod_work.add(key_of(pod), delay or 0.001)
+            return
+        self._write(pod, _ended_status(pod, exit_code, reason, now))
+
+    def _wait(self, pod: Object, step: str, seconds: float) -> float:
+        """Return how long a step still has to wait; the wait begins when it is first asked for."""
+        uid = pod["metadata"]["uid"]
+        key = f"{uid} {step}"
+        due = self._due.setdefault(key, max(self._clock.monotonic(), self._due.pop(uid, 0.0)) + seconds)
+        left = due - self._clock.monotonic()
+        if left <= 0:
+            del self._due[key]
+        return left
+
+    def _seconds(self, pod: Object, step: str, default: float) -> float:
+        text = (pod["metadata"].get("annotations") or {}).get(f"{PREFIX}{step}-seconds", "")
+        try:
+            return float(text) if text else default
+        except ValueError:
+            return default
+
+    def _write(self, pod: Object, status: Object) -> None:
+        self._store.report("pods", pod, status)
+
+    def _tell(self, pod: Object, reason: str, message: str, kind: str = "Normal") -> None:
+        self._recorder.tell(pod, "kubelet", reason, message, kind, pod["spec"].get("nodeName", ""))
+
+
+def kubelet_labels(name: str) -> dict[str, str]:
+    """Return the labels that a kubelet puts on its node when it registers it."""
+    found = {HOSTNAME: name}
+    for prefix in ("", "beta."):
+        found |= {f"{prefix}kubernetes.io/os": "linux", f"{prefix}kubernetes.io/arch": "amd64"}
+    return found
+
+
+def with_node_condition(conditions: list[Object], kind: str, status: str, now: str, reason: str, message: str) -> list[Object]:
+    """Return a node's conditions with one of them set; nodes have heartbeats where pods have probes."""
+    fresh = with_condition(conditions, kind, status, now, reason, message)
+    fresh = [{key: value for key, value in one.items() if key != "lastProbeTime"} for one in fresh]
+    return [{**one, "lastHeartbeatTime": now} if one["type"] == kind else one for one in fresh]
+
+
+def _is(status: Object, kind: str, value: str) -> bool:
+    return any(one.get("type") == kind and one.get("status") == value for one in status.get("conditions") or ())
+
+
+def _ended(status: Object) -> bool:
+    return status.get("phase") in ("Succeeded", "Failed")
+
+
+def _with_conditions(status: Object, now: str, values: dict[str, str]) -> Object:
+    conditions = status.get("conditions")
+    for kind, value in values.items():
+        reason = "PodCompleted" if status.get("phase") == "Succeeded" and value == "False" else ""
+        conditions = with_condition(conditions, kind, value, now, reason)
+    return {**status, "conditions": conditions}
+
+
+def _container_status(container: Object, old: Object, state: Object, ready: bool, restarts: int) -> Object:
+    found: Object = {
+        "name": container["name"],
+        "image": container["image"],
+        "imageID": "",
+        "containerID": f"kubesched://{container['name']}",
+        "ready": ready,
+        "started": ready,
+        "restartCount": restarts,
+        "state": state,
+    }
+    if old.get("lastState"):
+        found["lastState"] = old["lastState"]
+    return found
+
+
+def _statuses(pod: Object, state: Object, ready: bool) -> list[Object]:
+    held = {one.get("name"): one for one in (pod.get("status") or {}).get("containerStatuses") or ()}
+    return [
+        _container_status(one, held.get(one["name"], {}), state, ready, held.get(one["name"], {}).get("restartCount", 0))
+        for one in pod["spec"]["containers"]
+    ]
+
+
+def _running_status(pod: Object, node: Object, address: str, now: str) -> Object:
+    addresses = (node.get("status") or {}).get("addresses") or [{}]
+    status = {
+        **(pod.get("status") or {}),
+        "phase": "Running",
+        "hostIP": addresses[0].get("address", ""),
+        "podIP": address,
+        "podIPs": [{"ip": address}],
+        "startTime": now,
+        "containerStatuses": _statuses(pod, {"running": {"startedAt": now}}, False),
+    }
+    values = {"PodReadyToStartContainers": "True", "Initialized": "True", "Ready": "False", "ContainersReady": "False"}
+    return _with_conditions(status, now, values)
+
+
+def _ready_status(pod: Object, now: str) -> Object:
+    status = {**pod["status"], "containerStatuses": _statuses(pod, {"running": {"startedAt": now}}, True)}
+    return _with_conditions(status, now, {"Ready": "True", "ContainersReady": "True"})
+
+
+def _ended_status(pod: Object, exit_code: int, reason: str, now: str) -> Object:
+    word = reason or ("Error" if exit_code else "Completed")
+    state = {"terminated": {"exitCode": exit_code, "reason": word, "finishedAt": now}}
+    phase = "Failed" if exit_code else "Succeeded"
+    status = {**(pod.get("status") or {}), "phase": phase, "containerStatuses": _statuses(pod, state, False)}
+    return _with_conditions(status, now, {"Ready": "False", "ContainersReady": "False"})
+
+
+def _restarted_status(pod: Object, exit_code: int, reason: str, now: str) -> Object:
+    word = reason or ("Error" if exit_code else "Completed")
+    last = {"terminated": {"exitCode": exit_code, "reason": word, "finishedAt": now}}
+    state: Object = {"waiting": {"reason": "CrashLoopBackOff"}} if exit_code else {"running": {"startedAt": now}}
+    statuses = _statuses(pod, state, False)
+    for one in statuses:
+        one["restartCount"] += 1
+        one["lastState"] = last
+    status = {**(pod.get("status") or {}), "containerStatuses": statuses}
+    return _with_conditions(status, now, {"Ready": "False", "ContainersReady": "False"})

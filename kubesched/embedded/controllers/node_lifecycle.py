@@ -1,0 +1,186 @@
+"""The node lifecycle controller: conditions and silence become taints, and taints that forbid running evict.
+
+In: nodes, their leases, pods. Out: the taints node.kubernetes.io/*, the condition Ready turned Unknown when a kubelet
+has not been heard for the lease's duration, pods deleted that do not tolerate a NoExecute taint, or no longer. Pods on
+nodes that are gone are deleted too; one that is bound to such a node only after a while, as the reference's collector waits,
+so that who replaces it and a scheduler with an old view of the nodes do not go in circles.
+"""
+
+from __future__ import annotations
+
+from kubesched.embedded.clock import seconds_of, timestamp
+from kubesched.embedded.controllers.event_recorder import EventRecorder
+from kubesched.embedded.controllers.kubelets import LEASE_NAMESPACE, with_node_condition
+from kubesched.embedded.controllers.work import Worker
+from kubesched.embedded.controllers.workloads.pods import PodIndex, is_finished, key_of, split
+from kubesched.embedded.resources import Object
+from kubesched.embedded.storage.patching import MERGE_PATCH
+from kubesched.embedded.storage.store import ObjectStore
+from kubesched.embedded.storage.subresources import with_condition
+from kubesched.embedded.storage.watch import Change, Entry
+from kubesched.kube.api.codec import convert
+from kubesched.kube.api.matching import tolerates
+from kubesched.kube.api.node import Taint
+from kubesched.kube.api.pod import Toleration
+
+_PREFIX = "node.kubernetes.io/"
+_CONDITION_TAINTS = {  # condition: {status: taint}
+    "Ready": {"False": "not-ready", "Unknown": "unreachable"},
+    "MemoryPressure": {"True": "memory-pressure"},
+    "DiskPressure": {"True": "disk-pressure"},
+    "PIDPressure": {"True": "pid-pressure"},
+    "NetworkUnavailable": {"True": "network-unavailable"},
+}
+_EXECUTING = ("not-ready", "unreachable")
+_ORPHAN_SECONDS = 40.0
+"""Pod GC's quarantineTime. A watch of nodes may be silent for minutes, and all that time replacements are bound there again."""
+OURS = frozenset(_PREFIX + name for names in _CONDITION_TAINTS.values() for name in names.values()) | {
+    _PREFIX + "unschedulable"
+}
+
+
+class NodeLifecycle:
+    """Watches over nodes."""
+
+    def __init__(self, store: ObjectStore, pods: PodIndex, recorder: EventRecorder) -> None:
+        self._store = store
+        self._clock = store.context.clock
+        self._pods = pods
+        self._recorder = recorder
+        self._node_work = Worker(self._clock, "nodes", self._sync_node)
+        self._pod_work = Worker(self._clock, "taint eviction", self._sync_pod)
+
+    def start(self) -> None:
+        self._store.listen("nodes", self._node_changed)
+        self._store.listen("leases", self._lease_changed)
+        self._store.listen("pods", self._pod_changed)
+        for node in self._store.list("nodes").items:
+            self._node_work.add(node["metadata"]["name"])
+        for name in self._pods.nodes():
+            self._look_at_pods(name)
+
+    def stop(self) -> None:
+        self._node_work.stop()
+        self._pod_work.stop()
+
+    def _node_changed(self, change: Change) -> None:
+        self._node_work.add(change.key)
+        if change.new is None or change.old is None or _taints(change.new.obj) != _taints(change.old.obj):
+            self._look_at_pods(change.key)
+
+    def _lease_changed(self, change: Change) -> None:
+        if change.namespace == LEASE_NAMESPACE and change.old is None:
+            self._node_work.add(split(change.key)[1])
+
+    def _pod_changed(self, change: Change) -> None:
+        if change.new is None or not change.new.obj["spec"].get("nodeName"):
+            return
+        if change.old is None or change.old.obj["spec"] != change.new.obj["spec"]:
+            self._pod_work.add(change.key, 0.0 if self._node_of(change.new.obj) is not None else _ORPHAN_SECONDS)
+
+    def _look_at_pods(self, node: str) -> None:
+        for pod in self._pods.on_node(node):
+            self._pod_work.add(key_of(pod))
+
+    # --- nodes
+
+    def _sync_node(self, name: str) -> float | None:
+        node = self._store.get("nodes", name)
+        again = self._check_lease(node)
+        node = self._store.get("nodes", name)
+        wanted = self._wanted_taints(node)
+        held = {(one["key"], one["effect"]) for one in _taints(node) if one["key"] in OURS}
+        if held != wanted:
+            kept = [one for one in _taints(node) if one["key"] not in OURS or (one["key"], one["effect"]) in wanted]
+            now = timestamp(self._clock.now())
+            for key, effect in sorted(wanted - held):
+                added = {"key": key, "effect": effect}
+                kept.append({**added, "timeAdded": now} if effect == "NoExecute" else added)
+            self._store.patch("nodes", name, {"spec": {"taints": kept or None}}, patch_type=MERGE_PATCH)
+        return again
+
+    def _check_lease(self, node: Object) -> float | None:
+        """Turn Ready to Unknown when the kubelet is silent; return when to look again."""
+        name = node["metadata"]["name"]
+        lease = self._store.context.find(self._store.context.resource("leases"), LEASE_NAMESPACE, name)
+        if lease is None or not lease.obj["spec"].get("renewTime"):
+            return None
+        silent_at = seconds_of(lease.obj["spec"]["renewTime"]) + lease.obj["spec"].get("leaseDurationSeconds", 40)
+        left = float(silent_at - self._clock.now())
+        if left > 0:
+            return left
+        conditions = (node.get("status") or {}).get("conditions") or []
+        if any(one.get("type") == "Ready" and one.get("status") == "True" for one in conditions):
+            now = timestamp(self._clock.now())
+            text = "Kubelet stopped posting node status."
+            fresh = with_node_condition(conditions, "Ready", "Unknown", now, "NodeStatusUnknown", text)
+            self._store.patch("nodes", name, {"status": {"conditions": fresh}}, subresource="status")
+            self._recorder.tell(node, "node-controller", "NodeNotReady", f"Node {name} status is now: NodeNotReady")
+            for pod in self._pods.on_node(name):
+                self._mark_not_ready(pod, now)
+        return float(lease.obj["spec"].get("leaseDurationSeconds", 40))
+
+    def _mark_not_ready(self, pod: Object, now: str) -> None:
+        status = pod.get("status") or {}
+        if any(one.get("type") == "Ready" and one.get("status") == "True" for one in status.get("conditions") or ()):
+            fresh = {**status, "conditions": with_condition(status["conditions"], "Ready", "False", now)}
+            self._store.update("pods", {**pod, "status": fresh}, subresource="status")
+
+    def _wanted_taints(self, node: Object) -> set[tuple[str, str]]:
+        wanted = set()
+        for one in (node.get("status") or {}).get("conditions") or ():
+            name = _CONDITION_TAINTS.get(one.get("type", ""), {}).get(one.get("status", ""))
+            if name:
+                wanted.add((_PREFIX + name, "NoSchedule"))
+                if name in _EXECUTING:
+                    wanted.add((_PREFIX + name, "NoExecute"))
+        if (node.get("spec") or {}).get("unschedulable"):
+            wanted.add((_PREFIX + "unschedulable", "NoSchedule"))
+        return wanted
+
+    # --- pods
+
+    def _sync_pod(self, key: str) -> float | None:
+        pod = self._pods.get(key)
+        if pod is None or not pod["spec"].get("nodeName"):
+            return None
+        node = self._node_of(pod)
+        metadata = pod["metadata"]
+        if node is None:
+            self._store.delete("pods", metadata["name"], metadata["namespace"], grace_seconds=0, uid=metadata["uid"])
+            return None
+        if "deletionTimestamp" in metadata or is_finished(pod):
+            return None
+        left = self._seconds_left(pod, node.obj)
+        if left is None or left > 0:
+            return left
+        self._recorder.tell(pod, "taint-eviction-controller", "TaintManagerEviction", f"Marking for deletion Pod {key}")
+        self._store.delete("pods", metadata["name"], metadata["namespace"], uid=metadata["uid"])
+        return None
+
+    def _node_of(self, pod: Object) -> Entry | None:
+        return self._store.context.find(self._store.context.resource("nodes"), "", pod["spec"]["nodeName"])
+
+    def _seconds_left(self, pod: Object, node: Object) -> float | None:
+        """Return how long the pod may stay: None for as long as it likes."""
+        tolerations = [convert(one, Toleration) for one in pod["spec"].get("tolerations") or ()]
+        shortest: float | None = None
+        now = self._clock.now()
+        for raw in _taints(node):
+            if raw["effect"] != "NoExecute":
+                continue
+            matching = [one for one in tolerations if tolerates(one, convert(raw, Taint))]
+            if not matching:
+                return 0.0
+            limits = [one.toleration_seconds for one in matching if one.toleration_seconds is not None]
+            if not limits:
+                continue
+            since = seconds_of(raw["timeAdded"]) if raw.get("timeAdded") else now
+            left = since + max(0, min(limits)) - now
+            shortest = left if shortest is None else min(shortest, left)
+        return shortest
+
+
+def _taints(node: Object) -> list[Object]:
+    found: list[Object] = (node.get("spec") or {}).get("taints") or []
+    return found

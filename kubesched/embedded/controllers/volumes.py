@@ -1,0 +1,264 @@
+"""The volume binder and a provisioner: claims get volumes.
+
+In: claims, volumes, classes. Out: claims and volumes bound to each other, volumes made for claims whose class has a
+provisioner, volumes released, and deleted when their policy says so. A claim that waits for its first consumer is left
+alone until the scheduler has chosen a node for it, or a volume.
+"""
+
+from __future__ import annotations
+
+from kubesched.embedded.controllers.event_recorder import EventRecorder
+from kubesched.embedded.controllers.pace import Pace
+from kubesched.embedded.controllers.work import Worker
+from kubesched.embedded.controllers.workloads.pods import key_of, split
+from kubesched.embedded.resources import Object
+from kubesched.embedded.storage.selectors import selects
+from kubesched.embedded.storage.store import ObjectStore
+from kubesched.embedded.storage.watch import Change
+from kubesched.errors import NotFound
+from kubesched.kube.values import quantity
+from kubesched.kube.values.well_known import BIND_COMPLETED, BOUND_BY_CONTROLLER, SELECTED_NODE, ZONE
+
+PROVISIONED_BY = "pv.kubernetes.io/provisioned-by"
+NO_PROVISIONER = "kubernetes.io/no-provisioner"
+
+
+class Volumes:
+    """Binds claims to volumes."""
+
+    def __init__(self, store: ObjectStore, pace: Pace, recorder: EventRecorder) -> None:
+        self._store = store
+        self._pace = pace
+        self._recorder = recorder
+        self._due: dict[str, float] = {}
+        self._reserved: dict[str, str] = {}  # claim to the volume that names it
+        clock = store.context.clock
+        self._claim_work = Worker(clock, "persistentvolumeclaims", self._sync_claim)
+        self._volume_work = Worker(clock, "persistentvolumes", self._sync_volume)
+
+    def start(self) -> None:
+        self._store.listen("persistentvolumeclaims", self._claim_changed)
+        self._store.listen("persistentvolumes", self._volume_changed)
+        self._store.listen("storageclasses", lambda change: self._all_claims())
+        for volume in self._store.list("persistentvolumes").items:
+            self._learn(volume)
+            self._volume_work.add(volume["metadata"]["name"])
+        self._all_claims()
+
+    def stop(self) -> None:
+        self._claim_work.stop()
+        self._volume_work.stop()
+
+    def _all_claims(self) -> None:
+        for entry in self._store.list("persistentvolumeclaims").entries:
+            if not _is_bound(entry.obj):
+                self._claim_work.add(entry.key)
+
+    def _claim_changed(self, change: Change) -> None:
+        if change.new is not None:
+            self._claim_work.add(change.key)
+        elif change.old is not None and change.old.obj["spec"].get("volumeName"):
+            self._volume_work.add(change.old.obj["spec"]["volumeName"])
+
+    def _volume_changed(self, change: Change) -> None:
+        if change.old is not None:
+            held = _claim_key(change.old.obj)
+            if self._reserved.get(held) == change.key:
+                del self._reserved[held]
+        if change.new is None:
+            return
+        self._learn(change.new.obj)
+        self._volume_work.add(change.key)
+        claim = _claim_key(change.new.obj)
+        if claim:
+            self._claim_work.add(claim)
+        elif change.old is None or _claim_key(change.old.obj):  # a volume became free
+            self._all_claims()
+
+    def _learn(self, volume: Object) -> None:
+        claim = _claim_key(volume)
+        if claim:
+            self._reserved[claim] = volume["metadata"]["name"]
+
+    # --- volumes
+
+    def _sync_volume(self, name: str) -> float | None:
+        volume = self._store.get("persistentvolumes", name)
+        reference = volume["spec"].get("claimRef")
+        if reference is None:
+            self._set_phase(volume, "Available")
+            return None
+        claim = self._claim(reference)
+        if claim is not None:
+            self._set_phase(volume, "Bound" if claim["spec"].get("volumeName") == name else "Available")
+            return None
+        if not reference.get("uid"):
+            self._set_phase(volume, "Available")  # reserved for a claim that is still to come
+            return None
+        self._set_phase(volume, "Released")
+        if volume["spec"].get("persistentVolumeReclaimPolicy") == "Delete":
+            self._store.delete("persistentvolumes", name)
+        return None
+
+    def _claim(self, reference: Object) -> Object | None:
+        try:
+            claim = self._store.get("persistentvolumeclaims", reference["name"], reference["namespace"])
+        except NotFound:
+            return None
+        return claim if reference.get("uid") in (None, "", claim["metadata"]["uid"]) else None
+
+    def _set_phase(self, volume: Object, phase: str) -> None:
+        if (volume.get("status") or {}).get("phase") != phase:
+            current = self._store.get("persistentvolumes", volume["metadata"]["name"])
+            status = {**(current.get("status") or {}), "phase": phase}
+            self._store.update("persistentvolumes", {**current, "status": status}, subresource="status")
+
+    # --- claims
+
+    def _sync_claim(self, key: str) -> float | None:
+        namespace, name = split(key)
+        claim = self._store.get("persistentvolumeclaims", name, namespace)
+        if _is_bound(claim) or "deletionTimestamp" in claim["metadata"]:
+            return None
+        volume = self._reserved_for(claim)
+        if volume is not None:
+            self._bind(claim, volume)
+            return None
+        if claim["spec"].get("volumeName"):
+            return None
+        storage_class = self._class_of(claim)
+        waits = (storage_class or {}).get("volumeBindingMode") == "WaitForFirstConsumer"
+        node = (claim["metadata"].get("annotations") or {}).get(SELECTED_NODE, "")
+        if waits and not node:
+            return None
+        if not waits:
+            volume = self._best_volume(claim)
+            if volume is not None:
+                self._bind(claim, volume)
+                return None
+        if storage_class is None or storage_class.get("provisioner") == NO_PROVISIONER:
+            return None
+        wait = self._provisioning_left(claim)
+        if wait > 0:
+            return wait
+        self._bind(claim, self._provision(claim, storage_class, node))
+        return None
+
+    def _class_of(self, claim: Object) -> Object | None:
+        name = claim["spec"].get("storageClassName")
+        if not name:
+            return None
+        entry = self._store.context.find(self._store.context.resource("storageclasses"), "", name)
+        return entry.obj if entry is not None else None
+
+    def _reserved_for(self, claim: Object) -> Object | None:
+        """Return the volume that names this claim, or that this claim names."""
+        wanted = claim["spec"].get("volumeName")
+        name = wanted or self._reserved.get(key_of(claim))
+        entry = self._store.context.find(self._store.context.resource("persistentvolumes"), "", name) if name else None
+        if entry is None:
+            return None
+        reference = entry.obj["spec"].get("claimRef")
+        if reference is None:
+            return entry.obj if wanted else None
+        return entry.obj if self._claim(reference) is claim else None
+
+    def _best_volume(self, claim: Object) -> Object | None:
+        """Return the smallest free volume that is large enough and of the right kind."""
+        spec = claim["spec"]
+        asked = quantity.parse(((spec.get("resources") or {}).get("requests") or {}).get("storage", "0"))
+        fitting = []
+        for volume in self._store.list("persistentvolumes").items:
+            held = volume["spec"]
+            if held.get("claimRef") is not None or "deletionTimestamp" in volume["metadata"]:
+                continue
+            size = quantity.parse((held.get("capacity") or {}).get("storage", "0"))
+            if (
+                size >= asked
+                and (held.get("storageClassName") or "") == (spec.get("storageClassName") or "")
+                and set(spec.get("accessModes") or ()) <= set(held.get("accessModes") or ())
+                and held.get("volumeMode", "Filesystem") == spec.get("volumeMode", "Filesystem")
+                and (spec.get("selector") is None or selects(spec["selector"], volume["metadata"].get("labels")))
+            ):
+                fitting.append((size, volume["metadata"]["name"], volume))
+        return min(fitting, key=lambda one: one[:2])[2] if fitting else None
+
+    def _bind(self, claim: Object, volume: Object) -> None:
+        metadata = claim["metadata"]
+        reference = {
+            "apiVersion": "v1",
+            "kind": "PersistentVolumeClaim",
+            "namespace": metadata["namespace"],
+            "name": metadata["name"],
+            "uid": metadata["uid"],
+        }
+        held = volume["spec"].get("claimRef") or {}
+        if held.get("uid") != metadata["uid"]:
+            patch: Object = {"spec": {"claimRef": reference}}
+            if not held:
+                patch["metadata"] = {"annotations": {BOUND_BY_CONTROLLER: "yes"}}
+            volume = self._store.patch("persistentvolumes", volume["metadata"]["name"], patch)
+        self._set_phase(volume, "Bound")
+        name = volume["metadata"]["name"]
+        annotations = {BIND_COMPLETED: "yes"}
+        if not claim["spec"].get("volumeName"):
+            annotations[BOUND_BY_CONTROLLER] = "yes"
+        patch = {"spec": {"volumeName": name}, "metadata": {"annotations": annotations}}
+        claim = self._store.patch("persistentvolumeclaims", metadata["name"], patch, metadata["namespace"])
+        status = {
+            "phase": "Bound",
+            "accessModes": volume["spec"].get("accessModes") or [],
+            "capacity": dict(volume["spec"].get("capacity") or {}),
+        }
+        self._store.update("persistentvolumeclaims", {**claim, "status": status}, subresource="status")
+
+    # --- provisioning
+
+    def _provisioning_left(self, claim: Object) -> float:
+        now, uid = self._store.context.clock.monotonic(), claim["metadata"]["uid"]
+        left = self._due.setdefault(uid, now + self._pace.provision_seconds) - now
+        if left <= 0:
+            del self._due[uid]
+        return left
+
+    def _provision(self, claim: Object, storage_class: Object, node: str) -> Object:
+        uid, driver = claim["metadata"]["uid"], storage_class["provisioner"]
+        requested = ((claim["spec"].get("resources") or {}).get("requests") or {}).get("storage", "1Gi")
+        spec: Object = {
+            "capacity": {"storage": requested},
+            "accessModes": list(claim["spec"].get("accessModes") or ["ReadWriteOnce"]),
+            "volumeMode": claim["spec"].get("volumeMode", "Filesystem"),
+            "storageClassName": storage_class["metadata"]["name"],
+            "persistentVolumeReclaimPolicy": storage_class.get("reclaimPolicy", "Delete"),
+            "csi": {"driver": driver, "volumeHandle": f"vol-{uid}"},
+            "claimRef": {
+                "apiVersion": "v1",
+                "kind": "PersistentVolumeClaim",
+                "namespace": claim["metadata"]["namespace"],
+                "name": claim["metadata"]["name"],
+                "uid": uid,
+            },
+        }
+        zone = self._zone_of(node)
+        if zone:
+            term = {"matchExpressions": [{"key": ZONE, "operator": "In", "values": [zone]}]}
+            spec["nodeAffinity"] = {"required": {"nodeSelectorTerms": [term]}}
+        metadata = {"name": f"pvc-{uid}", "annotations": {PROVISIONED_BY: driver}}
+        volume = self._store.create("persistentvolumes", {"metadata": metadata, "spec": spec})
+        text = f"Successfully provisioned volume {metadata['name']}"
+        self._recorder.tell(claim, driver, "ProvisioningSucceeded", text)
+        return volume
+
+    def _zone_of(self, node: str) -> str:
+        entry = self._store.context.find(self._store.context.resource("nodes"), "", node) if node else None
+        return str((entry.obj["metadata"].get("labels") or {}).get(ZONE, "")) if entry is not None else ""
+
+
+def _claim_key(volume: Object) -> str:
+    reference = volume["spec"].get("claimRef")
+    return f"{reference.get('namespace', '')}/{reference.get('name', '')}" if reference else ""
+
+
+def _is_bound(claim: Object) -> bool:
+    done = (claim["metadata"].get("annotations") or {}).get(BIND_COMPLETED)
+    return bool(claim["spec"].get("volumeName")) and (claim.get("status") or {}).get("phase") == "Bound" and bool(done)

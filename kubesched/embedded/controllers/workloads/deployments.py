@@ -1,0 +1,278 @@
+"""The Deployment controller: ReplicaSets for templates, exchanged step by step.
+
+In: Deployments and their ReplicaSets. Out: a ReplicaSet per template, sizes that keep to maxSurge and maxUnavailable,
+the status that `kubectl rollout status` reads. Old ReplicaSets are kept as history up to the limit.
+"""
+
+from __future__ import annotations
+
+import math
+
+from kubesched.embedded.clock import seconds_of, timestamp
+from kubesched.embedded.controllers.controller import Controller
+from kubesched.embedded.controllers.event_recorder import EventRecorder
+from kubesched.embedded.controllers.workloads.pods import controller_of, owned_by, template_hash
+from kubesched.embedded.resources import Object
+from kubesched.embedded.storage.patching import copied
+from kubesched.embedded.storage.store import ObjectStore
+from kubesched.kube.values.well_known import POD_TEMPLATE_HASH
+
+REVISION = "deployment.kubernetes.io/revision"
+
+
+def whole(value: object, total: int, round_up: bool) -> int:
+    """Return a number or a percentage of `total` as a number."""
+    if isinstance(value, str) and value.endswith("%") and value[:-1].isdecimal():
+        share = int(value[:-1]) * total / 100
+        return math.ceil(share) if round_up else math.floor(share)
+    return value if isinstance(value, int) else 0
+
+
+class Deployments(Controller):
+    """Keeps Deployments moving."""
+
+    def __init__(self, store: ObjectStore, recorder: EventRecorder) -> None:
+        super().__init__(store, recorder, "deployments.apps")
+
+    def start(self) -> None:
+        super().start()
+        self._store.listen("replicasets", self.owned_changed)
+
+    def sync(self, obj: Object) -> float | None:
+        deployment = obj
+        if "deletionTimestamp" in deployment["metadata"]:
+            return None
+        sets = self._sets(deployment)
+        wanted_hash = template_hash(deployment["spec"]["template"])
+        new = next((one for one in sets if one["metadata"]["labels"].get(POD_TEMPLATE_HASH) == wanted_hash), None)
+        if deployment["spec"].get("paused"):
+            self._scale_paused(deployment, sets)
+        else:
+            if new is None:
+                new = self._create(deployment, sets, wanted_hash)
+                sets = self._sets(deployment)
+            else:
+                self._note_revision(deployment, new, sets)
+            old = [one for one in sets if one["metadata"]["uid"] != new["metadata"]["uid"]]
+            self._step(deployment, new, old)
+            self._forget_history(deployment, old)
+        sets = self._sets(deployment)
+        fresh = next((one for one in sets if one["metadata"]["labels"].get(POD_TEMPLATE_HASH) == wanted_hash), None)
+        return self._report(deployment, fresh, sets)
+
+    def _sets(self, deployment: Object) -> list[Object]:
+        uid, namespace = deployment["metadata"]["uid"], deployment["metadata"]["namespace"]
+        found = []
+        for entry in self._store.context.storage.table("replicasets.apps").in_namespace(namespace):
+            reference = controller_of(entry.obj)
+            if reference is not None and reference["uid"] == uid:
+                found.append(entry.obj)
+        return sorted(found, key=lambda one: _revision(one))
+
+    def _create(self, deployment: Object, sets: list[Object], wanted_hash: str) -> Object:
+        revision = max((_revision(one) for one in sets), default=0) + 1
+        self._set_revision(deployment, revision)
+        size = self._new_size(deployment, None, sets)
+        made = self._store.create("replicasets", replica_set_of(deployment, wanted_hash, size, revision))
+        name = made["metadata"]["name"]
+        if size:
+            text = f"Scaled up replica set {name} from 0 to {size}"
+            self.tell(deployment, "ScalingReplicaSet", text)
+        return made
+
+    def _note_revision(self, deployment: Object, new: Object, sets: list[Object]) -> None:
+        """A template that comes back, as after a rollback, becomes the latest revision."""
+        latest = max(_revision(one) for one in sets)
+        if _revision(new) < latest:
+            patch = {"metadata": {"annotations": {REVISION: str(latest + 1)}}}
+            self._store.patch("replicasets", new["metadata"]["name"], patch, new["metadata"]["namespace"])
+            latest += 1
+        self._set_revision(deployment, latest)
+
+    def _set_revision(self, deployment: Object, revision: int) -> None:
+        metadata = deployment["metadata"]
+        if (metadata.get("annotations") or {}).get(REVISION) != str(revision):
+            patch = {"metadata": {"annotations": {REVISION: str(revision)}}}
+            self._store.patch("deployments", metadata["name"], patch, metadata["namespace"])
+
+    # --- sizes
+
+    def _bounds(self, deployment: Object) -> tuple[int, int, int]:
+        """Return the wanted size, the largest total and the smallest number available."""
+        wanted = int(deployment["spec"]["replicas"])
+        rolling = deployment["spec"]["strategy"].get("rollingUpdate") or {}
+        surge = whole(rolling.get("maxSurge", 0), wanted, round_up=True)
+        unavailable = whole(rolling.get("maxUnavailable", 0), wanted, round_up=False)
+        if surge == 0 and unavailable == 0:
+            unavailable = 1
+        return wanted, wanted + surge, wanted - min(unavailable, wanted)
+
+    def _new_size(self, deployment: Object, new: Object | None, sets: list[Object]) -> int:
+        wanted, largest, _ = self._bounds(deployment)
+        have = int(new["spec"]["replicas"]) if new is not None else 0
+        others = sum(int(one["spec"]["replicas"]) for one in sets if one is not new)
+        if deployment["spec"]["strategy"]["type"] == "Recreate":
+            still_there = sum((one.get("status") or {}).get("replicas", 0) for one in sets if one is not new)
+            return have if others or still_there else wanted
+        if have >= wanted:
+            return wanted
+        return have + max(0, min(wanted - have, largest - have - others))
+
+    def _step(self, deployment: Object, new: Object, old: list[Object]) -> None:
+        """Bring the sizes one step closer to what is wanted."""
+        size = self._new_size(deployment, new, [*old, new])
+        if size != new["spec"]["replicas"]:
+            self._resize(deployment, new, size)
+            return
+        active = [one for one in old if one["spec"]["replicas"]]
+        if not active:
+            return
+        if deployment["spec"]["strategy"]["type"] == "Recreate":
+            for one in active:
+                self._resize(deployment, one, 0)
+            return
+        _, _, smallest = self._bounds(deployment)
+        total = sum(int(one["spec"]["replicas"]) for one in [*old, new])
+        available = {one["metadata"]["uid"]: (one.get("status") or {}).get("availableReplicas", 0) for one in [*old, new]}
+        lagging = int(new["spec"]["replicas"]) - available[new["metadata"]["uid"]]
+        room = total - smallest - lagging
+        for one in active:  # first those that are of no use anyway
+            have = int(one["spec"]["replicas"])
+            drop = min(max(0, have - available[one["metadata"]["uid"]]), room)
+            if drop > 0:
+                self._resize(deployment, one, have - drop)
+                return
+        room = min(room, sum(available.values()) - smallest)
+        for one in active:
+            have = int(one["spec"]["replicas"])
+            drop = min(have, room)
+            if drop > 0:
+                self._resize(deployment, one, have - drop)
+                return
+
+    def _scale_paused(self, deployment: Object, sets: list[Object]) -> None:
+        active = [one for one in sets if one["spec"]["replicas"]] or sets[-1:]
+        if len(active) == 1 and active[0]["spec"]["replicas"] != deployment["spec"]["replicas"]:
+            self._resize(deployment, active[0], int(deployment["spec"]["replicas"]))
+
+    def _resize(self, deployment: Object, one: Object, size: int) -> None:
+        before, name = one["spec"]["replicas"], one["metadata"]["name"]
+        self._store.scale("replicasets", name, size, one["metadata"]["namespace"])
+        direction = "up" if size > before else "down"
+        text = f"Scaled {direction} replica set {name} from {before} to {size}"
+        self.tell(deployment, "ScalingReplicaSet", text)
+
+    def _forget_history(self, deployment: Object, old: list[Object]) -> None:
+        idle = [one for one in old if not one["spec"]["replicas"] and not (one.get("status") or {}).get("replicas")]
+        for one in idle[: max(0, len(idle) - int(deployment["spec"].get("revisionHistoryLimit", 10)))]:
+            self._store.delete("replicasets", one["metadata"]["name"], one["metadata"]["namespace"])
+
+    # --- status
+
+    def _report(self, deployment: Object, new: Object | None, sets: list[Object]) -> float | None:
+        namespace, name = deployment["metadata"]["namespace"], deployment["metadata"]["name"]
+        current = self._store.get("deployments", name, namespace)
+        statuses = [one.get("status") or {} for one in sets]
+        wanted, _, smallest = self._bounds(current)
+        total = sum(status.get("replicas", 0) for status in statuses)
+        available = sum(status.get("availableReplicas", 0) for status in statuses)
+        updated = ((new or {}).get("status") or {}).get("replicas", 0)
+        counts = {
+            "replicas": total,
+            "updatedReplicas": updated,
+            "readyReplicas": sum(status.get("readyReplicas", 0) for status in statuses),
+            "availableReplicas": available,
+            "unavailableReplicas": max(0, max(total, wanted) - available),
+        }
+        status: Object = {"observedGeneration": current["metadata"]["generation"]}
+        status |= {key: value for key, value in counts.items() if value}
+        before = current.get("status") or {}
+        is_done = updated == wanted == total == available
+        conditions, again = self._conditions(current, before, status, new, is_done, available >= smallest)
+        status["conditions"] = conditions
+        self.report(current, status)
+        return again
+
+    def _conditions(
+        self, deployment: Object, before: Object, status: Object, new: Object | None, is_done: bool, is_available: bool
+    ) -> tuple[list[Object], float | None]:
+        now = self._clock.now()
+        moment = timestamp(now)
+        held = {one["type"]: one for one in before.get("conditions") or ()}
+        word = ("MinimumReplicasAvailable", "has") if is_available else ("MinimumReplicasUnavailable", "does not have")
+        found = [
+            _condition(
+                held,
+                "Available",
+                "True" if is_available else "False",
+                word[0],
+                f"Deployment {word[1]} minimum availability.",
+                moment,
+            )
+        ]
+        name = (new or {}).get("metadata", {}).get("name", "")
+        progress = held.get("Progressing")
+        counted = ("replicas", "updatedReplicas", "readyReplicas", "availableReplicas")
+        has_moved = any(status.get(key, 0) != before.get(key, 0) for key in counted) or (
+            status["observedGeneration"] != before.get("observedGeneration")
+        )
+        again: float | None = None
+        if is_done:
+            reason, text = "NewReplicaSetAvailable", f'ReplicaSet "{name}" has successfully progressed.'
+            found.append(_condition(held, "Progressing", "True", reason, text, moment))
+        elif progress is None or has_moved or progress["reason"] == "NewReplicaSetAvailable":
+            text = f'ReplicaSet "{name}" is progressing.'
+            moved = _condition(held, "Progressing", "True", "ReplicaSetUpdated", text, moment)
+            found.append({**moved, "lastUpdateTime": moment})
+            again = float(deployment["spec"].get("progressDeadlineSeconds", 600))
+        else:
+            deadline = float(deployment["spec"].get("progressDeadlineSeconds", 600))
+            left = seconds_of(progress["lastUpdateTime"]) + deadline - now
+            if left <= 0 and progress["status"] == "True":
+                text = f'ReplicaSet "{name}" has timed out progressing.'
+                progress = _condition(held, "Progressing", "False", "ProgressDeadlineExceeded", text, moment)
+            elif left > 0:
+                again = left
+            found.append(progress)
+        return found, again
+
+
+def replica_set_of(deployment: Object, wanted_hash: str, size: int, revision: int) -> Object:
+    """Return the replica set that keeps a deployment's newest template."""
+    metadata, spec = deployment["metadata"], deployment["spec"]
+    template, selector = copied(spec["template"]), copied(spec["selector"])
+    template["metadata"].setdefault("labels", {})[POD_TEMPLATE_HASH] = wanted_hash
+    selector.setdefault("matchLabels", {})[POD_TEMPLATE_HASH] = wanted_hash
+    return {
+        "metadata": {
+            "name": f"{metadata['name']}-{wanted_hash}",
+            "namespace": metadata["namespace"],
+            "labels": dict(template["metadata"]["labels"]),
+            "annotations": {REVISION: str(revision)},
+            "ownerReferences": [owned_by(deployment)],
+        },
+        "spec": {
+            "replicas": size,
+            "selector": selector,
+            "template": template,
+            "minReadySeconds": spec.get("minReadySeconds", 0),
+        },
+    }
+
+
+def _condition(held: dict[str, Object], kind: str, status: str, reason: str, message: str, now: str) -> Object:
+    before = held.get(kind)
+    new = {"type": kind, "status": status, "reason": reason, "message": message}
+    if before is not None and {key: before.get(key) for key in new} == new:
+        return before
+    changed = before is None or before.get("status") != status
+    return {
+        **new,
+        "lastUpdateTime": now,
+        "lastTransitionTime": now if changed or before is None else before["lastTransitionTime"],
+    }
+
+
+def _revision(one: Object) -> int:
+    text = (one["metadata"].get("annotations") or {}).get(REVISION, "0")
+    return int(text) if text.isdecimal() else 0

@@ -1,0 +1,114 @@
+"""The disruption controller: how many pods of each budget may be taken away now.
+
+In: PodDisruptionBudgets, pods and the sizes of their controllers. Out: the status that evictions are judged by. An
+eviction that has begun counts until its pod is gone, or for two minutes.
+"""
+
+from __future__ import annotations
+
+from kubesched.embedded.clock import seconds_of, timestamp
+from kubesched.embedded.controllers.controller import Controller
+from kubesched.embedded.controllers.event_recorder import EventRecorder
+from kubesched.embedded.controllers.workloads.deployments import whole
+from kubesched.embedded.controllers.workloads.pods import PodIndex, controller_of, is_finished, is_ready
+from kubesched.embedded.resources import Object
+from kubesched.embedded.storage.selectors import selects
+from kubesched.embedded.storage.store import ObjectStore
+from kubesched.embedded.storage.subresources import budget_conditions
+from kubesched.embedded.storage.watch import Change
+
+_EVICTION_SECONDS = 120.0
+_SCALED = {"ReplicaSet": "replicasets.apps", "StatefulSet": "statefulsets.apps"}
+_SCALED |= {"ReplicationController": "replicationcontrollers", "Deployment": "deployments.apps"}
+
+
+class DisruptionController(Controller):
+    """Keeps the status of disruption budgets."""
+
+    def __init__(self, store: ObjectStore, pods: PodIndex, recorder: EventRecorder) -> None:
+        super().__init__(store, recorder, "poddisruptionbudgets.policy", "controllermanager")
+        self._pods = pods
+
+    def start(self) -> None:
+        super().start()
+        self._store.listen("pods", self._pod_changed)
+
+    def _pod_changed(self, change: Change) -> None:
+        for budget in self._store.context.table(self._resource).in_namespace(change.namespace):
+            selector = (budget.obj.get("spec") or {}).get("selector")
+            for entry in (change.old, change.new):
+                if entry is not None and selects(selector, entry.obj["metadata"].get("labels")):
+                    self._work.add(budget.key)
+
+    def sync(self, obj: Object) -> float | None:
+        budget, namespace = obj, obj["metadata"]["namespace"]
+        spec, now = budget.get("spec") or {}, self._clock.now()
+        pods = [
+            pod
+            for pod in self._pods.in_namespace(namespace)
+            if selects(spec.get("selector"), pod["metadata"].get("labels")) and not is_finished(pod)
+        ]
+        expected, desired = self._desired(spec, pods)
+        disrupted, again = self._disrupted(budget, pods, now)
+        healthy = sum(
+            is_ready(pod) and "deletionTimestamp" not in pod["metadata"] and pod["metadata"]["name"] not in disrupted
+            for pod in pods
+        )
+        allowed = max(0, healthy - desired) if expected > 0 else 0
+        status: Object = {
+            "currentHealthy": healthy,
+            "desiredHealthy": desired,
+            "disruptionsAllowed": allowed,
+            "expectedPods": expected,
+            "observedGeneration": budget["metadata"]["generation"],
+        }
+        if disrupted:
+            status["disruptedPods"] = disrupted
+        before = budget.get("status") or {}
+        status["conditions"] = budget_conditions(before, allowed, status["observedGeneration"], timestamp(now))
+        self.report(budget, status)
+        return again
+
+    def _desired(self, spec: Object, pods: list[Object]) -> tuple[int, int]:
+        """Return how many pods there should be, and how many of them must stay healthy."""
+        least, most_down = spec.get("minAvailable"), spec.get("maxUnavailable")
+        if least is not None and not isinstance(least, str):
+            return len(pods), int(least)
+        expected = self._expected(pods)
+        if most_down is not None:
+            return expected, max(0, expected - whole(most_down, expected, round_up=True))
+        if least is not None:
+            return expected, whole(least, expected, round_up=True)
+        return expected, 0
+
+    def _expected(self, pods: list[Object]) -> int:
+        """Return the sum of the sizes of the pods' controllers; a pod without one counts for itself."""
+        sizes: dict[str, int] = {}
+        for pod in pods:
+            reference = controller_of(pod)
+            if reference is None or reference["kind"] not in _SCALED:
+                sizes[pod["metadata"]["uid"]] = 1
+                continue
+            if reference["uid"] in sizes:
+                continue
+            kind = self._store.context.resource(_SCALED[reference["kind"]])
+            owner = self._store.context.find(kind, pod["metadata"]["namespace"], reference["name"])
+            above = controller_of(owner.obj) if owner is not None else None
+            if owner is not None and above is not None and above["kind"] == "Deployment":
+                deployments = self._store.context.resource("deployments.apps")
+                top = self._store.context.find(deployments, pod["metadata"]["namespace"], above["name"])
+                if top is not None:
+                    sizes[above["uid"]] = int(top.obj["spec"].get("replicas", 1))
+                    continue
+            sizes[reference["uid"]] = int(owner.obj["spec"].get("replicas", 1)) if owner is not None else 1
+        return sum(sizes.values())
+
+    def _disrupted(self, budget: Object, pods: list[Object], now: float) -> tuple[dict[str, str], float | None]:
+        there = {pod["metadata"]["name"] for pod in pods if "deletionTimestamp" not in pod["metadata"]}
+        kept, again = {}, None
+        for name, since in ((budget.get("status") or {}).get("disruptedPods") or {}).items():
+            left = seconds_of(since) + _EVICTION_SECONDS - now
+            if name in there and left > 0:
+                kept[name] = since
+                again = left if again is None else min(again, left)
+        return kept, again

@@ -1,0 +1,230 @@
+"""The Job controller: pods until enough of them have succeeded, or too many have failed.
+
+In: Jobs and their pods. Out: pods up to the parallelism, an index each when the job is Indexed, the counts, and the
+conditions Complete, Failed and Suspended. A finished job goes away after its time to live.
+"""
+
+from __future__ import annotations
+
+from kubesched.embedded.clock import seconds_of, timestamp
+from kubesched.embedded.controllers.controller import PodController
+from kubesched.embedded.controllers.event_recorder import EventRecorder
+from kubesched.embedded.controllers.workloads.pods import PodIndex, from_template, is_active, is_ready
+from kubesched.embedded.resources import Object
+from kubesched.embedded.storage.store import ObjectStore
+from kubesched.embedded.storage.watch import Change
+
+INDEX = "batch.kubernetes.io/job-completion-index"
+_FIRST_BACKOFF_SECONDS = 10.0
+_LONGEST_BACKOFF_SECONDS = 360.0
+_SHORTEST_LIFE_SECONDS = 3.0
+
+
+class Jobs(PodController):
+    """Keeps Jobs going until they are done."""
+
+    def __init__(self, store: ObjectStore, pods: PodIndex, recorder: EventRecorder) -> None:
+        super().__init__(store, pods, recorder, "jobs.batch")
+        self._counted: dict[str, set[str]] = {}  # job uid to the uids of its pods that are in the counts
+
+    def changed(self, change: Change) -> None:
+        super().changed(change)
+        if change.new is None and change.old is not None:
+            self._counted.pop(change.old.obj["metadata"]["uid"], None)
+
+    def sync(self, obj: Object) -> float | None:
+        job = obj
+        if "deletionTimestamp" in job["metadata"]:
+            return None
+        now = self._clock.now()
+        status = dict(job.get("status") or {})
+        ended = next((one for one in _true_conditions(status) if one["type"] in ("Complete", "Failed")), None)
+        if ended is not None:
+            return self._retire(job, seconds_of(ended["lastTransitionTime"]), now)
+        pods = self._pods.of_owner(job["metadata"]["uid"])
+        active = [pod for pod in pods if is_active(pod)]
+        suspended = bool(job["spec"].get("suspend"))
+        if not suspended:
+            status.setdefault("startTime", timestamp(now))
+        self._count(job, status, pods)
+        again: float | None = None
+        verdict = self._verdict(job, status, pods, now)
+        if verdict is not None:
+            kind, reason, message = verdict
+            self._end(job, status, active, kind, reason, message, now)
+        elif suspended:
+            status.pop("startTime", None)
+            self._set_condition(status, "Suspended", "True", "JobSuspended", "Job suspended", now)
+            self._delete(job, active)
+        else:
+            if any(one["type"] == "Suspended" for one in _true_conditions(status)):
+                self._set_condition(status, "Suspended", "False", "JobResumed", "Job resumed", now)
+            again = self._fill(job, status, pods, active, now)
+            active = [pod for pod in self._pods.of_owner(job["metadata"]["uid"]) if is_active(pod)]
+        status["active"] = 0 if verdict is not None or suspended else len(active)
+        status["ready"] = sum(is_ready(pod) for pod in active)
+        self.report(job, {name: value for name, value in status.items() if value not in (0, [])})
+        return again
+
+    def _count(self, job: Object, status: Object, pods: list[Object]) -> None:
+        """Count each ended pod once; the counts stay when the pods go."""
+        uid = job["metadata"]["uid"]
+        is_first_sight = uid not in self._counted
+        counted = self._counted.setdefault(uid, set())
+        for phase, field in (("Succeeded", "succeeded"), ("Failed", "failed")):
+            ended = {pod["metadata"]["uid"] for pod in pods if (pod.get("status") or {}).get("phase") == phase}
+            if is_first_sight:  # a server started again: what is written was counted from these
+                status[field] = max(status.get(field, 0), len(ended))
+            else:
+                status[field] = status.get(field, 0) + len(ended - counted)
+            counted |= ended
+        if job["spec"].get("completionMode") == "Indexed":
+            done = sorted(_completed(pods) | _read_indexes(status.get("completedIndexes", "")))
+            status["completedIndexes"] = _write_indexes(done)
+            status["succeeded"] = len(done)
+
+    def _verdict(self, job: Object, status: Object, pods: list[Object], now: float) -> tuple[str, str, str] | None:
+        spec = job["spec"]
+        restarts = _restarts(pods) if spec["template"]["spec"].get("restartPolicy") == "OnFailure" else 0
+        wanted = spec.get("completions")
+        succeeded = status.get("succeeded", 0)
+        if wanted is not None and succeeded >= wanted:
+            return "Complete", "CompletionsReached", "Reached expected number of succeeded pods"
+        if wanted is None and succeeded and not status.get("active"):
+            return "Complete", "CompletionsReached", "Reached expected number of succeeded pods"
+        if status.get("failed", 0) > spec.get("backoffLimit", 6) or restarts > spec.get("backoffLimit", 6):
+            return "Failed", "BackoffLimitExceeded", "Job has reached the specified backoff limit"
+        deadline = spec.get("activeDeadlineSeconds")
+        if deadline is not None and "startTime" in status and now - seconds_of(status["startTime"]) >= deadline:
+            return "Failed", "DeadlineExceeded", "Job was active longer than specified deadline"
+        return None
+
+    def _fill(self, job: Object, status: Object, pods: list[Object], active: list[Object], now: float) -> float | None:
+        spec = job["spec"]
+        wanted = spec.get("completions")
+        size = int(spec.get("parallelism", 1))
+        if wanted is not None:
+            size = min(size, wanted - status.get("succeeded", 0))
+        elif status.get("succeeded"):
+            size = min(size, len(active))
+        self._delete(job, sorted(active, key=is_ready)[: max(0, len(active) - size)])
+        deadline = spec.get("activeDeadlineSeconds")
+        left = None if deadline is None else seconds_of(status["startTime"]) + deadline - now
+        if len(active) >= size:
+            return left
+        wait = self._backoff(status, pods, now)
+        if wait > 0:
+            return wait if left is None else min(wait, left)
+        missing = size - len(active)
+        if spec.get("completionMode") == "Indexed":
+            taken = _indexes(active) | _read_indexes(status.get("completedIndexes", ""))
+            for index in [one for one in range(int(wanted or 0)) if one not in taken][:missing]:
+                self.create_pod(job, job_pod(job, index))
+        else:
+            for _ in range(missing):
+                self.create_pod(job, job_pod(job, None))
+        return left
+
+    def _backoff(self, status: Object, pods: list[Object], now: float) -> float:
+        failed = [pod for pod in pods if (pod.get("status") or {}).get("phase") == "Failed"]
+        if not failed:
+            return 0.0
+        pause = min(_FIRST_BACKOFF_SECONDS * 2 ** (status.get("failed", 1) - 1), _LONGEST_BACKOFF_SECONDS)
+        return float(max(_ended_at(pod) for pod in failed) + pause - now)
+
+    def _delete(self, job: Object, pods: list[Object]) -> None:
+        for pod in pods:
+            self.delete_pod(job, pod)
+
+    def _end(self, job: Object, status: Object, active: list[Object], kind: str, reason: str, message: str, now: float) -> None:
+        self._delete(job, active)
+        first = "SuccessCriteriaMet" if kind == "Complete" else "FailureTarget"
+        self._set_condition(status, first, "True", reason, message, now)
+        self._set_condition(status, kind, "True", reason, message, now)
+        if kind == "Complete":
+            status["completionTime"] = timestamp(now)
+            self.tell(job, "Completed", "Job completed")
+        else:
+            self.tell(job, reason, message, "Warning")
+
+    def _retire(self, job: Object, ended: float, now: float) -> float | None:
+        life = job["spec"].get("ttlSecondsAfterFinished")
+        if life is None:
+            return None
+        # Never at once: whoever waits for a job that lives for 0 seconds (helm, for its hooks) must see that it is done.
+        left = ended + max(float(life), _SHORTEST_LIFE_SECONDS) - now
+        if left > 0:
+            return left
+        metadata = job["metadata"]
+        self._store.delete("jobs", metadata["name"], metadata["namespace"], propagation="Foreground")
+        return None
+
+    def _set_condition(self, status: Object, kind: str, value: str, reason: str, message: str, now: float) -> None:
+        moment = timestamp(now)
+        kept = [one for one in status.get("conditions") or () if one["type"] != kind]
+        before = next((one for one in status.get("conditions") or () if one["type"] == kind), None)
+        since = before["lastTransitionTime"] if before is not None and before["status"] == value else moment
+        new = {"type": kind, "status": value, "reason": reason, "message": message}
+        status["conditions"] = [*kept, {**new, "lastProbeTime": since, "lastTransitionTime": since}]
+
+
+def job_pod(job: Object, index: int | None) -> Object:
+    """Return a pod of a job, with its index if the job is Indexed."""
+    labels = {} if index is None else {INDEX: str(index)}
+    pod = from_template(job["spec"]["template"], job, labels=labels)
+    if index is not None:
+        pod["metadata"].setdefault("annotations", {})[INDEX] = str(index)
+        pod["metadata"]["generateName"] = f"{job['metadata']['name']}-{index}-"
+        pod["spec"]["hostname"] = f"{job['metadata']['name']}-{index}"
+        for container in pod["spec"]["containers"]:
+            container.setdefault("env", []).append({"name": "JOB_COMPLETION_INDEX", "value": str(index)})
+    return pod
+
+
+def _true_conditions(status: Object) -> list[Object]:
+    return [one for one in status.get("conditions") or () if one.get("status") == "True"]
+
+
+def _restarts(pods: list[Object]) -> int:
+    statuses = [one for pod in pods for one in (pod.get("status") or {}).get("containerStatuses") or ()]
+    return sum(one.get("restartCount", 0) for one in statuses)
+
+
+def _ended_at(pod: Object) -> float:
+    ended = [
+        ((one.get("state") or {}).get("terminated") or {}).get("finishedAt")
+        for one in (pod.get("status") or {}).get("containerStatuses") or ()
+    ]
+    return max((seconds_of(moment) for moment in ended if moment), default=0.0)
+
+
+def _index_of(pod: Object) -> int | None:
+    text = (pod["metadata"].get("annotations") or {}).get(INDEX, "")
+    return int(text) if text.isdecimal() else None
+
+
+def _indexes(pods: list[Object]) -> set[int]:
+    return {index for pod in pods if (index := _index_of(pod)) is not None}
+
+
+def _completed(pods: list[Object]) -> set[int]:
+    return _indexes([pod for pod in pods if (pod.get("status") or {}).get("phase") == "Succeeded"])
+
+
+def _read_indexes(text: str) -> set[int]:
+    found: set[int] = set()
+    for part in text.split(","):
+        first, _, last = part.partition("-")
+        if first.isdecimal():
+            found |= set(range(int(first), int(last or first) + 1))
+    return found
+
+
+def _write_indexes(indexes: list[int]) -> str:
+    parts: list[list[int]] = []
+    for index in indexes:
+        if parts and parts[-1][-1] == index - 1:
+            parts[-1].append(index)
+        else:
+            parts.append([index])
+    return ",".join(str(one[0]) if len(one) == 1 else f"{one[0]}-{one[-1]}" for one in parts)

@@ -1,0 +1,296 @@
+"""Who may do what: bearer tokens become users, and users get what roles and bindings grant them.
+
+In: a token file, the RBAC objects in the store. Out: a user for a request, a yes or no for what it asks. Without a
+token file the server is open and everybody is an administrator. Besides the roles in the store, administrators
+(system:masters) may do everything, everybody may look at health and version, every known user at discovery, and
+system:kube-scheduler may do what a scheduler does. The roles cluster-admin and extension-apiserver-authentication-reader
+are known without being stored.
+"""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+import hmac
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from kubesched.embedded.context import Context
+from kubesched.embedded.http.refusals import invalid, invalid_value, unauthorized
+from kubesched.embedded.resources import Object, Resource
+from kubesched.errors import ConfigError, Forbidden
+
+RBAC = "rbac.authorization.k8s.io"
+AUTHENTICATION_CONFIG = "extension-apiserver-authentication"
+"""The ConfigMap in kube-system that says whom to trust, for servers that let the API server vouch for their callers."""
+_READ = ["get", "list", "watch"]
+_EVERYBODY: list[Object] = [
+    {
+        "nonResourceURLs": ["/healthz", "/livez", "/readyz", "/version", "/healthz/*", "/livez/*", "/readyz/*"],
+        "verbs": ["get"],
+    },
+]
+_AUTHENTICATED: list[Object] = [
+    {"nonResourceURLs": ["/", "/api", "/api/*", "/apis", "/apis/*", "/openapi", "/openapi/*"], "verbs": ["get"]},
+    {
+        "apiGroups": ["authorization.k8s.io"],
+        "resources": ["selfsubjectaccessreviews", "selfsubjectrulesreviews"],
+        "verbs": ["create"],
+    },
+    {"apiGroups": ["authentication.k8s.io"], "resources": ["selfsubjectreviews"], "verbs": ["create"]},
+]
+_SCHEDULER: list[Object] = [
+    {"apiGroups": ["", "events.k8s.io"], "resources": ["events"], "verbs": ["create", "patch", "update"]},
+    {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["create", "list", "watch"]},
+    {
+        "apiGroups": ["coordination.k8s.io"],
+        "resources": ["leases"],
+        "resourceNames": ["kube-scheduler"],
+        "verbs": ["get", "update"],
+    },
+    {"apiGroups": [""], "resources": ["nodes", "namespaces"], "verbs": _READ},
+    {"apiGroups": [""], "resources": ["pods"], "verbs": ["delete", *_READ]},
+    {"apiGroups": [""], "resources": ["bindings", "pods/binding"], "verbs": ["create"]},
+    {"apiGroups": [""], "resources": ["pods/status"], "verbs": ["patch", "update"]},
+    {"apiGroups": [""], "resources": ["replicationcontrollers", "services"], "verbs": _READ},
+    {"apiGroups": ["apps"], "resources": ["replicasets", "statefulsets"], "verbs": _READ},
+    {"apiGroups": ["policy"], "resources": ["poddisruptionbudgets"], "verbs": _READ},
+    {
+        "apiGroups": [""],
+        "resources": ["persistentvolumeclaims", "persistentvolumes"],
+        "verbs": ["patch", "update", *_READ],
+    },
+    {"apiGroups": ["storage.k8s.io"], "resources": ["*"], "verbs": _READ},
+    {"apiGroups": ["resource.k8s.io"], "resources": ["*"], "verbs": _READ},
+    {"apiGroups": ["resource.k8s.io"], "resources": ["resourceclaims/status"], "verbs": ["patch", "update"]},
+    {
+        "apiGroups": ["resource.k8s.io"],
+        "resources": ["resourceclaims"],
+        "verbs": ["create", "delete", "update", "patch"],
+    },
+    {"apiGroups": ["scheduling.k8s.io"], "resources": ["podgroups", "compositepodgroups", "workloads"], "verbs": _READ},
+    {"apiGroups": ["scheduling.k8s.io"], "resources": ["podgroups/status"], "verbs": ["patch", "update"]},
+    {"apiGroups": ["authentication.k8s.io"], "resources": ["tokenreviews"], "verbs": ["create"]},
+    {"apiGroups": ["authorization.k8s.io"], "resources": ["subjectaccessreviews"], "verbs": ["create"]},
+    {"apiGroups": [""], "resources": ["configmaps"], "verbs": _READ},
+]
+
+
+@dataclass(frozen=True, slots=True)
+class User:
+    """Who asks."""
+
+    name: str
+    groups: tuple[str, ...] = ()
+    uid: str = ""
+
+
+ADMIN = User("system:admin", ("system:masters", "system:authenticated"))
+ANONYMOUS = User("system:anonymous", ("system:unauthenticated",))
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What somebody asks to do: a verb on a resource, or on a path when there is no resource."""
+
+    verb: str
+    group: str = ""
+    resource: str = ""  # with its subresource: pods/binding
+    namespace: str = ""
+    name: str = ""
+    path: str = ""
+
+
+def read_tokens(path: Path) -> dict[str, User]:
+    """Read a token file: lines of `token,user,uid,"group,group"`, as kube-apiserver's --token-auth-file."""
+    tokens: dict[str, User] = {}
+    try:
+        with path.open(newline="") as file:
+            for number, row in enumerate(csv.reader(file, skipinitialspace=True), 1):
+                if not row or row[0].startswith("#"):
+                    continue
+                if len(row) < 3 or not row[0] or not row[1]:
+                    raise ConfigError("token-file", f"{path}, line {number}: expected token,user,uid and optional groups")
+                groups = tuple(one.strip() for one in row[3].split(",") if one.strip()) if len(row) > 3 else ()
+                tokens[row[0]] = User(row[1], (*groups, "system:authenticated"), row[2])
+    except OSError as error:
+        raise ConfigError("token-file", f"{path}: {error.strerror}") from error
+    return tokens
+
+
+class Access:
+    """Decides for one server."""
+
+    def __init__(self, context: Context, tokens: Mapping[str, User] | None = None) -> None:
+        """With no `tokens` at all, everybody is an administrator."""
+        self._context = context
+        self._tokens = tokens
+
+    def user_for(self, authorization: str) -> User:
+        """Return who sends this Authorization header; 401 for a token nobody has."""
+        if self._tokens is None:
+            return ADMIN
+        scheme, _, token = authorization.partition(" ")
+        if not authorization:
+            return ANONYMOUS
+        user = self.user_of_token(token.strip()) if scheme.lower() == "bearer" else None
+        if user is None:
+            raise unauthorized()
+        return user
+
+    def user_of_token(self, token: str) -> User | None:
+        found = None
+        for known, user in (self._tokens or {}).items():
+            if hmac.compare_digest(known.encode(), token.encode()):
+                found = user
+        return found
+
+    def require(self, user: User, wish: Wish) -> None:
+        """Refuse with 403 what a user may not do."""
+        if not self.allows(user, wish):
+            details = {"kind": wish.resource, "name": wish.name, "group": wish.group} if wish.resource else {}
+            found = {key: value for key, value in details.items() if value}
+            raise Forbidden(403, "Forbidden", _refusal(user, wish), details=found)
+
+    def allows(self, user: User, wish: Wish) -> bool:
+        """Say whether a user may do something."""
+        if "system:masters" in user.groups:
+            return True
+        return any(_grants(rule, wish) for rule in self._rules(user, wish.namespace))
+
+    def _rules(self, user: User, namespace: str) -> Iterator[Object]:
+        yield from _EVERYBODY
+        if "system:authenticated" in user.groups:
+            yield from _AUTHENTICATED
+        if user.name == "system:kube-scheduler":
+            yield from _SCHEDULER
+        context = self._context
+        for entry in context.storage.table(f"clusterrolebindings.{RBAC}").entries.values():
+            if _binds(entry.obj, user):
+                yield from self._role_rules(entry.obj.get("roleRef") or {}, "")
+        if namespace:
+            for entry in context.storage.table(f"rolebindings.{RBAC}").in_namespace(namespace):
+                if _binds(entry.obj, user):
+                    yield from self._role_rules(entry.obj.get("roleRef") or {}, namespace)
+
+    def _role_rules(self, reference: Object, namespace: str) -> list[Object]:
+        name = reference.get("name", "")
+        if reference.get("kind") == "ClusterRole":
+            if name == "cluster-admin":
+                return [
+                    {"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]},
+                    {"nonResourceURLs": ["*"], "verbs": ["*"]},
+                ]
+            entry = self._context.storage.table(f"clusterroles.{RBAC}").entries.get(name)
+        elif (namespace, name) == ("kube-system", f"{AUTHENTICATION_CONFIG}-reader"):
+            return [{"apiGroups": [""], "resources": ["configmaps"], "resourceNames": [AUTHENTICATION_CONFIG], "verbs": _READ}]
+        else:
+            entry = self._context.storage.table(f"roles.{RBAC}").entries.get(f"{namespace}/{name}")
+        return entry.obj.get("rules") or [] if entry is not None else []
+
+    def review(self, table: str, obj: Object, user: User) -> Object:
+        """Answer a TokenReview, a SubjectAccessReview or one about oneself."""
+        spec = obj.get("spec") if isinstance(obj.get("spec"), dict) else {}
+        assert isinstance(spec, dict)
+        if table.startswith("tokenreviews"):
+            known = self.user_of_token(str(spec.get("token") or ""))
+            if known is None:
+                return {"authenticated": False, "error": "invalid bearer token"}
+            return {"authenticated": True, "user": _user_info(known)}
+        if table.startswith("selfsubjectreviews"):
+            return {"userInfo": _user_info(user)}
+        if table.startswith("selfsubjectrulesreviews"):
+            return self._rules_of(user, str(spec.get("namespace") or ""))
+        if not table.startswith("selfsubject"):
+            user = User(str(spec.get("user") or ""), tuple(str(one) for one in spec.get("groups") or ()))
+        wish = _wish_of(spec)
+        allowed = self.allows(user, wish)
+        return {"allowed": allowed} if allowed else {"allowed": False, "reason": _refusal(user, wish)}
+
+    def _rules_of(self, user: User, namespace: str) -> Object:
+        """Return everything a user may do in a namespace, as `kubectl auth can-i --list` shows it."""
+        rules = list(self._rules(user, namespace))
+        if "system:masters" in user.groups:
+            rules.append({"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]})
+            rules.append({"nonResourceURLs": ["*"], "verbs": ["*"]})
+        return {
+            "resourceRules": [rule for rule in rules if rule.get("resources")],
+            "nonResourceRules": [rule for rule in rules if rule.get("nonResourceURLs")],
+            "incomplete": False,
+        }
+
+
+def _user_info(user: User) -> Object:
+    info: Object = {"username": user.name, "groups": list(user.groups)}
+    return info | ({"uid": user.uid} if user.uid else {})
+
+
+def _wish_of(spec: Object) -> Wish:
+    asked: Any = spec.get("resourceAttributes")
+    if isinstance(asked, dict):
+        resource, sub = str(asked.get("resource") or ""), str(asked.get("subresource") or "")
+        return Wish(
+            str(asked.get("verb") or ""),
+            str(asked.get("group") or ""),
+            f"{resource}/{sub}" if sub else resource,
+            str(asked.get("namespace") or ""),
+            str(asked.get("name") or ""),
+        )
+    asked = spec.get("nonResourceAttributes")
+    asked = asked if isinstance(asked, dict) else {}
+    return Wish(str(asked.get("verb") or ""), path=str(asked.get("path") or ""))
+
+
+def check_review(resource: Resource, body: Object) -> None:
+    """Refuse a question about access that asks for nothing, or for two things."""
+    spec = body.get("spec") or {}
+    asked = [name for name in ("resourceAttributes", "nonResourceAttributes") if isinstance(spec, dict) and spec.get(name)]
+    if len(asked) != 1:
+        text = "exactly one of nonResourceAttributes or resourceAttributes must be specified"
+        cause = invalid_value("spec.resourceAttributes", None, text)
+        raise invalid(dataclasses.replace(resource, kind=""), "", [cause])
+
+
+def _binds(binding: Object, user: User) -> bool:
+    for subject in binding.get("subjects") or ():
+        kind, name = subject.get("kind"), subject.get("name")
+        if (kind == "User" and name == user.name) or (kind == "Group" and name in user.groups):
+            return True
+        if kind == "ServiceAccount" and user.name == f"system:serviceaccount:{subject.get('namespace', '')}:{name}":
+            return True
+    return False
+
+
+def _grants(rule: Object, wish: Wish) -> bool:
+    if not _listed(rule.get("verbs"), wish.verb):
+        return False
+    if not wish.resource:
+        return any(_covers(pattern, wish.path) for pattern in rule.get("nonResourceURLs") or ())
+    if not _listed(rule.get("apiGroups"), wish.group):
+        return False
+    resources = rule.get("resources") or ()
+    _, slash, sub = wish.resource.partition("/")
+    if wish.resource not in resources and "*" not in resources and not (slash and f"*/{sub}" in resources):
+        return False
+    names = rule.get("resourceNames")
+    return not names or wish.name in names
+
+
+def _listed(allowed: Any, one: str) -> bool:
+    return "*" in (allowed or ()) or one in (allowed or ())
+
+
+def _covers(pattern: str, path: str) -> bool:
+    return path.startswith(pattern[:-1]) if pattern.endswith("*") else path == pattern
+
+
+def _refusal(user: User, wish: Wish) -> str:
+    if not wish.resource:
+        return f'forbidden: User "{user.name}" cannot {wish.verb} path "{wish.path}"'
+    what = f"{wish.resource}.{wish.group}" if wish.group else wish.resource
+    what += f' "{wish.name}"' if wish.name else ""
+    where = f'in the namespace "{wish.namespace}"' if wish.namespace else "at the cluster scope"
+    text = f'User "{user.name}" cannot {wish.verb} resource "{wish.resource}" in API group "{wish.group}" {where}'
+    return f"{what} is forbidden: {text}"

@@ -1,0 +1,89 @@
+"""How objects leave: JSON as asked for, from the bytes each version of an object keeps.
+
+In: the Accept header, entries, listings. Out: bytes. Three forms: the object itself, its metadata alone, and the Table
+that kubectl prints. What only speaks protobuf is refused with 406.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import msgspec
+
+from kubesched.embedded.http.refusals import not_acceptable
+from kubesched.embedded.resources import Object, Resource
+from kubesched.embedded.storage.conversion import from_storage
+from kubesched.embedded.storage.reading import Listing
+from kubesched.embedded.storage.watch import Entry
+
+encode = msgspec.json.Encoder().encode
+JSON = "application/json"
+_METADATA_VERSION = "meta.k8s.io/v1"
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """The form an answer takes: `Table`, `PartialObjectMetadata` or "" for the object itself."""
+
+    kind: str = ""
+    version: str = "v1"
+    group: str = ""
+
+
+def wanted_form(accept: str) -> Form:
+    """Return the first form of an Accept header that we can write."""
+    if not accept:
+        return Form()
+    for part in accept.split(","):
+        media, *parameters = (piece.strip() for piece in part.split(";"))
+        if media not in (JSON, "*/*", "application/*"):
+            continue
+        given = dict(one.split("=", 1) for one in parameters if "=" in one)
+        kind = given.get("as", "").removesuffix("List")
+        if kind in ("Table", "PartialObjectMetadata"):
+            if given.get("g") == "meta.k8s.io" and given.get("v") == "v1":
+                return Form(kind, "v1", "meta.k8s.io")
+        elif kind == "APIGroupDiscovery":
+            if given.get("v") == "v2":
+                return Form(kind, "v2", "apidiscovery.k8s.io")
+        elif not kind:
+            return Form()
+    raise not_acceptable((JSON,))
+
+
+def encoder_for(resource: Resource, form: Form) -> Callable[[Entry], bytes]:
+    """Return the function that writes one entry of `resource` in a form other than a table."""
+    if form.kind == "PartialObjectMetadata":
+        return _metadata_only
+    if resource.is_storage:
+        return _raw
+    return lambda entry: encode(from_storage(entry.obj, resource))
+
+
+def _raw(entry: Entry) -> bytes:
+    return entry.raw
+
+
+def _metadata_only(entry: Entry) -> bytes:
+    return encode({"kind": "PartialObjectMetadata", "apiVersion": _METADATA_VERSION, "metadata": entry.obj["metadata"]})
+
+
+def encode_listing(resource: Resource, listing: Listing, form: Form) -> bytes:
+    """Return a list whose items are the bytes the entries keep."""
+    if form.kind == "PartialObjectMetadata":
+        kind, api_version = "PartialObjectMetadataList", _METADATA_VERSION
+    else:
+        kind, api_version = f"{resource.kind}List", resource.api_version
+    write = encoder_for(resource, form)
+    head = encode({"kind": kind, "apiVersion": api_version, "metadata": list_metadata(listing)})
+    return b"".join((head[:-1], b',"items":[', b",".join([write(entry) for entry in listing.entries]), b"]}"))
+
+
+def list_metadata(listing: Listing) -> Object:
+    metadata: Object = {"resourceVersion": listing.resource_version}
+    if listing.continue_token:
+        metadata["continue"] = listing.continue_token
+    if listing.n_remaining is not None:
+        metadata["remainingItemCount"] = listing.n_remaining
+    return metadata

@@ -1,0 +1,183 @@
+"""What a request asks for: its parameters and its body become the values that the verbs take.
+
+In: an HTTP request. Out: list queries, write and delete options, decoded objects; or the API's refusal of a parameter
+that nobody understands. Nothing here reads or writes an object.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import msgspec
+import yaml
+from aiohttp import web
+from aiohttp.web_exceptions import HTTPRequestEntityTooLarge
+
+from kubesched.embedded.context import Asked
+from kubesched.embedded.http.refusals import (
+    Cause,
+    bad_request,
+    forbidden_field,
+    invalid_options,
+    not_supported,
+    required,
+    timed_out,
+    too_large_body,
+    too_long,
+    unsupported_media_type,
+)
+from kubesched.embedded.resources import Object
+from kubesched.embedded.schema import protobuf
+from kubesched.embedded.storage.deletion import DeleteOptions
+from kubesched.embedded.storage.patching import APPLY_PATCH
+from kubesched.embedded.storage.reading import ListQuery
+from kubesched.errors import ConfigError
+from kubesched.kube.values.bounds import yaml_document
+
+JSON, YAML = "application/json", "application/yaml"
+MAX_BODY_BYTES = 3 * 1024 * 1024
+BODY_SECONDS = 60.0
+_LONGEST_MANAGER = 128
+_OPTIONS = {"POST": "CreateOptions", "PUT": "UpdateOptions", "PATCH": "PatchOptions"}
+_VALIDATIONS = ("", "Ignore", "Strict", "Warn")
+_decode = msgspec.json.Decoder().decode
+
+
+def flag(query: Any, name: str) -> bool:
+    """Read a flag as the API does: there is one unless it says no."""
+    value = query.get(name)
+    return value is not None and value.lower() not in ("false", "0")
+
+
+def number(query: Any, name: str) -> int | None:
+    """Read a number; None when there is none."""
+    text = query.get(name)
+    if not text:
+        return None
+    try:
+        if not text.isascii() or text.strip() != text or "_" in text:
+            raise ValueError
+        return int(text)
+    except ValueError:
+        raise bad_request(f'{name}: parsing "{text}": invalid syntax') from None
+
+
+def list_query(query: Any, namespace: str) -> ListQuery:
+    """Read what a list or a watch asks for."""
+    number(query, "timeoutSeconds")
+    return ListQuery(
+        namespace,
+        query.get("labelSelector", ""),
+        query.get("fieldSelector", ""),
+        max(0, number(query, "limit") or 0),
+        query.get("continue", ""),
+        query.get("resourceVersion", ""),
+        query.get("resourceVersionMatch", ""),
+        flag(query, "sendInitialEvents") if "sendInitialEvents" in query else None,
+    )
+
+
+def asked(request: web.BaseRequest, patch_type: str = "") -> Asked:
+    """Read how a write is asked for."""
+    query = request.rel_url.query
+    causes = _dry_run_problems(query)
+    validation = query.get("fieldValidation", "")
+    if validation not in _VALIDATIONS:
+        causes.append(not_supported("fieldValidation", validation, _VALIDATIONS))
+    manager = query.get("fieldManager", "")
+    if len(manager) > _LONGEST_MANAGER:
+        causes.append(too_long("fieldManager", _LONGEST_MANAGER))
+    force = flag(query, "force")
+    if patch_type == APPLY_PATCH and not manager:
+        causes.append(required("fieldManager", "is required for apply patch"))
+    elif patch_type and patch_type != APPLY_PATCH and "force" in query:
+        causes.append(forbidden_field("force", "may not be specified for non-apply patch"))
+    if causes:
+        raise invalid_options(_OPTIONS.get(request.method, "CreateOptions"), causes)
+    manager = manager or request.headers.get("User-Agent", "").partition("/")[0][:_LONGEST_MANAGER] or "unknown"
+    return Asked("dryRun" in query, manager, force, field_validation=validation or "Warn")
+
+
+def delete_options(request: web.BaseRequest, raw: bytes) -> DeleteOptions:
+    """Read the options of a deletion, from the body and the parameters."""
+    body = decoded_object(request, raw) if raw else {}
+    if body.get("kind") not in (None, "", "DeleteOptions"):
+        raise bad_request(f"DeleteOptions: the body is a {body['kind']}")
+    query = request.rel_url.query
+    causes = _dry_run_problems(query)
+    if causes:
+        raise invalid_options("DeleteOptions", causes)
+    grace = number(query, "gracePeriodSeconds")
+    if grace is not None:
+        body["gracePeriodSeconds"] = grace
+    if "propagationPolicy" in query:
+        body["propagationPolicy"] = query["propagationPolicy"]
+    if "dryRun" in query:
+        body["dryRun"] = ["All"]
+    return DeleteOptions.read(body)
+
+
+def _dry_run_problems(query: Any) -> list[Cause]:
+    given = query.getall("dryRun", [])
+    return [] if all(one == "All" for one in given) else [not_supported("dryRun", list(given), ("All",))]
+
+
+async def read_body(request: web.BaseRequest) -> bytes:
+    """Return the body, all of it; 413 for more than anybody needs, 504 for one that takes longer than anybody waits."""
+    if request.content_length is not None and request.content_length > MAX_BODY_BYTES:
+        raise too_large_body(MAX_BODY_BYTES)
+    try:
+        async with asyncio.timeout(BODY_SECONDS):
+            return await request.read()
+    except HTTPRequestEntityTooLarge:
+        raise too_large_body(MAX_BODY_BYTES) from None
+    except TimeoutError:
+        raise timed_out(BODY_SECONDS) from None
+    except web.RequestPayloadError:  # its words quote the body
+        raise bad_request("the body of the request is not what its headers announce") from None
+
+
+def decoded_object(request: web.BaseRequest, raw: bytes) -> Object:
+    """Return the object in a body, in whichever of the three forms it came."""
+    kind = request.content_type
+    if kind == protobuf.MEDIA_TYPE:
+        try:
+            return protobuf.decode(raw)
+        except protobuf.Unreadable as error:
+            raise bad_request(f"the object provided is unrecognized: {error}") from error
+    if kind == YAML:
+        body = decoded_yaml(raw)
+    elif kind in (JSON, "application/octet-stream", "text/json"):
+        body = decoded(raw)
+    else:
+        raise unsupported_media_type(kind, (JSON, YAML, protobuf.MEDIA_TYPE))
+    if body is None:
+        return {}
+    if not isinstance(body, dict):
+        raise bad_request("the body of the request is not a JSON object")
+    return body
+
+
+def decoded(raw: bytes) -> Any:
+    """Return a JSON value."""
+    try:
+        return _decode(raw)
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
+        raise bad_request(f"the object provided is unrecognized (must be of type JSON): {error}") from error
+
+
+def decoded_yaml(raw: bytes) -> Any:
+    """Return a JSON value written as YAML. Most of what comes as YAML is JSON, and that is read a hundred times faster."""
+    try:
+        return _decode(raw)
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+        pass
+    try:
+        document = yaml_document(raw)
+        if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(raw, Loader=yaml.CSafeLoader)):
+            raise yaml.YAMLError("aliases are not supported: a few of them can stand for gigabytes")
+        # To JSON and back: what YAML has and JSON has not is found here.
+        return _decode(msgspec.json.encode(document))
+    except (yaml.YAMLError, ConfigError, UnicodeDecodeError, RecursionError, TypeError, ValueError) as error:
+        raise bad_request(f"error decoding YAML: {error}") from error

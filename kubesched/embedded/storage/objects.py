@@ -1,0 +1,183 @@
+"""Storage: the objects, their versions, and nothing about what they mean.
+
+In: complete objects to keep or drop, decided on by the verbs. Out: entries, lists as of a version, and changes to the
+feeds. Every write takes the next number of one counter; that number is the object's resourceVersion. A write is in the
+journal before anybody sees it. Objects are never changed in place, so a version once read stays as it was. Changes are
+remembered for five to ten minutes, as etcd is compacted, and at most so many of a table.
+"""
+
+from __future__ import annotations
+
+import time
+from bisect import bisect_left, insort
+from collections import deque
+from collections.abc import Callable, Iterator
+
+import msgspec
+
+from kubesched.embedded.resources import Object
+from kubesched.embedded.storage.watch import Change, Entry, Feed
+from kubesched.embedded.storage.write_ahead_log import Record, WriteAheadLog
+
+HISTORY_LIMIT = 10_000
+COMPACT_SECONDS = 300.0
+
+
+class Table:
+    """The objects of one resource, in order of namespace and name."""
+
+    def __init__(self, name: str, start_version: int, history_limit: int) -> None:
+        self.name = name
+        self.entries: dict[str, Entry] = {}
+        self.keys: list[str] = []
+        self.feed = Feed(start_version, history_limit)
+
+    def put(self, entry: Entry) -> None:
+        if entry.key not in self.entries:
+            if self.keys and entry.key < self.keys[-1]:
+                insort(self.keys, entry.key)
+            else:
+                self.keys.append(entry.key)
+        self.entries[entry.key] = entry
+
+    def drop(self, key: str) -> None:
+        if self.entries.pop(key, None) is not None:
+            del self.keys[bisect_left(self.keys, key)]
+
+    def in_namespace(self, namespace: str) -> list[Entry]:
+        """Return the entries of a namespace, of all for "", in order."""
+        return [self.entries[key] for key in _range(self.keys, namespace)]
+
+    def as_of(self, version: int, namespace: str) -> list[Entry]:
+        """Return the entries as they were after `version`; 410 when that is too long ago."""
+        changes = self.feed.since(version)
+        if not changes:
+            return self.in_namespace(namespace)
+        then: dict[str, Entry] = dict(self.entries)
+        for change in reversed(changes):
+            if change.old is None:
+                then.pop(change.key, None)
+            else:
+                then[change.key] = change.old
+        return [then[key] for key in _range(sorted(then), namespace)]
+
+
+def _range(keys: list[str], namespace: str) -> list[str]:
+    if not namespace:
+        return keys
+    return keys[bisect_left(keys, namespace + "/") : bisect_left(keys, namespace + "0")]  # "0" follows "/"
+
+
+class Storage:
+    """All tables under one counter."""
+
+    def __init__(
+        self,
+        journal: WriteAheadLog | None = None,
+        history_limit: int = HISTORY_LIMIT,
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.version = 1
+        self._now = now
+        self._start = 1  # nothing is known about changes before this version
+        self._tables: dict[str, Table] = {}
+        self._journal = journal
+        self._history_limit = history_limit
+        self._undelivered: deque[tuple[Table, Change]] = deque()
+        self._delivering = False
+        if journal is not None:
+            self._load(journal)
+        self._compact_to, self._compact_at = self.version, now() + COMPACT_SECONDS
+
+    def table(self, name: str) -> Table:
+        found = self._tables.get(name)
+        if found is None:
+            found = self._tables[name] = Table(name, self._start, self._history_limit)
+        return found
+
+    def tables(self) -> Iterator[Table]:
+        return iter(list(self._tables.values()))
+
+    def write(self, table: Table, key: str, obj: Object) -> Entry:
+        """Store `obj` under `key` as the next version; the caller gives the object away."""
+        version = self.version + 1
+        obj["metadata"]["resourceVersion"] = str(version)
+        entry = Entry(key, obj, version)
+        if self._journal is not None:
+            self._journal.append((version, table.name, key, entry.raw))
+        old = table.entries.get(key)
+        self.version = version
+        table.put(entry)
+        self._publish(table, Change(version, old, entry))
+        return entry
+
+    def remove(self, table: Table, key: str) -> Entry:
+        """Drop what is under `key` and return it as it disappears."""
+        version = self.version + 1
+        if self._journal is not None:
+            self._journal.append((version, table.name, key, b""))
+        change = Change(version, table.entries[key], None)
+        self.version = version
+        table.drop(key)
+        self._publish(table, change)
+        event = change.event(None)
+        assert event is not None
+        return event.entry
+
+    def listen(self, table: str, listener: Callable[[Change], None]) -> None:
+        self.table(table).feed.listen(listener)
+
+    def compact(self) -> None:
+        """Forget the past: whoever watches or pages from before now must start over."""
+        for table in self._tables.values():
+            table.feed.compact(self.version)
+
+    def _compact_in_time(self) -> None:
+        """Forget, once in five minutes, what was known five minutes ago. A table in which nothing happens forgets nothing."""
+        now = self._now()
+        if now >= self._compact_at:
+            for table in self._tables.values():
+                table.feed.forget_until(self._compact_to)
+            self._compact_to, self._compact_at = self.version, now + COMPACT_SECONDS
+
+    def close(self) -> None:
+        for table in self._tables.values():
+            table.feed.close()
+        if self._journal is not None:
+            self._journal.close()
+
+    def _publish(self, table: Table, change: Change) -> None:
+        """Deliver in order of version, also when a listener writes in turn."""
+        self._compact_in_time()
+        table.feed.record(change)
+        self._undelivered.append((table, change))
+        if self._delivering:
+            return
+        self._delivering = True
+        try:
+            while self._undelivered:
+                where, what = self._undelivered.popleft()
+                where.feed.deliver(what)
+        finally:
+            self._delivering = False
+        if self._journal is not None and self._journal.is_mostly_outdated:
+            self._journal.rewrite(self.version, self._live())
+
+    def _live(self) -> Iterator[Record]:
+        for table in self._tables.values():
+            for entry in table.entries.values():
+                yield entry.version, table.name, entry.key, entry.raw
+
+    def _load(self, journal: WriteAheadLog) -> None:
+        raws: dict[tuple[str, str], tuple[int, bytes]] = {}
+        for version, table, key, raw in journal.read():
+            self.version = max(self.version, version)
+            if not table:
+                continue
+            raws.pop((table, key), None)
+            if raw:
+                raws[table, key] = (version, raw)
+        self._start = self.version
+        for (name, key), (version, raw) in raws.items():
+            self.table(name).put(Entry(key, msgspec.json.decode(raw), version))
+        journal.rewrite(self.version, self._live())

@@ -1,0 +1,294 @@
+"""Watching: what happened to the objects of one table, for those who look now and those who come a little late.
+
+In: one `Change` per write, in order of version. Out: `WatchEvent`s in each reader's buffer, and the recent past.
+A reader with a selector sees an update that enters its selection as ADDED and one that leaves it as DELETED.
+A change is encoded once for all its readers. The past is bounded: who asks for more gets 410. A reader that lets its
+buffer fill up is closed; it never holds back the writer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Hashable, Iterable
+from typing import Any
+
+import msgspec
+
+from kubesched.embedded.http.refusals import expired
+from kubesched.embedded.resources import Object
+from kubesched.embedded.storage.selectors import PINNABLE, Pin, field_value
+
+ADDED, MODIFIED, DELETED, BOOKMARK, ERROR = "ADDED", "MODIFIED", "DELETED", "BOOKMARK", "ERROR"
+BUFFER_LIMIT = 65_536
+_encode = msgspec.json.Encoder().encode
+
+
+class Entry:
+    """One version of one object; never changed once it is stored."""
+
+    __slots__ = ("_raw", "key", "namespace", "obj", "version")
+
+    def __init__(self, key: str, obj: Object, version: int) -> None:
+        self.key = key
+        self.namespace: str = obj["metadata"].get("namespace", "")
+        self.obj = obj
+        self.version = version
+        self._raw: bytes | None = None
+
+    @property
+    def raw(self) -> bytes:
+        """The object as JSON, encoded on first use."""
+        if self._raw is None:
+            self._raw = _encode(self.obj)
+        return self._raw
+
+
+class WatchEvent:
+    """What one change means to a reader; shared by all readers to whom it means the same."""
+
+    __slots__ = ("_frames", "entry", "type")
+
+    def __init__(self, kind: str, entry: Entry) -> None:
+        self.type = kind
+        self.entry = entry
+        self._frames: dict[Hashable, bytes] = {}
+
+    @property
+    def obj(self) -> Object:
+        return self.entry.obj
+
+    def frame(self, form: Hashable, encode: Callable[[Entry], bytes]) -> bytes:
+        """Return the line of the watch stream in one form (a version, a table); the first reader pays for it."""
+        line = self._frames.get(form)
+        if line is None:
+            line = b'{"type":"%b","object":%b}\n' % (self.type.encode(), encode(self.entry))
+            self._frames[form] = line
+        return line
+
+
+class Change:
+    """One write: the object before and after, either of them None."""
+
+    __slots__ = ("_events", "_gone", "new", "old", "version")
+
+    def __init__(self, version: int, old: Entry | None, new: Entry | None) -> None:
+        self.version = version
+        self.old = old
+        self.new = new
+        self._events: dict[str, WatchEvent] = {}
+        self._gone: Entry | None = None
+
+    @property
+    def key(self) -> str:
+        entry = self.new or self.old
+        assert entry is not None
+        return entry.key
+
+    @property
+    def namespace(self) -> str:
+        entry = self.new or self.old
+        assert entry is not None
+        return entry.namespace
+
+    def event(self, matches: Callable[[Object], bool] | None) -> WatchEvent | None:
+        """Return what a reader with this predicate sees, or None."""
+        was = self.old is not None and (matches is None or matches(self.old.obj))
+        now = self.new is not None and (matches is None or matches(self.new.obj))
+        if now:
+            return self._shared(MODIFIED if was else ADDED)
+        return self._shared(DELETED) if was else None
+
+    def _shared(self, kind: str) -> WatchEvent:
+        event = self._events.get(kind)
+        if event is None:
+            entry = self._last_seen() if kind == DELETED else self.new
+            assert entry is not None
+            event = self._events[kind] = WatchEvent(kind, entry)
+        return event
+
+    def _last_seen(self) -> Entry:
+        """Return the old object under the version of its disappearance."""
+        if self._gone is None:
+            assert self.old is not None
+            obj = dict(self.old.obj)
+            obj["metadata"] = {**obj["metadata"], "resourceVersion": str(self.version)}
+            self._gone = Entry(self.old.key, obj, self.version)
+        return self._gone
+
+
+class Watch:
+    """One reader of one table. Drain it, or iterate over it in an event loop, and close it in the end."""
+
+    def __init__(
+        self,
+        feed: Feed,
+        namespace: str,
+        matches: Callable[[Object], bool] | None,
+        limit: int = BUFFER_LIMIT,
+        pin: Pin | None = None,
+    ) -> None:
+        self.closed = False
+        self.pin = pin
+        self._feed = feed
+        self._namespace = namespace
+        self._matches = matches
+        self._limit = limit
+        self._buffer: deque[WatchEvent] = deque()
+        self._waiter: asyncio.Future[None] | None = None
+
+    def offer(self, change: Change) -> None:
+        """Take what `change` means to this reader."""
+        if self._namespace and change.namespace != self._namespace:
+            return
+        event = change.event(self._matches)
+        if event is not None:
+            self.put(event)
+
+    def put(self, event: WatchEvent) -> None:
+        if len(self._buffer) >= self._limit:
+            self._buffer.clear()  # the reader must start over anyway; do not keep old versions alive for it
+            self.close()
+            return
+        self._buffer.append(event)
+        self._wake()
+
+    def preload(self, events: Iterable[WatchEvent]) -> None:
+        """Put the state at the beginning into the buffer, however much that is."""
+        self._buffer.extend(events)
+        self._limit += len(self._buffer)
+
+    def drain(self) -> list[WatchEvent]:
+        """Return what has arrived since the last time."""
+        events = list(self._buffer)
+        self._buffer.clear()
+        return events
+
+    def close(self) -> None:
+        """End the watch; what is buffered can still be drained."""
+        if not self.closed:
+            self.closed = True
+            self._feed.forget(self)
+            self._wake()
+
+    async def arrived(self) -> None:
+        """Wait until there is something to drain or the watch is closed."""
+        if not self._buffer and not self.closed:
+            self._waiter = asyncio.get_running_loop().create_future()
+            try:
+                await self._waiter
+            finally:
+                self._waiter = None
+
+    def _wake(self) -> None:
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+
+    async def __aiter__(self) -> AsyncIterator[WatchEvent]:
+        while True:
+            await self.arrived()
+            for event in self.drain():
+                yield event
+            if self.closed:
+                return
+
+
+class Feed:
+    """The recent changes of one table and those who watch it."""
+
+    def __init__(self, start_version: int, limit: int) -> None:
+        self.oldest = start_version  # changes after this version are known
+        self._limit = limit
+        self._history: deque[Change] = deque()
+        self._watches: dict[Watch, None] = {}
+        self._pinned: dict[str, dict[str, dict[Watch, None]]] = {}  # field to value to those who want nothing else
+        self._listeners: list[Callable[[Change], None]] = []
+
+    def record(self, change: Change) -> None:
+        self._history.append(change)
+        if len(self._history) > self._limit:
+            self.oldest = self._history.popleft().version
+
+    def deliver(self, change: Change) -> None:
+        for watch in list(self._watches):
+            watch.offer(change)
+        for field, by_value in self._pinned.items():
+            sides = {field_value(entry.obj, PINNABLE[field]) for entry in (change.old, change.new) if entry is not None}
+            for value in sides:
+                for watch in list(by_value.get(value, ())):
+                    watch.offer(change)
+        for listener in self._listeners:
+            listener(change)
+
+    def forget_until(self, version: int) -> None:
+        """Forget changes up to `version`."""
+        while self._history and self._history[0].version <= version:
+            self.oldest = self._history.popleft().version
+
+    def compact(self, version: int) -> None:
+        """Forget changes up to `version`, and answer nobody any more who asks from before it."""
+        self.forget_until(version)
+        self.oldest = max(self.oldest, version)
+
+    def since(self, version: int) -> list[Change]:
+        """Return the changes after `version`, oldest first; 410 when they are forgotten."""
+        if version < self.oldest:
+            raise expired(f"too old resource version: {version} ({self.oldest})")
+        found = []
+        for change in reversed(self._history):
+            if change.version <= version:
+                break
+            found.append(change)
+        found.reverse()
+        return found
+
+    def open(
+        self,
+        namespace: str,
+        matches: Callable[[Object], bool] | None,
+        limit: int = BUFFER_LIMIT,
+        pin: Pin | None = None,
+    ) -> Watch:
+        """Add a reader; `pin` names a field that its predicate demands one value of."""
+        watch = Watch(self, namespace, matches, limit, pin)
+        if pin is None:
+            self._watches[watch] = None
+        else:
+            self._pinned.setdefault(pin[0], {}).setdefault(pin[1], {})[watch] = None
+        return watch
+
+    def forget(self, watch: Watch) -> None:
+        if watch.pin is None:
+            self._watches.pop(watch, None)
+            return
+        field, value = watch.pin
+        held = self._pinned[field].get(value)
+        if held is not None:
+            held.pop(watch, None)
+            if not held:
+                del self._pinned[field][value]
+
+    def _all(self) -> list[Watch]:
+        pinned = [watch for by_value in self._pinned.values() for held in by_value.values() for watch in held]
+        return [*self._watches, *pinned]
+
+    def listen(self, listener: Callable[[Change], None]) -> None:
+        """Call `listener` with every change from now on, after the write is complete."""
+        self._listeners.append(listener)
+
+    def close(self) -> None:
+        for watch in self._all():
+            watch.close()
+
+    @property
+    def n_watches(self) -> int:
+        return len(self._all())
+
+
+def bookmark(kind: str, api_version: str, version: int, is_initial_end: bool = False) -> bytes:
+    """Return the line that tells a reader how far it has seen."""
+    metadata: dict[str, Any] = {"resourceVersion": str(version), "creationTimestamp": None}
+    if is_initial_end:
+        metadata["annotations"] = {"k8s.io/initial-events-end": "true"}
+    obj = {"kind": kind, "apiVersion": api_version, "metadata": metadata}
+    return b'{"type":"BOOKMARK","object":%b}\n' % _encode(obj)

@@ -1,0 +1,274 @@
+"""Bytes to objects and back.
+
+In: JSON as bytes, or the dicts that it makes. Out: structs; and from structs, bytes or dicts again. Unknown fields are
+skipped, `null` counts as absent, wrong types are refused with one `MalformedObject` that names object, field and value.
+The common case is a single pass of msgspec's typed decoder; only when that stumbles do we look again, first without the
+nulls, then for the words to complain with. `overlay` writes a changed struct into the object it came from, so that what
+we do not know survives.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any, TypeVar, cast
+
+import msgspec
+
+from kubesched.errors import MalformedObject
+from kubesched.kube.api.kinds import INFO, KIND_TABLE, KINDS, KindInfo
+from kubesched.kube.api.meta import ListMeta, TopLevel, Wire
+from kubesched.kube.api.nulls import without_nulls
+
+__all__ = [
+    "INFO",
+    "KINDS",
+    "KIND_TABLE",
+    "KindInfo",
+    "ObjectList",
+    "WatchEvent",
+    "convert",
+    "decode",
+    "decode_as",
+    "decode_json",
+    "decode_list",
+    "encode",
+    "overlay",
+    "to_dict",
+]
+
+W = TypeVar("W", bound=Wire)
+T = TypeVar("T", bound=TopLevel)
+Raw = dict[str, Any]
+
+_decoders: dict[type[Wire], msgspec.json.Decoder[Any]] = {}
+_encoder = msgspec.json.Encoder()
+_REASON = re.compile(r"(.*?)(?: - at `(.*)`)?")
+_STEP = re.compile(r"\.([^.\[]+)|\[(\d+)\]|(\[\.\.\.\])")
+
+
+class _TypeMeta(Wire, kw_only=True):
+    api_version: str | None = None
+    kind: str | None = None
+
+
+class ObjectList(Wire, kw_only=True):
+    """A decoded list: its version and its objects."""
+
+    metadata: ListMeta = ListMeta()
+    items: tuple[Any, ...] = ()
+
+
+class WatchEvent(Wire, kw_only=True):
+    """One line of a watch: what happened (ADDED, MODIFIED, DELETED, BOOKMARK, ERROR), and to what, still as bytes."""
+
+    type: str = ""
+    object: msgspec.Raw = msgspec.Raw()
+
+
+class _RawList(Wire, kw_only=True):
+    metadata: ListMeta | None = None
+    items: tuple[msgspec.Raw, ...] | None = None
+
+
+def decode(data: bytes | str | Raw) -> TopLevel:
+    """Return the object, as the struct that its `apiVersion` and `kind` call for."""
+    if isinstance(data, dict):
+        return convert(data, _type_for(data.get("apiVersion"), data.get("kind"), data))
+    found = decode_as(_TypeMeta, data)
+    return decode_as(_type_for(found.api_version, found.kind, data), data)
+
+
+def decode_as(type_: type[W], data: bytes | str) -> W:
+    """Return the object as a struct of the given type, whatever its `kind` says."""
+    decoder = _decoders.get(type_)
+    if decoder is None:
+        decoder = _decoders[type_] = msgspec.json.Decoder(type_)
+    try:
+        return cast(W, decoder.decode(data))
+    except msgspec.ValidationError:
+        return convert(decode_json(data), type_)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise _not_json(data, error) from error
+
+
+def decode_list(type_: type[T], data: bytes | str) -> ObjectList:
+    """Return a list of objects of one type, as the API server answers a list request."""
+    found = decode_as(_RawList, data)
+    return ObjectList(
+        metadata=found.metadata or ListMeta(),
+        items=tuple(decode_as(type_, bytes(item)) for item in found.items or ()),
+    )
+
+
+def decode_json(data: bytes | str) -> Any:
+    """Return plain dicts and lists. Raise `MalformedObject` for what is no JSON."""
+    try:
+        return msgspec.json.decode(data)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise _not_json(data, error) from error
+
+
+def convert(raw: Any, type_: type[W]) -> W:
+    """Return a struct made from plain dicts and lists."""
+    try:
+        return msgspec.convert(raw, type_)
+    except msgspec.ValidationError:
+        pass
+    try:
+        return msgspec.convert(without_nulls(raw, type_), type_)
+    except msgspec.ValidationError as error:
+        raise _malformed(raw, type_, str(error)) from error
+
+
+def encode(value: Any) -> bytes:
+    """Return JSON. Fields that have their default are left out, `apiVersion` and `kind` never."""
+    return _encoder.encode(value)
+
+
+def to_dict(value: Wire) -> Raw:
+    """Return plain dicts and lists, as `encode` would write them."""
+    return cast(Raw, _plain(value))
+
+
+def overlay(raw: Raw | bytes | str, changed: Wire) -> Raw:
+    """Return the original object with the changes of `changed` in it; all else stays as it was, known or not.
+
+    List entries find their old selves by being equal, or else by uid, name, type or key. New entries are written anew.
+    """
+    original = raw if isinstance(raw, dict) else decode_json(raw)
+    result = _merged(original, convert(original, type(changed)), changed)
+    if isinstance(changed, TopLevel):
+        result.setdefault("apiVersion", changed.api_version)
+        result.setdefault("kind", changed.kind)
+    return result
+
+
+# --- writing back -----------------------------------------------------------------------------------------------------
+
+
+def _merged(raw: Raw, before: Wire, after: Wire) -> Raw:
+    result = dict(raw)
+    for field in msgspec.structs.fields(type(after)):
+        old, new = getattr(before, field.name), getattr(after, field.name)
+        if old == new:
+            continue
+        if new == _default(field):
+            result.pop(field.encode_name, None)
+        else:
+            result[field.encode_name] = _merged_value(raw.get(field.encode_name), old, new)
+    return result
+
+
+def _merged_value(raw: Any, old: Any, new: Any) -> Any:
+    if isinstance(new, Wire) and type(old) is type(new) and isinstance(raw, dict):
+        return _merged(raw, old, new)
+    if isinstance(new, tuple) and isinstance(old, tuple) and isinstance(raw, list) and len(raw) == len(old):
+        return _merged_list(raw, old, new)
+    if isinstance(new, dict) and isinstance(old, dict) and isinstance(raw, dict):
+        return {key: _merged_value(raw.get(key), old.get(key), value) for key, value in new.items()}
+    return _plain(new)
+
+
+def _merged_list(raw: list[Any], old: tuple[Any, ...], new: tuple[Any, ...]) -> list[Any]:
+    free = list(range(len(old)))
+    origins: list[int | None] = [None] * len(new)
+    for same in (_is_equal, _is_namesake):
+        for place, value in enumerate(new):
+            if origins[place] is None:
+                origins[place] = next((index for index in free if same(old[index], value)), None)
+                if origins[place] is not None:
+                    free.remove(cast(int, origins[place]))
+    return [
+        _plain(value) if origin is None else _merged_value(raw[origin], old[origin], value)
+        for value, origin in zip(new, origins, strict=True)
+    ]
+
+
+def _plain(value: Any) -> Any:
+    # Not `msgspec.to_builtins`: that leaves tuples as they are, where JSON has lists.
+    return msgspec.json.decode(_encoder.encode(value))
+
+
+def _is_equal(old: Any, new: Any) -> bool:
+    return bool(old == new)
+
+
+def _is_namesake(old: Any, new: Any) -> bool:
+    for name in ("uid", "name", "type", "key"):
+        if isinstance(old, Wire) and hasattr(old, name) and hasattr(new, name) and getattr(new, name):
+            return bool(getattr(old, name) == getattr(new, name))
+    return False
+
+
+def _default(field: msgspec.structs.FieldInfo) -> Any:
+    if field.default_factory is not msgspec.NODEFAULT:
+        return field.default_factory() if field.default_factory in (dict, list) else msgspec.NODEFAULT
+    return field.default
+
+
+# --- complaining ------------------------------------------------------------------------------------------------------
+
+
+def _type_for(api_version: Any, kind: Any, data: Any) -> type[TopLevel]:
+    found = KINDS.get((api_version, kind)) if isinstance(api_version, str) and isinstance(kind, str) else None
+    if found is None:
+        raw = data if isinstance(data, dict) else decode_json(data)
+        raise MalformedObject(_name_of(raw, TopLevel), "kind", f"{api_version}/{kind}", "not a kind that we know")
+    return found
+
+
+def _not_json(data: bytes | str, error: Exception) -> MalformedObject:
+    text = data if isinstance(data, str) else bytes(data).decode(errors="replace")
+    return MalformedObject("object", "body", text[:80], f"not JSON: {error}")
+
+
+def _malformed(raw: Any, type_: type[Wire], message: str) -> MalformedObject:
+    found = _REASON.fullmatch(message)
+    detail, path = (found[1], found[2] or "$") if found is not None else (message, "$")
+    wanted = re.search(r"got `(\w+)`", detail)
+    steps = [match.group(1) or match.group(2) or match.group(3) for match in _STEP.finditer(path[1:])]
+    for names, value in _follow(raw, steps, wanted[1] if wanted is not None else ""):
+        return MalformedObject(_name_of(raw, type_), _joined(names) or "object", value, detail[:1].lower() + detail[1:])
+    return MalformedObject(_name_of(raw, type_), path[2:] or "object", raw, detail[:1].lower() + detail[1:])
+
+
+def _follow(raw: Any, steps: list[str], found_type: str) -> Iterator[tuple[list[str | int], Any]]:
+    """Yield the places that a complaint's path can mean; msgspec writes `[...]` for the keys of maps."""
+    if not steps:
+        if not found_type or _json_type(raw) == found_type:
+            yield [], raw
+        return
+    step, rest = steps[0], steps[1:]
+    if step == "[...]" and isinstance(raw, dict):
+        inside: list[tuple[str | int, Any]] = list(raw.items())
+    elif isinstance(raw, list) and step.isdigit() and int(step) < len(raw):
+        inside = [(int(step), raw[int(step)])]
+    elif isinstance(raw, dict) and step in raw:
+        inside = [(step, raw[step])]
+    else:
+        return
+    for name, value in inside:
+        for names, culprit in _follow(value, rest, found_type):
+            yield [name, *names], culprit
+
+
+def _joined(names: list[str | int]) -> str:
+    return "".join(f"[{name}]" if isinstance(name, int) else f".{name}" for name in names).removeprefix(".")
+
+
+def _json_type(raw: Any) -> str:
+    names = {bool: "bool", int: "int", float: "float", str: "str", dict: "object", list: "array"}
+    return "null" if raw is None else names.get(type(raw), type(raw).__name__)
+
+
+def _name_of(raw: Any, type_: type[Wire]) -> str:
+    """Return `kind namespace/name` of an object that we could not read."""
+    row = INFO.get(cast(type[TopLevel], type_))
+    kind = raw.get("kind") if isinstance(raw, dict) else None
+    word = kind if isinstance(kind, str) and kind else row.kind if row is not None else "object"
+    meta = raw.get("metadata") if isinstance(raw, dict) else None
+    if not isinstance(meta, dict):
+        return word.lower()
+    names = [text for text in (meta.get("namespace"), meta.get("name")) if isinstance(text, str) and text]
+    return f"{word.lower()} {'/'.join(names)}".rstrip()

@@ -1,0 +1,405 @@
+"""CEL's operators, conversions and time functions."""
+
+from __future__ import annotations
+
+import operator
+import re
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from kubesched.kube.cel.collections import compare, contains
+from kubesched.kube.cel.formatting import as_text
+from kubesched.kube.cel.networks import CIDR, IP
+from kubesched.kube.cel.values import (
+    CelType,
+    Domains,
+    EvaluationError,
+    Optional,
+    UInt,
+    are_equal,
+    equality,
+    is_number,
+    no_overload,
+    type_name,
+    unsigned,
+    whole,
+)
+
+_SPAN = re.compile(r"([0-9]+(?:\.[0-9]*)?|\.[0-9]+)(ns|us|µs|ms|s|m|h)")
+_SECONDS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
+_LONGEST = (1 << 63) / 1e9
+_TRUE, _FALSE = ("1", "t", "T", "true", "TRUE", "True"), ("0", "f", "F", "false", "FALSE", "False")
+
+
+def _arithmetic(
+    name: str, integers: Callable[[int, int], int], floats: Callable[[float, float], float] | None
+) -> Callable[[Any, Any], Any]:
+    def answer(left: Any, right: Any) -> Any:
+        if left.__class__ is int and right.__class__ is int:
+            return whole(integers(left, right))
+        if isinstance(left, UInt) and isinstance(right, UInt):
+            return unsigned(integers(int(left), int(right)))
+        if _is_int(left) and _is_int(right):
+            return whole(integers(left, right))
+        if floats is not None and isinstance(left, float) and isinstance(right, float):
+            return floats(left, right)
+        raise no_overload(name, left, right)
+
+    return answer
+
+
+def _is_int(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, (bool, UInt))
+
+
+def _truncated(left: int, right: int) -> int:
+    if right == 0:
+        raise EvaluationError("division by zero")
+    quotient = abs(left) // abs(right)
+    return quotient if (left < 0) == (right < 0) else -quotient
+
+
+def _remainder(left: int, right: int) -> int:
+    if right == 0:
+        raise EvaluationError("modulus by zero")
+    return left - right * _truncated(left, right)
+
+
+def _divide(left: float, right: float) -> float:
+    if right == 0:
+        return float("nan") if left == 0 or left != left else float("inf") * (1 if left > 0 else -1)
+    return left / right
+
+
+_plus = _arithmetic("_+_", lambda a, b: a + b, lambda a, b: a + b)
+_minus = _arithmetic("_-_", lambda a, b: a - b, lambda a, b: a - b)
+
+
+def _in_range(moment: Callable[[], Any]) -> Any:
+    try:
+        return moment()
+    except OverflowError:
+        raise EvaluationError("timestamp overflow") from None
+
+
+def _add(left: Any, right: Any) -> Any:
+    if left.__class__ is int and right.__class__ is int:
+        return whole(left + right)
+    for kind in (str, bytes, list):
+        if isinstance(left, kind) and isinstance(right, kind):
+            return left + right  # type: ignore[operator]
+    if isinstance(left, timedelta) and isinstance(right, (datetime, timedelta)):
+        return _in_range(lambda: left + right)
+    if isinstance(left, datetime) and isinstance(right, timedelta):
+        return _in_range(lambda: left + right)
+    return _plus(left, right)
+
+
+def _subtract(left: Any, right: Any) -> Any:
+    if isinstance(left, datetime) and isinstance(right, (datetime, timedelta)):
+        return _in_range(lambda: left - right)
+    if isinstance(left, timedelta) and isinstance(right, timedelta):
+        return left - right
+    return _minus(left, right)
+
+
+def _negate(value: Any) -> Any:
+    if _is_int(value):
+        return whole(-value)
+    if isinstance(value, float):
+        return -value
+    raise no_overload("-_", value)
+
+
+def _not(value: Any) -> bool:
+    if isinstance(value, bool):
+        return not value
+    raise no_overload("!_", value)
+
+
+def _ordered(name: str, accept: Callable[[Any, Any], bool]) -> Callable[[Any, Any], bool]:
+    def answer(left: Any, right: Any) -> bool:
+        if left.__class__ is right.__class__ and left.__class__ in (int, str):
+            return accept(left, right)
+        if left != left or right != right:  # only NaN is unlike itself
+            raise EvaluationError("NaN values cannot be ordered")
+        if not (is_number(left) and is_number(right)) and not isinstance(left, (bool, str, bytes, datetime, timedelta)):
+            raise no_overload(name, left, right)
+        try:
+            return accept(compare(left, right), 0)
+        except EvaluationError:
+            raise no_overload(name, left, right) from None
+
+    return answer
+
+
+def _equal(left: Any, right: Any) -> bool:
+    answer = equality(left, right)
+    if answer is None:
+        raise EvaluationError("no such overload")
+    return answer
+
+
+def _in(value: Any, container: Any) -> bool:
+    if isinstance(container, list):
+        return contains(container, value)
+    if isinstance(container, dict):
+        return not isinstance(value, (list, dict)) and value in container
+    raise no_overload("@in", value, container)
+
+
+def index(container: Any, key: Any) -> Any:
+    """Return an element of a list or a map; fail if it is not there."""
+    if isinstance(container, Optional):
+        return Optional(index(container.value, key), True) if container.is_there else container
+    if isinstance(container, list):
+        if isinstance(key, float) and key.is_integer():
+            key = int(key)
+        if isinstance(key, bool) or not isinstance(key, int):
+            raise EvaluationError(f"unsupported index type '{type_name(key)}' in list")
+        if not 0 <= key < len(container):
+            raise EvaluationError(f"index out of bounds: {key}")
+        return container[key]
+    if isinstance(container, dict):
+        try:
+            return container[key]
+        except (KeyError, TypeError):
+            raise EvaluationError(f"no such key: {as_text(key)}") from None
+    raise no_overload("_[_]", container, key)
+
+
+def find(container: Any, key: Any) -> Optional:
+    """Return an element of a list or a map if it is there."""
+    if isinstance(container, Optional):
+        return find(container.value, key) if container.is_there else container
+    if isinstance(container, list):
+        if isinstance(key, int) and not isinstance(key, bool) and 0 <= key < len(container):
+            return Optional(container[key], True)
+        return Optional()
+    if isinstance(container, dict):
+        return Optional(container[key], True) if has_entry(container, key) else Optional()
+    raise no_overload("_[?_]", container, key)
+
+
+def has_entry(values: dict[Any, Any], key: Any) -> bool:
+    """Return whether a map has an entry to read. Of domains it has all: that one is not `in` them does not count."""
+    return key in values or isinstance(values, Domains)
+
+
+def _size(value: Any) -> int:
+    if isinstance(value, (str, bytes, list, dict)):
+        return len(value)
+    raise no_overload("size", value)
+
+
+# Conversions
+
+
+def _digits(text: str, function: str) -> int:
+    if len(text.lstrip("+-0")) > 20:
+        raise EvaluationError(f'strconv.{function}: parsing "{text}": value out of range')
+    return int(text.lstrip("+-0") or "0") * (-1 if text[0] == "-" else 1)
+
+
+def _to_int(value: Any) -> int:
+    if isinstance(value, str):
+        if re.fullmatch(r"[+-]?[0-9]+", value):
+            return whole(_digits(value, "ParseInt"))
+        raise EvaluationError(f'strconv.ParseInt: parsing "{value}": invalid syntax')
+    if isinstance(value, datetime):
+        return (value - datetime.fromtimestamp(0, UTC)) // timedelta(seconds=1)
+    if isinstance(value, timedelta):
+        return whole(value // timedelta(microseconds=1) * 1000)  # nanoseconds
+    if isinstance(value, float) and (value != value or abs(value) >= 2**63):
+        raise EvaluationError("integer overflow")
+    if is_number(value):
+        return whole(int(value))
+    raise no_overload("int", value)
+
+
+def _to_uint(value: Any) -> UInt:
+    if isinstance(value, str):
+        if re.fullmatch(r"[0-9]+", value):
+            return unsigned(_digits(value, "ParseUint"))
+        raise EvaluationError(f'strconv.ParseUint: parsing "{value}": invalid syntax')
+    if isinstance(value, float) and (value != value or not 0 <= value < 2**64):
+        raise EvaluationError("unsigned integer overflow")
+    if is_number(value):
+        return unsigned(int(value))
+    raise no_overload("uint", value)
+
+
+def _to_double(value: Any) -> float:
+    if is_number(value) or isinstance(value, str):
+        try:
+            return float(value)
+        except ValueError:
+            raise EvaluationError(f'strconv.ParseFloat: parsing "{value}": invalid syntax') from None
+    raise no_overload("double", value)
+
+
+def _to_bool(value: Any) -> bool:
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, str) and value in _TRUE + _FALSE:
+        return value in _TRUE
+    if isinstance(value, str):
+        raise EvaluationError(f'strconv.ParseBool: parsing "{value}": invalid syntax')
+    raise no_overload("bool", value)
+
+
+def _to_string(value: Any) -> str:
+    if isinstance(value, bytes):
+        try:
+            return value.decode()
+        except UnicodeDecodeError:
+            raise EvaluationError("invalid UTF-8 in bytes, cannot convert to string") from None
+    if isinstance(value, (bool, str, int, float, datetime, timedelta, IP, CIDR)):
+        return as_text(value)
+    raise no_overload("string", value)
+
+
+def _to_bytes(value: Any) -> bytes:
+    if isinstance(value, bytes):
+        return value
+    if isinstance(value, str):
+        return value.encode()
+    raise no_overload("bytes", value)
+
+
+def _to_timestamp(value: Any) -> datetime:
+    if isinstance(value, datetime):
+        return value
+    try:
+        if _is_int(value):
+            return datetime.fromtimestamp(value, UTC)
+        if isinstance(value, str):
+            moment = datetime.fromisoformat(value)
+            if moment.tzinfo is not None:
+                return moment.astimezone(UTC)
+    except (ValueError, OverflowError, OSError):
+        pass
+    if isinstance(value, str) or _is_int(value):
+        raise EvaluationError(f"cannot parse {as_text(value)!r} as a timestamp")
+    raise no_overload("timestamp", value)
+
+
+def _to_duration(value: Any) -> timedelta:
+    if isinstance(value, timedelta):
+        return value
+    if not isinstance(value, str):
+        raise no_overload("duration", value)
+    sign, body = (-1, value[1:]) if value[:1] == "-" else (1, value.removeprefix("+"))
+    at, seconds = 0, 0.0
+    while at < len(body) or not body:
+        part = _SPAN.match(body, at)
+        if part is None:
+            raise EvaluationError(f'time: invalid duration "{value}"')
+        at, seconds = part.end(), seconds + float(part[1]) * _SECONDS[part[2]]
+    if seconds > _LONGEST:
+        raise EvaluationError(f'time: invalid duration "{value}"')
+    return timedelta(seconds=sign * seconds)
+
+
+# Time
+
+
+def _local(moment: datetime, zone: str, newer: bool) -> datetime:
+    if ":" in zone:
+        found = re.fullmatch(r"([+-]?[0-9]+):([+-]?[0-9]+)", zone)
+        if found is None:
+            raise EvaluationError(f"unknown time zone {zone}")
+        if newer and not 0 <= int(found[2]) <= 59:
+            raise EvaluationError(f"timezone offset minutes out of range [0, 59]: {zone}")
+        minutes = -int(found[2]) if zone[0] == "-" else int(found[2])
+        return moment.replace(tzinfo=None) + timedelta(hours=int(found[1]), minutes=minutes)
+    try:
+        return moment.astimezone(ZoneInfo(zone))
+    except (ZoneInfoNotFoundError, ValueError):
+        raise EvaluationError(f"unknown time zone {zone}") from None
+
+
+def _part(
+    name: str, newer: bool, of_moment: Callable[[datetime], int], of_span: Callable[[timedelta], int] | None = None
+) -> Callable[..., int]:
+    def answer(value: Any, zone: Any = "UTC") -> int:
+        if isinstance(value, datetime) and isinstance(zone, str):
+            return of_moment(_local(value, zone, newer))
+        if isinstance(value, timedelta) and of_span is not None:
+            return of_span(value)
+        raise no_overload(name, value)
+
+    return answer
+
+
+_PARTS: dict[str, tuple[Callable[[Any], int], ...]] = {
+    "getFullYear": (lambda m: m.year,),
+    "getMonth": (lambda m: m.month - 1,),
+    "getDate": (lambda m: m.day,),
+    "getDayOfMonth": (lambda m: m.day - 1,),
+    "getDayOfWeek": (lambda m: m.isoweekday() % 7,),
+    "getDayOfYear": (lambda m: m.timetuple().tm_yday - 1,),
+    "getHours": (lambda m: m.hour, lambda s: int(s.total_seconds() / 3600)),
+    "getMinutes": (lambda m: m.minute, lambda s: int(s.total_seconds() / 60)),
+    "getSeconds": (lambda m: m.second, lambda s: int(s.total_seconds())),
+    "getMilliseconds": (lambda m: m.microsecond // 1000, lambda s: int(s / timedelta(milliseconds=1))),
+}
+
+TIME_MEMBERS: dict[str, Callable[..., Any]] = {name: _part(name, False, *readers) for name, readers in _PARTS.items()}
+"""What can be asked of a moment or a time span."""
+
+NEWER_TIME_MEMBERS: dict[str, Callable[..., Any]] = {name: _part(name, True, *readers) for name, readers in _PARTS.items()}
+"""The same since 1.37."""
+
+GLOBALS: dict[str, Callable[..., Any]] = {
+    "_+_": _add,
+    "_-_": _subtract,
+    "_*_": _arithmetic("_*_", lambda a, b: a * b, lambda a, b: a * b),
+    "_/_": _arithmetic("_/_", _truncated, _divide),
+    "_%_": _arithmetic("_%_", _remainder, None),
+    "-_": _negate,
+    "!_": _not,
+    "_==_": _equal,
+    "_!=_": lambda left, right: not are_equal(left, right),
+    "_<_": _ordered("_<_", operator.lt),
+    "_<=_": _ordered("_<=_", operator.le),
+    "_>_": _ordered("_>_", operator.gt),
+    "_>=_": _ordered("_>=_", operator.ge),
+    "@in": _in,
+    "_[_]": index,
+    "_[?_]": find,
+    "_?._": find,
+    "size": _size,
+    "type": lambda value: CelType(type_name(value)),
+    "dyn": lambda value: value,
+    "int": _to_int,
+    "uint": _to_uint,
+    "double": _to_double,
+    "bool": _to_bool,
+    "string": _to_string,
+    "bytes": _to_bytes,
+    "timestamp": _to_timestamp,
+    "duration": _to_duration,
+}
+
+TYPES = {
+    name: CelType(name)
+    for name in (
+        "bool",
+        "int",
+        "uint",
+        "double",
+        "string",
+        "bytes",
+        "list",
+        "map",
+        "null_type",
+        "type",
+        "google.protobuf.Timestamp",
+        "google.protobuf.Duration",
+        "optional_type",
+    )
+}
+"""Names that stand for types."""

@@ -1,0 +1,86 @@
+"""What this API server serves, and in which version we use it.
+
+In: the versions we would like. Out: which of them, and which of their resources, are there. `Served.version_of` is the one
+place that decides which version of a kind is used: reflectors, readers and commands ask it; a writer uses the version that an
+object came in. So a cluster without dynamic resources, or with older ones, is met with a sentence instead of an endless retry.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+import msgspec
+
+from kubesched.errors import NotFound, Unreachable
+from kubesched.kube.api.meta import Wire
+from kubesched.kube.client.connection import Connection
+from kubesched.kube.client.informers.resources import Watched
+
+W = TypeVar("W", bound=Wire)
+_FIRST_STREAMING_MINOR = 27  # older servers ignore sendInitialEvents without a word
+
+
+class _Version(Wire, kw_only=True):
+    git_version: str = ""
+    major: str = ""
+    minor: str = ""
+
+
+class _Resource(Wire, kw_only=True):
+    name: str = ""
+
+
+class _ResourceList(Wire, kw_only=True):
+    resources: tuple[_Resource, ...] | None = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """The server's version, and the plural names it serves under each `group/version`."""
+
+    version: str = ""
+    minor: int = 0
+    resources: Mapping[str, frozenset[str]] = field(default_factory=dict)
+
+    def has(self, api_version: str, plural: str) -> bool:
+        """Return whether a resource is served."""
+        return plural in self.resources.get(api_version, ())
+
+    def version_of(self, watched: Watched) -> str | None:
+        """Return the version in which a resource is used: the first one of its row that is served, None if none is."""
+        return next((version for version in watched.api_versions if self.has(version, watched.plural)), None)
+
+    @property
+    def knows_streaming_lists(self) -> bool:
+        """Return whether asking for a streaming list gets a list or a refusal, and not silence."""
+        return self.minor == 0 or self.minor >= _FIRST_STREAMING_MINOR
+
+
+async def discover(connection: Connection, api_versions: Iterable[str]) -> Served:
+    """Ask the server. Raise what the connection raises when it cannot be asked at all."""
+    version = _decoded(await connection.request("GET", "/version"), _Version, connection, "/version")
+    wanted = sorted(set(api_versions))
+    found = await asyncio.gather(*(_resources(connection, name) for name in wanted))
+    digits = re.match(r"\d+", version.minor)
+    return Served(version.git_version, int(digits[0]) if digits else 0, dict(zip(wanted, found, strict=True)))
+
+
+async def _resources(connection: Connection, api_version: str) -> frozenset[str]:
+    path = f"/apis/{api_version}" if "/" in api_version else f"/api/{api_version}"
+    try:
+        body = await connection.request("GET", path)
+    except NotFound:
+        return frozenset()
+    return frozenset(row.name for row in _decoded(body, _ResourceList, connection, path).resources or ())
+
+
+def _decoded(body: bytes, type_: type[W], connection: Connection, path: str) -> W:
+    try:
+        return msgspec.json.decode(body, type=type_)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        text = f"{connection.server}{path} does not answer as a Kubernetes API server does; check {connection.origin}"
+        raise Unreachable(text) from error

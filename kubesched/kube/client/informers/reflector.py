@@ -1,0 +1,435 @@
+"""A reflector keeps a copy of one resource, and tells a sink of every change to it, in order, without ever giving up.
+
+In: a connection. Out: `deliver(kind, old, new)` for each change (no old: added, no new: gone) and `synced(kind)` once,
+when everything that was there at the start has been delivered.
+
+    list -> watch -> (stream ends, or says nothing for two minutes) watch -> (410) list -> ...
+
+A list is a stream of initial events where the server knows that, and pages otherwise; both are consistent reads, so a
+list never goes back behind what was already seen. What a later list no longer has is delivered first, as deletions with
+the last object we knew; then what changed and what is new. Objects of the same version are not delivered again: nothing
+happened to them. A name that comes back with another uid is a deletion and an addition, because it is another object.
+
+A kind that the server does not serve, or does not let us list, is left out with a warning that says what it means, unless
+nothing can be decided without it: nobody waits for it any more, and it is looked for again every minute at the latest. A
+server that was upgraded may have it in another version.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable, Iterable
+from typing import Any, Protocol
+from urllib.parse import quote
+
+from kubesched.errors import ApiError, BadRequest, Forbidden, Gone, Invalid, NotFound, SchedulerError, Unreachable
+from kubesched.kube.api.meta import ObjectMeta
+from kubesched.kube.api.pod import Pod
+from kubesched.kube.client.api_errors import advice, is_version_unknown, refusal_of
+from kubesched.kube.client.connection import Connection
+from kubesched.kube.client.informers.decoding import ADDED, BOOKMARK, DELETED, ERROR, MODIFIED, Decoder, Event, garbage_kept
+from kubesched.kube.client.informers.deduplication import Deduplicator
+from kubesched.kube.client.informers.discovery import discover
+from kubesched.kube.client.informers.resources import Watched
+from kubesched.kube.client.log_throttle import LogThrottle
+from kubesched.kube.client.timing import SYSTEM_CHANCE, Backoff, Chance
+from kubesched.kube.client.transport import Stream
+
+PAGE_SIZE = 2000  # about 8 MB and 30 ms of decoding, so nothing else has to wait long
+INITIAL_EVENTS_END = "k8s.io/initial-events-end"
+SHORTEST_WATCH_SECONDS = 300.0  # a watch asks for a life of one to two times this
+LONGEST_INITIAL_SILENCE_SECONDS = 10.0
+LONGEST_SILENCE_SECONDS = 200.0
+"""We ask for bookmarks, and API servers have one every minute. kube-apiserver keeps those back that say nothing newer than
+where a watch began: if its kind never changes the first comes after two minutes or three. TCP notices a host that is gone."""
+VERY_SHORT_WATCH_SECONDS = 1.0
+PATIENCE_WITH_REFUSAL_SECONDS = 2.0  # a server that has just started may not have loaded its roles
+LARGEST_LINE_BYTES = 64 << 20  # API servers store objects of 1.5 MiB, unless etcd was told otherwise
+
+log = logging.getLogger(__name__)
+
+
+class Sink(Protocol):
+    """Who is told."""
+
+    def deliver(self, kind: str, old: Any | None, new: Any | None) -> None:
+        """Take one change. Called in order, and never while another call is running."""
+        ...
+
+    def synced(self, kind: str) -> None:
+        """Know that the first list has been delivered whole."""
+        ...
+
+
+class Reflector:
+    """Follows one resource."""
+
+    def __init__(
+        self,
+        connection: Connection,
+        watched: Watched,
+        sink: Sink,
+        *,
+        api_version: str | None = "",
+        streams: bool = True,
+        page_size: int = PAGE_SIZE,
+        chance: Chance = SYSTEM_CHANCE,
+        warn: Callable[[str], None] = log.warning,
+    ) -> None:
+        """Follow a resource in a version, by default the first one of its row; None is for one that is not served yet."""
+        self.kind = watched.kind
+        self.objects: dict[str, Any] = {}
+        self.is_relisting = False
+        """Whether what is being delivered was found out by a later list: it happened in no known order."""
+        self.is_left_out = False
+        """Whether it is not served, or may not be listed, so that nobody waits for its first list."""
+        self._synced, self._settled = asyncio.Event(), asyncio.Event()
+        self._refused_at: float | None = None
+        self._warn = warn
+        self._connection, self._watched, self._sink = connection, watched, sink
+        self._clock, self._chance = connection.clock, chance
+        self._log_throttle = LogThrottle(connection.clock)
+        self.plural, self._is_served = watched.plural, api_version is not None
+        self._use(api_version or watched.api_versions[0])
+        self._selector = f"&fieldSelector={quote(watched.field_selector, safe='')}" if watched.field_selector else ""
+        self._streams = streams
+        self._page_size = page_size
+        self._deduplicator = Deduplicator() if watched.type is Pod else None
+        self._version = ""  # of the last thing we saw; empty: list first
+        self._has_progressed = False
+        self._was_cut_off = False
+
+    @property
+    def trouble(self) -> str:
+        """Return what keeps us from following, in one line; empty while all is well."""
+        return self._log_throttle.current
+
+    @property
+    def version(self) -> str:
+        """Return the resourceVersion that was last seen; empty before the first list."""
+        return self._version
+
+    @property
+    def is_synced(self) -> bool:
+        return self._synced.is_set()
+
+    async def wait_synced(self) -> None:
+        """Wait until the first list has been delivered, or the resource is left out."""
+        await self._settled.wait()
+
+    async def run(self) -> None:
+        """Follow the resource until cancelled."""
+        backoff = Backoff(self._clock, self._chance)
+        while True:
+            began = self._clock.monotonic()
+            self._has_progressed = False
+            try:
+                if not self._is_served:
+                    await self._choose_version()
+                await self._follow()
+                if self._has_progressed or self._clock.monotonic() - began > VERY_SHORT_WATCH_SECONDS:
+                    continue
+                self._complain(f"the server ended the watch of {self._watched.plural} at once")
+            except (Invalid, BadRequest, Forbidden) as error:
+                if self._streams and not self._version:
+                    self._streams = False  # this server, or our role, knows lists only in one piece or in pages
+                    continue
+                self._refused(error)
+                self._version = ""
+            except NotFound as error:
+                self._is_served, self._version = False, ""
+                self._refused(error)
+            except ApiError as error:
+                if is_version_unknown(error):
+                    log.info("%s: %s; listing again", self._watched.plural, error)
+                    self._version = ""
+                else:
+                    self._complain(advice(error))
+                    await self._clock.sleep(error.retry_after or 0.0)
+            except Unreachable as error:
+                self._was_cut_off = True
+                if self._has_progressed:
+                    log.debug("%s: %s; going on from version %s", self._watched.plural, error, self._version)
+                    continue
+                self._complain(advice(error))
+            except SchedulerError as error:  # credentials that cannot be loaded any more, a line without an end
+                self._complain(advice(error))
+            await backoff.pause()
+
+    async def _choose_version(self) -> None:
+        """Find out in which version the resource is served by now; raise NotFound if it is in none."""
+        watched = self._watched
+        found = (await discover(self._connection, watched.api_versions)).version_of(watched)
+        if found is None:
+            raise NotFound(404, "NotFound", f"the server does not serve them in {' or '.join(watched.api_versions)}")
+        self._use(found)
+        self._is_served = True
+
+    def _use(self, api_version: str) -> None:
+        self.api_version, self._path = api_version, self._watched.path(api_version)
+        self._decoder = Decoder(self._watched, api_version)
+
+    # --- the conversation ---------------------------------------------------------------------------------------------
+
+    async def _follow(self) -> None:
+        """List if we must, then watch until the stream ends."""
+        if self._version and self._was_cut_off:
+            await self._check_history()
+        if self._version:
+            await self._watch(f"&resourceVersion={self._version}")
+        elif self._streams:
+            await self._watch("&sendInitialEvents=true&resourceVersionMatch=NotOlderThan", is_list=True)
+        else:
+            await self._list()
+            await self._watch(f"&resourceVersion={self._version}")
+
+    async def _check_history(self) -> None:
+        """Make sure, after losing the server, that it is still ahead of us.
+
+        It may have come back from an older backup, and would then let us wait for its versions to catch up while we
+        believe in what is no longer there.
+        """
+        body = await self._connection.request("GET", f"{self._path}?limit=1")
+        found = self._decoder.page(body).metadata.resource_version
+        self._was_cut_off = False
+        if _is_older(found, self._version):
+            raise Gone(410, "Expired", f"the server went back from version {self._version} to {found}")
+
+    async def _list(self) -> None:
+        """Read all pages and bring our copy in line with them."""
+        is_first = not self.objects
+        found: dict[str, Any] = {}
+        token = ""
+        while True:
+            more = f"&continue={quote(token, safe='')}" if token else ""
+            path = f"{self._path}?limit={self._page_size}{more}{self._selector}"
+            try:
+                body = await self._connection.request("GET", path)
+            except Gone:
+                if not token:
+                    raise
+                # The list took so long that its version is forgotten: begin again, with what we have as it is.
+                is_first, found, token = False, {}, ""
+                continue
+            with garbage_kept():
+                page = self._decoder.page(body)
+                if is_first:
+                    self._add_all(page.items)
+                else:
+                    found.update((obj.key, self._known(obj)) for obj in page.items)
+            token = page.metadata.continue_
+            if not token:
+                break
+        if not is_first:
+            with garbage_kept():
+                self._replace(found)
+        self._listed(page.metadata.resource_version)
+
+    async def _watch(self, query: str, *, is_list: bool = False) -> None:
+        """Take events until the stream ends. With `is_list`, they begin with everything there is."""
+        lifetime = int(SHORTEST_WATCH_SECONDS * (1.0 + self._chance.random()))
+        path = f"{self._path}?watch=true&allowWatchBookmarks=true&timeoutSeconds={lifetime}{query}{self._selector}"
+        # A first list is delivered while it arrives; a later one is gathered, to deliver deletions first.
+        gathered: dict[str, Any] | None = {} if is_list and self.objects else None
+        loop = asyncio.get_running_loop()
+        async with self._connection.stream(path, longest_silence=LONGEST_SILENCE_SECONDS) as stream:
+            if not is_list:
+                self._recovered()
+            try:
+                async with asyncio.timeout(LONGEST_SILENCE_SECONDS) as silence:
+                    async for data in self._whole_lines(stream, is_list):
+                        if data.isspace():
+                            continue
+                        silence.reschedule(loop.time() + LONGEST_SILENCE_SECONDS)
+                        with garbage_kept():
+                            events = iter(self._decoder.lines(data))
+                            if is_list:
+                                is_list = not self._take_initial(events, gathered)
+                            self._take(events)
+            except TimeoutError as error:
+                said = f"neither an event nor a bookmark for {LONGEST_SILENCE_SECONDS:g} s"
+                raise Unreachable(f"{self._path}: the watch is dead: {said}; watching anew") from error
+
+    async def _whole_lines(self, stream: Stream, is_list: bool) -> AsyncIterator[bytes]:
+        """Yield what has arrived, cut after its last line end. A line that is cut off by the end is dropped."""
+        rest: list[bytes] = []
+        n_bytes = 0
+        while True:
+            if is_list and not self._version:
+                chunk = await self._first_events(stream)
+            else:
+                chunk = await stream.read()
+            if not chunk:
+                return
+            end = chunk.rfind(b"\n") + 1
+            if not end:
+                rest.append(chunk)
+                n_bytes += len(chunk)
+                if n_bytes > LARGEST_LINE_BYTES:
+                    raise SchedulerError(f"{self._path}: a line of the watch is larger than {LARGEST_LINE_BYTES >> 20} MiB")
+                continue
+            yield b"".join((*rest, chunk[:end])) if rest else chunk[:end] if end < len(chunk) else chunk
+            rest = [chunk[end:]] if end < len(chunk) else []
+            n_bytes = len(chunk) - end
+
+    async def _first_events(self, stream: Stream) -> bytes:
+        """Read a part of a streaming list. A server that falls silent in the middle of one does not know them."""
+        try:
+            async with asyncio.timeout(LONGEST_INITIAL_SILENCE_SECONDS):
+                return await stream.read()
+        except TimeoutError as error:
+            self._streams = False
+            raise Unreachable(f"{self._path}: the streaming list does not end; listing in pages instead") from error
+
+    # --- what arrives -------------------------------------------------------------------------------------------------
+
+    def _take_initial(self, events: Iterable[Event], gathered: dict[str, Any] | None) -> bool:
+        """Take events of a streaming list; return whether its end was among them. Later events are left in `events`."""
+        for event in events:
+            verb, obj = event.verb, event.object
+            if verb == BOOKMARK:
+                if obj.metadata.annotations.get(INITIAL_EVENTS_END) == "true":
+                    if gathered is not None:
+                        self._replace(gathered)
+                    self._listed(obj.metadata.resource_version)
+                    return True
+            elif verb == ERROR:
+                raise refusal_of(obj, f"list of {self._watched.plural}")
+            elif gathered is None:
+                self._apply(None if verb == DELETED else obj, obj.key)
+            elif verb == DELETED:
+                gathered.pop(obj.key, None)
+            else:
+                gathered[obj.key] = self._known(obj)
+        return False
+
+    def _take(self, events: Iterable[Event]) -> None:
+        """Take events of a watch."""
+        for event in events:
+            verb, obj = event.verb, event.object
+            if verb == ERROR:
+                raise refusal_of(obj, f"watch of {self._watched.plural}")
+            version = obj.metadata.resource_version
+            is_repeated = _is_older(version, self._version) or version == self._version
+            if is_repeated and not self._has_progressed and version != self._version:
+                # The first thing a watch says lies before its start: the server lost its history and counts anew.
+                raise Gone(410, "Expired", f"the server went back from version {self._version} to {version}")
+            if not is_repeated:
+                self._version = version
+            if verb == DELETED:
+                known = self.objects.get(obj.key)
+                if known is not None and known.metadata.uid == obj.metadata.uid:
+                    self._apply(None, obj.key)
+            elif verb in (ADDED, MODIFIED) and not is_repeated:  # a proxy may send things twice
+                self._apply(obj, obj.key)
+            self._has_progressed = True
+
+    def _apply(self, new: Any | None, key: str) -> None:
+        """Put an object in place of what we had under its name, and tell."""
+        objects, deliver = self.objects, self._sink.deliver
+        old = objects.get(key)
+        if new is None:
+            if old is not None:
+                del objects[key]
+                deliver(self.kind, old, None)
+            return
+        if self._deduplicator is not None:
+            self._deduplicator.settle(new, old)
+        if old is None:
+            objects[key] = new
+            deliver(self.kind, None, new)
+            return
+        before: ObjectMeta = old.metadata
+        after: ObjectMeta = new.metadata
+        if before.uid != after.uid:
+            del objects[key]
+            deliver(self.kind, old, None)
+            objects[key] = new
+            deliver(self.kind, None, new)
+        elif before.resource_version != after.resource_version or _versions_differ(old, new):
+            objects[key] = new
+            deliver(self.kind, old, new)
+
+    def _add_all(self, items: list[Any]) -> None:
+        """Take what a first list says: mostly things that are new."""
+        objects, kind, deliver, deduplicator = self.objects, self.kind, self._sink.deliver, self._deduplicator
+        for obj in items:
+            key = obj.key
+            if key in objects:
+                self._apply(obj, key)
+                continue
+            if deduplicator is not None:
+                deduplicator.settle(obj, None)
+            objects[key] = obj
+            deliver(kind, None, obj)
+
+    def _known(self, obj: Any) -> Any:
+        """Return the object that we have already, if a later list tells the same again: a second copy of the whole cluster
+        would double our memory, and what Python once had it keeps."""
+        known = self.objects.get(obj.key)
+        if known is None:
+            return obj
+        before: ObjectMeta = known.metadata
+        after: ObjectMeta = obj.metadata
+        is_same = before.resource_version == after.resource_version and before.uid == after.uid
+        return known if is_same and not _versions_differ(known, obj) else obj
+
+    def _replace(self, found: dict[str, Any]) -> None:
+        """Bring our copy in line with a whole list: deletions first, then changes and additions in the list's order."""
+        self.is_relisting = True
+        try:
+            for key in [key for key in self.objects if key not in found]:
+                self._apply(None, key)
+            for key, obj in found.items():
+                if self.objects.get(key) is not obj:
+                    self._apply(obj, key)
+        finally:
+            self.is_relisting = False
+
+    def _listed(self, version: str) -> None:
+        self._version = version
+        self._has_progressed = True
+        self._recovered()
+        if not self._synced.is_set():
+            self._synced.set()
+            self._settled.set()
+            log.debug("%s: %d objects listed at version %s", self._watched.plural, len(self.objects), version)
+            self._sink.synced(self.kind)
+
+    def _refused(self, error: ApiError) -> None:
+        """Complain that this is not served or forbidden; leave it out if it was never listed and that has lasted a while."""
+        if self._watched.is_indispensable or self.is_synced:
+            self._complain(advice(error))
+            return
+        now = self._clock.monotonic()
+        if self._refused_at is None:
+            self._refused_at = now
+        is_certain = not self._is_served or now - self._refused_at >= PATIENCE_WITH_REFUSAL_SECONDS
+        if is_certain and not self.is_left_out:
+            self.is_left_out = True
+            self._settled.set()
+            text = self._watched.left_out(advice(error) if isinstance(error, Forbidden) else str(error))
+            self._log_throttle.is_worth_saying(text)
+            self._warn(text)
+
+    # --- for people ---------------------------------------------------------------------------------------------------
+
+    def _complain(self, text: str) -> None:
+        if self._log_throttle.is_worth_saying(text):
+            log.warning("cannot follow %s: %s; trying again", self._watched.plural, text)
+
+    def _recovered(self) -> None:
+        self.is_left_out, self._refused_at = False, None
+        if self._log_throttle.settle():
+            log.info("following %s again", self._watched.plural)
+
+
+def _versions_differ(old: Any, new: Any) -> bool:
+    """Return whether an object came in another API version than before: it is written back in the one that it came in."""
+    return getattr(old, "api_version", "") != getattr(new, "api_version", "")
+
+
+def _is_older(version: str, last: str) -> bool:
+    """Return whether a version comes before another, as far as versions can be compared."""
+    return version.isdecimal() and last.isdecimal() and int(version) < int(last)

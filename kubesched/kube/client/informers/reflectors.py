@@ -1,0 +1,82 @@
+"""All reflectors together: ask what is served, and follow it.
+
+In: the watch set and a sink. Out: running reflectors, one for each row of the watch set. What the server does not serve, or
+does not let us list, its reflector leaves out with a warning, and looks for again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable
+
+from kubesched.kube.client.connection import Connection
+from kubesched.kube.client.informers.discovery import Served, discover
+from kubesched.kube.client.informers.reflector import Reflector, Sink
+from kubesched.kube.client.informers.resources import Watched
+from kubesched.kube.client.timing import SYSTEM_CHANCE, Chance
+
+log = logging.getLogger(__name__)
+
+
+class Reflectors:
+    """The reflectors of one watch set. Make one with `prepare`, then `run` it."""
+
+    def __init__(
+        self,
+        connection: Connection,
+        rows: Iterable[Watched],
+        sink: Sink,
+        served: Served,
+        chance: Chance = SYSTEM_CHANCE,
+        *,
+        streams: bool = True,
+        warn: Callable[[str], None] = log.warning,
+    ) -> None:
+        self.served = served
+        self.by_kind: dict[str, Reflector] = {
+            row.kind: Reflector(
+                connection,
+                row,
+                sink,
+                api_version=served.version_of(row),
+                streams=streams and served.knows_streaming_lists,
+                chance=chance,
+                warn=warn,
+            )
+            for row in rows
+        }
+
+    @classmethod
+    async def prepare(
+        cls,
+        connection: Connection,
+        rows: Iterable[Watched],
+        sink: Sink,
+        chance: Chance = SYSTEM_CHANCE,
+        *,
+        streams: bool = True,
+        warn: Callable[[str], None] = log.warning,
+    ) -> Reflectors:
+        """Ask the server what it serves and make a reflector for each row.
+
+        Without `streams`, first lists come in pages even where the server could stream them. `warn` is told what is left out.
+        """
+        rows = tuple(rows)
+        served = await discover(connection, {version for row in rows for version in row.api_versions})
+        return cls(connection, rows, sink, served, chance, streams=streams, warn=warn)
+
+    async def run(self) -> None:
+        """Follow everything until cancelled."""
+        async with asyncio.TaskGroup() as tasks:
+            for kind, reflector in self.by_kind.items():
+                tasks.create_task(reflector.run(), name=f"reflector-{kind}")
+
+    async def wait_synced(self) -> None:
+        """Wait until the first list of every kind has been delivered, but for those that are left out."""
+        await asyncio.gather(*(reflector.wait_synced() for reflector in self.by_kind.values()))
+
+    @property
+    def unsynced(self) -> tuple[str, ...]:
+        """Return the kinds whose first list is still under way."""
+        return tuple(kind for kind, reflector in self.by_kind.items() if not reflector.is_synced and not reflector.is_left_out)

@@ -1,0 +1,96 @@
+"""LeaseCandidate: our name on the list from which the API server's controller chooses who leads.
+
+With the gate CoordinatedLeaderElection nobody takes the lease: a controller of the control plane does it in the name of
+the best candidate, the one that emulates the oldest release. In: the connection, our name and versions. Out: a
+LeaseCandidate beside the lease that exists, is renewed now and then, and answers the controller's question whether we
+are still there (spec.pingTime). It never touches the lease itself; see `leader_election`.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+from urllib.parse import quote
+
+import msgspec
+
+from kubesched.errors import MalformedObject, NotFound, SchedulerError
+from kubesched.kube.api import codec
+from kubesched.kube.api.meta import format_micro_time, parse_time
+from kubesched.kube.client.api_errors import advice
+from kubesched.kube.client.connection import Connection
+from kubesched.kube.client.informers.resources import collection_path
+from kubesched.kube.client.log_throttle import LogThrottle
+from kubesched.kube.client.timing import SYSTEM_CLOCK, ClientClock
+
+API_VERSION, KIND, PLURAL = "coordination.k8s.io/v1beta1", "LeaseCandidate", "leasecandidates"
+STRATEGY = "OldestEmulationVersion"
+LOOK_SECONDS = 2.0
+"""How often we look whether we are asked. The controller gives five seconds to answer; a watch of one object, which the
+reference keeps, would tell a second earlier and is one more thing that can break."""
+RENEW_SECONDS = 300.0
+
+log = logging.getLogger(__name__)
+
+
+class LeaseCandidate:
+    """One replica's entry."""
+
+    def __init__(
+        self,
+        connection: Connection,
+        identity: str,
+        lease: str,
+        *,
+        binary_version: str,
+        emulation_version: str,
+        namespace: str,
+        clock: ClientClock = SYSTEM_CLOCK,
+    ) -> None:
+        self._connection = connection
+        self._collection = collection_path(API_VERSION, PLURAL, namespace)
+        self._path = f"{self._collection}/{quote(identity, safe='')}"
+        self._identity, self._namespace = identity, namespace
+        self._wanted = {
+            "leaseName": lease,
+            "binaryVersion": binary_version,
+            "emulationVersion": emulation_version,
+            "strategy": STRATEGY,
+        }
+        self._clock = clock
+        self._renewed_at = float("-inf")
+        self._log_throttle = LogThrottle(clock)
+
+    async def run(self) -> None:
+        """Stand as a candidate until cancelled."""
+        while True:
+            try:
+                await self._stand()
+                self._log_throttle.settle()
+            except SchedulerError as error:
+                if self._log_throttle.is_worth_saying(text := advice(error)):
+                    log.warning("lease candidate %s/%s: %s; trying again", self._namespace, self._identity, text)
+            await self._clock.sleep(LOOK_SECONDS)
+
+    async def _stand(self) -> None:
+        try:
+            found = codec.decode_json(await self._connection.request("GET", self._path))
+        except NotFound:
+            metadata = {"name": self._identity, "namespace": self._namespace}
+            fresh = {"apiVersion": API_VERSION, "kind": KIND, "metadata": metadata, "spec": self._wanted}
+            await self._write("POST", self._collection, fresh)
+            return
+        if not isinstance(found, dict) or not isinstance(found.get("spec"), dict):
+            raise MalformedObject(f"lease candidate {self._namespace}/{self._identity}", "spec", found, "expected an object")
+        if self._is_asked(found["spec"]) or self._clock.monotonic() - self._renewed_at >= RENEW_SECONDS:
+            await self._write("PUT", self._path, found)
+
+    @staticmethod
+    def _is_asked(spec: dict[str, Any]) -> bool:
+        asked, answered = spec.get("pingTime"), spec.get("renewTime")
+        return isinstance(asked, str) and (not isinstance(answered, str) or parse_time(asked) > parse_time(answered))
+
+    async def _write(self, method: str, path: str, candidate: dict[str, Any]) -> None:
+        spec = {**candidate["spec"], "renewTime": format_micro_time(self._clock.now())}
+        await self._connection.request(method, path, msgspec.json.encode({**candidate, "spec": spec}))
+        self._renewed_at = self._clock.monotonic()

@@ -1,0 +1,244 @@
+"""Where the leader's name is kept: in a Lease, or, as old releases did, in an annotation of an Endpoints object.
+
+In: a record. Out: the record as the server stored it. Each lock remembers the object as it last saw it, so that
+renewing is one request, guarded by the object's version, and so that what others wrote into it stays. Between the old
+way and the new one, releases kept the record in both places (`BothLocks`): leaders of either kind saw each other.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+from urllib.parse import quote
+
+import msgspec
+
+from kubesched.errors import AlreadyExists, MalformedObject, NotFound
+from kubesched.kube.api import codec
+from kubesched.kube.api.meta import format_micro_time, format_time, parse_time
+from kubesched.kube.client.connection import Connection
+from kubesched.kube.client.informers.resources import collection_path
+
+LEADER_ANNOTATION = "control-plane.alpha.kubernetes.io/leader"
+UNKNOWN = "leaderelection.k8s.io/unknown"
+"""The leader while two places name two."""
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """Who leads, since when, how long the word holds, how often it changed hands. Times are seconds since the epoch."""
+
+    holder: str = ""
+    lease_duration_seconds: int = 0
+    acquire_time: float = 0.0
+    renew_time: float = 0.0
+    transitions: int = 0
+    preferred_holder: str = ""
+    """Who is to lead next, where a coordinator decides that; the holder lets its term end."""
+
+
+class Lock(Protocol):
+    """A place for the record."""
+
+    identity: str
+
+    async def get(self) -> Record:
+        """Return the record; raise `NotFound` when there is no lock yet."""
+        ...
+
+    async def create(self, record: Record) -> Record:
+        """Make the lock."""
+        ...
+
+    async def update(self, record: Record) -> Record:
+        """Replace the record; raise `Conflict` when somebody else did since we last looked."""
+        ...
+
+
+def make_identity() -> str:
+    """Return a name for this process that no other has."""
+    return f"{socket.gethostname()}_{uuid.uuid4()}"
+
+
+class _ObjectLock:
+    """What both locks share: one object, read and replaced."""
+
+    api_version = ""
+    kind = ""
+    plural = ""
+
+    def __init__(self, connection: Connection, identity: str, namespace: str, name: str) -> None:
+        self.identity = identity
+        self._connection = connection
+        self._namespace, self._name = namespace, name
+        self._collection = collection_path(self.api_version, self.plural, namespace)
+        self._path = f"{self._collection}/{quote(name, safe='')}"
+        self._seen: dict[str, Any] | None = None
+
+    def __str__(self) -> str:
+        return f"{self._namespace}/{self._name}"
+
+    async def get(self) -> Record:
+        return self._remember(await self._connection.request("GET", self._path))
+
+    async def create(self, record: Record) -> Record:
+        fresh = {
+            "apiVersion": self.api_version,
+            "kind": self.kind,
+            "metadata": {"name": self._name, "namespace": self._namespace},
+        }
+        body = msgspec.json.encode(self._written(fresh, record))
+        return self._remember(await self._connection.request("POST", self._collection, body))
+
+    async def update(self, record: Record) -> Record:
+        if self._seen is None:
+            await self.get()
+        body = msgspec.json.encode(self._written(self._seen or {}, record))
+        return self._remember(await self._connection.request("PUT", self._path, body))
+
+    def _remember(self, body: bytes) -> Record:
+        found = codec.decode_json(body)
+        if not isinstance(found, dict):
+            raise MalformedObject(f"{self.kind.lower()} {self}", "body", found, "expected an object")
+        record = self._read(found)
+        self._seen = found
+        return record
+
+    def _written(self, found: dict[str, Any], record: Record) -> dict[str, Any]:
+        """Return the object with a record in it; every kind of lock has its own place for it."""
+        raise NotImplementedError
+
+    def _read(self, found: dict[str, Any]) -> Record:
+        """Return the record that an object holds; the counterpart of `_written`."""
+        raise NotImplementedError
+
+
+class LeaseLock(_ObjectLock):
+    """A Lease."""
+
+    api_version, kind, plural = "coordination.k8s.io/v1", "Lease", "leases"
+
+    def _written(self, found: dict[str, Any], record: Record) -> dict[str, Any]:
+        spec = dict(found.get("spec") or {})
+        spec.update(
+            holderIdentity=record.holder,
+            leaseDurationSeconds=record.lease_duration_seconds,
+            acquireTime=format_micro_time(record.acquire_time),
+            renewTime=format_micro_time(record.renew_time),
+            leaseTransitions=record.transitions,
+        )
+        return {**found, "spec": spec}
+
+    def _read(self, found: dict[str, Any]) -> Record:
+        spec = found.get("spec") or {}
+        return _record(spec, "leaseTransitions", f"lease {self}")
+
+
+class _AnnotationLock(_ObjectLock):
+    """An object that is for something else, whose annotation carries the record as JSON."""
+
+    api_version = "v1"
+
+    def _written(self, found: dict[str, Any], record: Record) -> dict[str, Any]:
+        text = msgspec.json.encode(
+            {
+                "holderIdentity": record.holder,
+                "leaseDurationSeconds": record.lease_duration_seconds,
+                "acquireTime": format_time(record.acquire_time),
+                "renewTime": format_time(record.renew_time),
+                "leaderTransitions": record.transitions,
+            }
+        ).decode()
+        meta = dict(found.get("metadata") or {})
+        meta["annotations"] = {**(meta.get("annotations") or {}), LEADER_ANNOTATION: text}
+        return {**found, "metadata": meta}
+
+    def _read(self, found: dict[str, Any]) -> Record:
+        text = ((found.get("metadata") or {}).get("annotations") or {}).get(LEADER_ANNOTATION)
+        if not text:
+            return Record()
+        return _record(codec.decode_json(text), "leaderTransitions", f"{self.kind.lower()} {self}")
+
+
+class EndpointsLock(_AnnotationLock):
+    """An Endpoints object."""
+
+    kind, plural = "Endpoints", "endpoints"
+
+
+class ConfigMapLock(_AnnotationLock):
+    """A ConfigMap."""
+
+    kind, plural = "ConfigMap", "configmaps"
+
+
+class BothLocks:
+    """The same record in an old place and in a Lease. Where they name two leaders, nobody knows who leads."""
+
+    def __init__(self, old: Lock, new: Lock) -> None:
+        self.identity = old.identity
+        self._old, self._new = old, new
+
+    def __str__(self) -> str:
+        return str(self._old)
+
+    async def get(self) -> Record:
+        """Return the old record; where the new one names somebody else, a record of an unknown leader."""
+        found = await self._old.get()
+        try:
+            beside = await self._new.get()
+        except NotFound:
+            return found
+        # Whichever was renewed last runs out last: an unknown leader is waited for as long as either would be.
+        return found if beside.holder == found.holder else replace(max(found, beside, key=_renewed), holder=UNKNOWN)
+
+    async def create(self, record: Record) -> Record:
+        """Make whichever of the two is not there."""
+        with contextlib.suppress(AlreadyExists):
+            await self._old.create(record)
+        return await self._new.create(record)
+
+    async def update(self, record: Record) -> Record:
+        """Replace the record in both places, the old one first: it decides who wins."""
+        await self._old.update(record)
+        try:
+            await self._new.get()
+        except NotFound:
+            return await self._new.create(record)
+        return await self._new.update(record)
+
+
+LOCKS: dict[str, Callable[[Connection, str, str, str], Lock]] = {
+    "leases": LeaseLock,
+    "endpoints": EndpointsLock,
+    "configmaps": ConfigMapLock,
+    "endpointsleases": lambda *given: BothLocks(EndpointsLock(*given), LeaseLock(*given)),
+    "configmapsleases": lambda *given: BothLocks(ConfigMapLock(*given), LeaseLock(*given)),
+}
+"""Locks by the names that flags give them: (connection, identity, namespace, name)."""
+
+
+def _renewed(record: Record) -> float:
+    return record.renew_time
+
+
+def _record(fields: dict[str, Any], transitions: str, what: str) -> Record:
+    try:
+        return Record(
+            holder=fields.get("holderIdentity") or "",
+            lease_duration_seconds=int(fields.get("leaseDurationSeconds") or 0),
+            acquire_time=_time(fields.get("acquireTime")),
+            renew_time=_time(fields.get("renewTime")),
+            transitions=int(fields.get(transitions) or 0),
+            preferred_holder=fields.get("preferredHolder") or "",
+        )
+    except (TypeError, ValueError, AttributeError) as error:
+        raise MalformedObject(what, "record", fields, "not a leader's record") from error
+
+
+def _time(text: str | None) -> float:
+    return parse_time(text) if text else 0.0

@@ -1,0 +1,123 @@
+"""The API dispatcher: at most one call about a pod at a time, and calls that wait for the same pod become one.
+
+In: bindings and status patches, as `Writer` takes them. Out: the same calls, fewer. While a pod's call waits, or is under
+way, the next about the same pod is judged by its kind: a status patch adds to a status patch, a binding takes the place of a
+status patch (which is out of date once the pod is bound), and a status patch after a binding is dropped. Whoever waits for
+a call that became part of another, or was dropped, is told that it is done; an error is told to the call that was sent.
+Behind the gate SchedulerAsyncAPICalls; everything else a Writer writes goes straight through.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter, deque
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+from kubesched.kube.client.connection import Connection
+from kubesched.kube.client.timing import SYSTEM_CHANCE, Chance
+from kubesched.kube.client.writes.writer import Named, Writer
+
+STATUS_PATCH, BINDING = "pod_status_patch", "pod_binding"
+_RELEVANCE = {STATUS_PATCH: 1, BINDING: 2}
+
+Finished = Callable[[str, str, float], None]
+"""Told of each call that was sent: its kind, success or error, and the seconds it took."""
+
+
+class _Call:
+    """One call about a pod; `status` is what a patch says."""
+
+    __slots__ = ("done", "kind", "send", "status")
+
+    def __init__(self, kind: str, send: Callable[[_Call], Awaitable[None]], status: Mapping[str, Any]) -> None:
+        self.kind = kind
+        self.send = send
+        self.status = dict(status)
+        self.done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    def finish(self, error: BaseException | None = None) -> None:
+        """Tell whoever waits, unless it has given up."""
+        if self.done.done():
+            return
+        if error is None:
+            self.done.set_result(None)
+        else:
+            self.done.set_exception(error)
+
+
+class ApiDispatcher(Writer):
+    """A writer that puts a pod's calls together."""
+
+    def __init__(
+        self,
+        connection: Connection,
+        parallelism: int,
+        finished: Finished = lambda kind, result, seconds: None,
+        chance: Chance = SYSTEM_CHANCE,
+    ) -> None:
+        super().__init__(connection, chance)
+        self._parallelism = parallelism
+        self._finished = finished
+        self._waiting: dict[str, _Call] = {}
+        self._under_way: dict[str, _Call] = {}
+        self._ready: deque[str] = deque()
+        """The pods whose calls may be sent: of those that wait, the ones about which nothing is under way."""
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def pending(self) -> dict[str, int]:
+        """Return how many calls of each kind could be sent and wait for a place."""
+        counts = Counter(self._waiting[uid].kind for uid in self._ready)
+        return {kind: counts[kind] for kind in _RELEVANCE}
+
+    async def bind(self, pod: Named, node_name: str) -> None:
+        """Bind, after what is being written about the pod."""
+        send = super().bind
+        await self._add(pod.uid, _Call(BINDING, lambda _: send(pod, node_name), {}))
+
+    async def patch_pod_status(self, pod: Named, status: Mapping[str, Any]) -> None:
+        """Patch a status, together with the patches that come before it is sent."""
+        send = super().patch_pod_status
+        await self._add(pod.uid, _Call(STATUS_PATCH, lambda call: send(pod, call.status), status))
+
+    async def _add(self, uid: str, call: _Call) -> None:
+        before = self._waiting.get(uid) or self._under_way.get(uid)
+        if before is not None and _RELEVANCE[call.kind] < _RELEVANCE[before.kind]:
+            return
+        if before is not None and before.kind == call.kind:
+            call.status = {**before.status, **call.status}
+        replaced = self._waiting.get(uid)
+        self._waiting[uid] = call
+        if replaced is not None:
+            replaced.finish()
+        elif uid not in self._under_way:
+            self._ready.append(uid)
+        self._send_ready()
+        await call.done
+
+    def _send_ready(self) -> None:
+        while self._ready and len(self._under_way) < self._parallelism:
+            uid = self._ready.popleft()
+            call = self._under_way[uid] = self._waiting.pop(uid)
+            task = asyncio.get_running_loop().create_task(self._send(uid, call))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+    async def _send(self, uid: str, call: _Call) -> None:
+        started, result = self._clock.monotonic(), "error"
+        error: BaseException | None = None
+        try:
+            await call.send(call)
+            result = "success"
+        except asyncio.CancelledError:
+            call.done.cancel()
+            raise
+        except Exception as problem:  # whoever waits for the call judges it
+            error = problem
+        finally:
+            self._finished(call.kind, result, self._clock.monotonic() - started)
+            del self._under_way[uid]
+            if uid in self._waiting:
+                self._ready.append(uid)
+            call.finish(error)
+            self._send_ready()

@@ -1,0 +1,351 @@
+"""The write side: bindings, status patches, deletions, and whole objects created, replaced and removed.
+
+In: objects and what to do with them. Out: one HTTP request each, or `ApiError` and `Unreachable`. When the answer to a
+request is lost, the server is asked what became of it before anything is sent again: no pod is bound twice and none is
+forgotten. It is asked until it answers, however long it is away: who takes a binding or an allocation that was carried out for
+one that failed gives the node's room, or the device, to somebody else. The lease ends such a wait at the latest.
+Tried again on our own are only things that are the same when done twice.
+An answer that is not what the API promises, a page of something in between for instance, counts as lost.
+Writes about one pod go out one after the other: a status that had to be sent again must not arrive after the binding and say
+that there is none.
+An object that is replaced is first read as it stands, so that fields we do not know survive.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from itertools import chain, repeat
+from typing import Any, Protocol, TypeVar
+from urllib.parse import quote
+
+import msgspec
+
+from kubesched.errors import (
+    AlreadyExists,
+    AnswerLost,
+    Conflict,
+    MalformedObject,
+    NotFound,
+    SchedulerError,
+    ServerFault,
+    TooManyRequests,
+    Unauthorized,
+    Unreachable,
+)
+from kubesched.kube.api import codec
+from kubesched.kube.api.core import Binding
+from kubesched.kube.api.kinds import INFO
+from kubesched.kube.api.meta import DeleteOptions, ObjectMeta, ObjectReference, Preconditions, TopLevel
+from kubesched.kube.api.pod import Pod
+from kubesched.kube.client.connection import STRATEGIC_MERGE_PATCH, Connection
+from kubesched.kube.client.informers.resources import collection_path, object_path, version_of
+from kubesched.kube.client.timing import SYSTEM_CHANCE, Chance
+from kubesched.kube.client.writes.key_mutex import KeyMutex
+
+log = logging.getLogger(__name__)
+
+BIND_ATTEMPTS = 3
+UPDATE_ATTEMPTS = 3
+PATCH_PAUSES_SECONDS = (0.010, 0.050, 0.250)  # four attempts
+PATCH_JITTER = 0.1
+LOOKUP_PAUSES_SECONDS = (0.1, 0.5, 2.0, 5.0, 10.0)  # and so on, every ten seconds
+
+T = TypeVar("T", bound=TopLevel)
+R = TypeVar("R")
+
+
+class Named(Protocol):
+    """A pod, or whatever stands for one."""
+
+    @property
+    def namespace(self) -> str: ...
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def uid(self) -> str: ...
+
+
+class Writer:
+    """Writes through one connection."""
+
+    def __init__(self, connection: Connection, chance: Chance = SYSTEM_CHANCE) -> None:
+        self._connection = connection
+        self._clock = connection.clock
+        self._chance = chance
+        self._pods = KeyMutex()
+
+    async def bind(self, pod: Named, node_name: str) -> None:
+        """Create the pod's binding. Return only when the pod is on the node, whatever happened to the answer."""
+        async with self._pods.lock(pod.uid):
+            await self._bind(pod, node_name)
+
+    async def _bind(self, pod: Named, node_name: str) -> None:
+        namespace, name, uid = pod.namespace, pod.name, pod.uid
+        path = f"{_pod_path(namespace, name)}/binding"
+        body = codec.encode(
+            Binding(
+                metadata=ObjectMeta(name=name, namespace=namespace, uid=uid),
+                target=ObjectReference(kind="Node", name=node_name),
+            )
+        )
+        for attempt in range(1, BIND_ATTEMPTS + 1):
+            try:
+                if says_bound(await self._connection.request("POST", path, body)):
+                    return
+                raise AnswerLost(f"POST {path}: the answer is neither a Status of success nor a Binding")
+            except (AnswerLost, ServerFault, Conflict) as error:
+                # A conflict too may be the echo of our own binding, sent twice by something between us and the server.
+                assigned = await self._assigned_node(pod)
+                if assigned == node_name:
+                    return
+                if assigned:
+                    if isinstance(error, Conflict):
+                        raise
+                    raise _already_assigned(pod, assigned) from error
+                if not isinstance(error, AnswerLost) or attempt == BIND_ATTEMPTS:
+                    raise
+
+    async def let_bind(self, pod: Named, node_name: str, act: Callable[[], Awaitable[None]]) -> None:
+        """Let an extender bind the pod in our name. Return only when it is on the node, whatever the extender says: one that
+        fails, or answers too late, may have done it all the same."""
+        async with self._pods.lock(pod.uid):
+            self._connection.require_lead(f"binding of pod {pod.namespace}/{pod.name} by an extender")
+            try:
+                await act()
+            except SchedulerError:
+                if await self._assigned_node(pod) != node_name:
+                    raise
+
+    async def patch_pod_status(self, pod: Named, status: Mapping[str, Any]) -> None:
+        """Patch a pod's status with a strategic merge patch of the status object."""
+        path = f"{_pod_path(pod.namespace, pod.name)}/status"
+        body = codec.encode({"status": status})
+        async with self._pods.lock(pod.uid):
+            await self._repeat(lambda: self._change("PATCH", path, body, STRATEGIC_MERGE_PATCH))
+
+    async def patch_status(self, obj: TopLevel, status: Mapping[str, Any]) -> None:
+        """Patch the status of an object that is no pod with a strategic merge patch of the status object."""
+        path, body = object_path(obj, "status"), codec.encode({"status": status})
+        await self._repeat(lambda: self._change("PATCH", path, body, STRATEGIC_MERGE_PATCH))
+
+    async def delete_pod(self, pod: Named) -> None:
+        """Delete this very pod, with its own grace period; raise `NotFound` if it is gone, replaced or not."""
+        await self._delete(_pod_path(pod.namespace, pod.name), _stand_in(pod))
+
+    async def create(self, obj: T) -> T:
+        """Create an object and return it as stored."""
+        info = INFO[type(obj)]
+        path = collection_path(version_of(obj), info.plural, obj.metadata.namespace if info.namespaced else "")
+        try:
+            body = await self._connection.request("POST", path, codec.encode(obj))
+        except (AnswerLost, AlreadyExists) as error:
+            found = await self._created_meanwhile(obj, error)
+            if found is None:
+                raise
+            return found
+        return codec.decode_as(type(obj), body)
+
+    async def update(self, changed: T, subresource: str = "") -> T:
+        """Replace an object; raise `Conflict` with its latest version if it changed meanwhile. Return the new version."""
+        path, version = object_path(changed), changed.metadata.resource_version
+        target = f"{path}/{subresource}" if subresource else path
+        current = await self._connection.request("GET", path)
+        before = _object_in(current, changed, path)
+        wanted = (version or before.metadata.resource_version, changed.uid or before.uid)
+        if (before.metadata.resource_version, before.uid) != wanted:
+            raise _changed_meanwhile(before)
+        for _ in range(UPDATE_ATTEMPTS):
+            body = codec.encode(codec.overlay(current, changed))
+            try:
+                return _object_in(await self._connection.request("PUT", target, body), changed, target)
+            except (AnswerLost, ServerFault, Conflict) as error:
+                # As with a binding, a conflict may be the echo of our own write, and a fault may come after the deed.
+                doubt = error
+            current, stored = await self._look_up(path, changed)
+            if stored.metadata.resource_version != before.metadata.resource_version:
+                if _says_the_same(stored, changed):
+                    return stored
+                raise _changed_meanwhile(stored) from doubt
+            if not isinstance(doubt, AnswerLost):
+                break
+        raise doubt
+
+    async def delete(self, obj: TopLevel) -> None:
+        """Delete this very object."""
+        await self._delete(object_path(obj), obj)
+
+    # --- after a lost answer ------------------------------------------------------------------------------------------
+
+    async def _assigned_node(self, pod: Named) -> str:
+        """Return the node that the pod is on now, "" for none; raise `NotFound` if it is no longer this pod."""
+        found = await self._still_there(_pod_path(pod.namespace, pod.name), _stand_in(pod))
+        return found.spec.node_name
+
+    async def _still_there(self, path: str, wanted: T) -> T:
+        """Return an object as the server has it; raise `NotFound` if it is no longer this one."""
+        _, found = await self._look_up(path, wanted)
+        if wanted.uid and found.uid != wanted.uid:
+            text = f'{INFO[type(wanted)].plural} "{wanted.name}" not found: the name now belongs to another object'
+            raise NotFound(404, "NotFound", text)
+        return found
+
+    async def _look_up(self, path: str, wanted: T) -> tuple[bytes, T]:
+        """Return an object as the server has it, as bytes and decoded, as soon as the server says so."""
+        for pause in chain(LOOKUP_PAUSES_SECONDS, repeat(LOOKUP_PAUSES_SECONDS[-1])):
+            try:
+                body = await self._connection.request("GET", path)
+                return body, _object_in(body, wanted, path)
+            except (Unreachable, ServerFault, TooManyRequests, Unauthorized) as error:
+                log.warning("what became of a write to %s is not known: %s; asking again in %g s", path, error, pause)
+                await self._clock.sleep(pause)
+        raise AssertionError("there is always another pause")
+
+    async def _created_meanwhile(self, obj: T, error: AnswerLost | AlreadyExists) -> T | None:
+        """Return the stored object if it is what we wanted to create; None when that cannot be known."""
+        if not obj.metadata.name or isinstance(error, AlreadyExists):
+            return None
+        path = object_path(obj)
+        try:
+            found = codec.decode_as(type(obj), await self._connection.request("GET", path))
+        except NotFound:
+            return await self.create(obj)
+        if _is_part(codec.to_dict(obj), codec.to_dict(found)):
+            return found
+        raise AlreadyExists(409, "AlreadyExists", f'{INFO[type(obj)].plural} "{obj.name}" already exists') from error
+
+    async def _delete(self, path: str, obj: TopLevel) -> None:
+        body = codec.encode(DeleteOptions(preconditions=Preconditions(uid=obj.uid) if obj.uid else None))
+        was_sent = False
+        for pause in (*PATCH_PAUSES_SECONDS, None):
+            try:
+                await self._send_delete(path, body, obj)
+                return
+            except NotFound:
+                if was_sent:
+                    return
+                raise
+            except AnswerLost:
+                if pause is None:
+                    raise
+                was_sent = True
+                await self._pause(pause)
+
+    async def _send_delete(self, path: str, body: bytes, obj: TopLevel) -> None:
+        try:
+            await self._change("DELETE", path, body)
+        except Conflict:
+            # Another uid, mostly, so what we were to delete is gone. But whoever is told so waits for the news of it, and an
+            # object that only could not be deleted just now sends none.
+            await self._still_there(path, obj)
+            raise
+
+    async def _change(self, method: str, path: str, body: bytes, *content_type: str) -> None:
+        """Send a write whose answer nobody needs, and believe it only if it is the API's: anything between may say 200."""
+        if not says_done(await self._connection.request(method, path, body, *content_type)):
+            raise AnswerLost(f"{method} {path}: the answer is neither a Status of success nor an object")
+
+    async def _repeat(self, send: Callable[[], Awaitable[R]]) -> R:
+        """Send something that may be sent again, as often as the reference does."""
+        for pause in PATCH_PAUSES_SECONDS:
+            try:
+                return await send()
+            except (Conflict, Unreachable):
+                await self._pause(pause)
+            except ServerFault as error:
+                if error.status not in (500, 503):
+                    raise
+                await self._pause(pause)
+        return await send()
+
+    async def _pause(self, seconds: float) -> None:
+        await self._clock.sleep(seconds * (1.0 + PATCH_JITTER * self._chance.random()))
+
+
+def _object_in(body: bytes, wanted: T, path: str) -> T:
+    """Return the object that was asked for; an answer with anything else in it is none."""
+    try:
+        found = codec.decode_as(type(wanted), body)
+    except MalformedObject as error:
+        raise AnswerLost(f"{path}: the answer is not the object") from error
+    if found.metadata.name != wanted.metadata.name:
+        raise AnswerLost(f"{path}: the answer is not the object")
+    return found
+
+
+class _Answer(msgspec.Struct):
+    kind: str = ""
+    status: Any = None  # a text in a Status, an object elsewhere
+
+
+_answers = msgspec.json.Decoder(_Answer)
+
+
+def says_bound(body: bytes) -> bool:
+    """Return whether this is how the API says that a pod was bound."""
+    answer = _read(body)
+    return answer.kind == "Binding" or (answer.kind == "Status" and answer.status == "Success")
+
+
+def says_done(body: bytes) -> bool:
+    """Return whether this is how the API says that an object was changed or deleted: with the object, or a Status."""
+    answer = _read(body)
+    return answer.status == "Success" if answer.kind == "Status" else bool(answer.kind)
+
+
+def _read(body: bytes) -> _Answer:
+    try:
+        return _answers.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return _Answer()
+
+
+def _stand_in(pod: Named) -> Pod:
+    """Return a pod that has the names of another and nothing else."""
+    return Pod(metadata=ObjectMeta(name=pod.name, namespace=pod.namespace, uid=pod.uid))
+
+
+def _pod_path(namespace: str, name: str) -> str:
+    return f"/api/v1/namespaces/{quote(namespace, safe='')}/pods/{quote(name, safe='')}"
+
+
+def _already_assigned(pod: Named, node_name: str) -> Conflict:
+    text = f'Operation cannot be fulfilled on pods/binding "{pod.name}": '
+    return Conflict(409, "Conflict", f'{text}pod {pod.name} is already assigned to node "{node_name}"')
+
+
+def _changed_meanwhile(latest: TopLevel) -> Conflict:
+    info = INFO[type(latest)]
+    name = f"{info.plural}.{info.group}" if info.group else info.plural
+    conflict = Conflict(
+        409,
+        "Conflict",
+        f'Operation cannot be fulfilled on {name} "{latest.name}": the object has been modified; '
+        "please apply your changes to the latest version and try again",
+    )
+    conflict.latest = latest
+    return conflict
+
+
+def _is_part(sent: Any, stored: Any) -> bool:
+    """Return whether everything that was sent is in what is stored, which may have defaults besides."""
+    if isinstance(sent, dict) and isinstance(stored, dict):
+        return all(name in stored and _is_part(value, stored[name]) for name, value in sent.items())
+    if isinstance(sent, (list, tuple)) and isinstance(stored, (list, tuple)):
+        return len(sent) == len(stored) and all(map(_is_part, sent, stored))
+    return bool(sent == stored)
+
+
+def _says_the_same(stored: TopLevel, sent: TopLevel) -> bool:
+    """Return whether two versions of an object differ in nothing but what the server adds to metadata."""
+    meta, wanted = stored.metadata, sent.metadata
+    same = msgspec.structs.replace(
+        wanted,
+        uid=meta.uid,
+        resource_version=meta.resource_version,
+        generation=meta.generation,
+        creation_timestamp=meta.creation_timestamp,
+    )
+    return bool(stored == msgspec.structs.replace(sent, metadata=same))

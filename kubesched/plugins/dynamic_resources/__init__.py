@@ -1,5 +1,0 @@
-"""DynamicResources: find, reserve and allocate the devices that a pod claims."""
-
-from kubesched.plugins.dynamic_resources.plugin import DynamicResources
-
-__all__ = ["DynamicResources"]

@@ -1,7 +1,0 @@
-"""Who is next: pods that may be tried, pods that pause, pods that wait for something to happen, pods in flight."""
-
-from kubesched.queue.observer import QueueObserver
-from kubesched.queue.queued import QueuedPod
-from kubesched.queue.scheduling_queue import Queue, QueueError, QueueOptions
-
-__all__ = ["Queue", "QueueError", "QueueObserver", "QueueOptions", "QueuedPod"]

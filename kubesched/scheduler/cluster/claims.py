@@ -1,0 +1,145 @@
+"""Volumes and volume claims with what is promised but not yet written: the assume caches.
+
+In: the cluster's objects, and copies of them that differ by a promise (a volume given to a claim, a claim given to a
+node). Out: each object as it will be. A promise stands for as long as the object underneath is the version it was made
+on: the moment the API says anything new about the object, the API is right and the promise is gone.
+Who keeps an index over promised objects asks for the names that changed since last time. This module never writes to
+the API and never reads a clock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from kubesched.errors import SchedulerError
+from kubesched.kube.api.meta import TopLevel
+from kubesched.kube.api.storage import PersistentVolume, PersistentVolumeClaim
+from kubesched.scheduler.cluster.changelog import ChangeLog
+from kubesched.scheduler.cluster.objects import Objects
+
+CLASS_ANNOTATION = "volume.beta.kubernetes.io/storage-class"
+_LONGEST_LOG = 1 << 13
+_SWEEP = 1 << 8
+
+T = TypeVar("T", bound=TopLevel)
+
+
+class PromiseError(SchedulerError):
+    """A promise about an object that is gone or has moved on."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Promise(Generic[T]):
+    made_on: T
+    promised: T
+
+
+class AssumeCache(Generic[T]):
+    """Objects of one kind, each as it was promised to be or else as it is."""
+
+    def __init__(self, objects: Objects, kind: type[T], plural: str) -> None:
+        self._objects = objects
+        self._kind = kind
+        self._plural = plural
+        self._promises: dict[tuple[str, str], _Promise[T]] = {}
+        self._sweep_at = _SWEEP
+        self.touched: ChangeLog[str] = ChangeLog(_LONGEST_LOG)
+        """The volumes whose promises changed."""
+
+    def get(self, name: str, namespace: str = "") -> T | None:
+        """Return an object with the promise made about it, or None if it does not exist."""
+        stored = self._objects.get(self._kind, name, namespace)
+        if stored is None or not self._promises:
+            return stored
+        return self._as_promised(stored)
+
+    def stored(self, name: str, namespace: str = "") -> T | None:
+        """Return an object as the API last told it."""
+        return self._objects.get(self._kind, name, namespace)
+
+    def not_found(self, name: str, namespace: str = "") -> str:
+        """Return the text that the reference's cache has for an object that does not exist."""
+        return f'{self._plural} "{namespace}/{name}" not found' if namespace else f'{self._plural} "{name}" not found'
+
+    def assume(self, promised: T) -> None:
+        """Promise; raise if the object is gone or is no longer the version that the promise was made on."""
+        meta = promised.metadata
+        stored = self._objects.get(self._kind, meta.name, meta.namespace)
+        if stored is None:
+            raise PromiseError(self.not_found(meta.name, meta.namespace))
+        found, assumed = stored.metadata.resource_version, meta.resource_version
+        if found != assumed:
+            raise PromiseError(f'"{promised.key}" is out of sync (stored: {found}, assume: {assumed})')
+        if len(self._promises) >= self._sweep_at:
+            self._sweep()
+        self._promises[(meta.namespace, meta.name)] = _Promise(stored, promised)
+        self._touch(meta.name)
+
+    def restore(self, obj: T) -> None:
+        """Take the promise about an object back, unless the object has been written since (then the API will tell)."""
+        meta = obj.metadata
+        promise = self._promises.get((meta.namespace, meta.name))
+        if promise is not None and promise.promised.metadata.resource_version == meta.resource_version:
+            del self._promises[(meta.namespace, meta.name)]
+            self._touch(meta.name)
+
+    def promised(self) -> Iterator[T]:
+        """Yield the objects about which a promise stands."""
+        for promise in list(self._promises.values()):
+            meta = promise.promised.metadata
+            found = self.get(meta.name, meta.namespace)
+            if found is promise.promised:
+                yield found
+
+    def _as_promised(self, stored: T) -> T:
+        key = (stored.metadata.namespace, stored.metadata.name)
+        promise = self._promises.get(key)
+        if promise is None:
+            return stored
+        version = promise.promised.metadata.resource_version
+        if stored is promise.made_on or (version and stored.metadata.resource_version == version):
+            return promise.promised
+        del self._promises[key]
+        return stored
+
+    def _sweep(self) -> None:
+        """Let go of promises that the API has overtaken and nobody asked about since."""
+        for namespace, name in list(self._promises):
+            if self.get(name, namespace) is None:
+                del self._promises[(namespace, name)]
+        self._sweep_at = max(_SWEEP, 2 * len(self._promises))
+
+    def _touch(self, name: str) -> None:
+        self.touched.append(name)
+
+
+class VolumeCache(AssumeCache[PersistentVolume]):
+    """Persistent volumes with their promises."""
+
+    def __init__(self, objects: Objects) -> None:
+        super().__init__(objects, PersistentVolume, "persistentvolumes")
+
+
+class ClaimCache(AssumeCache[PersistentVolumeClaim]):
+    """Volume claims with their promises."""
+
+    def __init__(self, objects: Objects) -> None:
+        super().__init__(objects, PersistentVolumeClaim, "persistentvolumeclaims")
+
+
+def class_of_claim(claim: PersistentVolumeClaim) -> str:
+    """Return the name of the storage class that a claim wants; the old annotation wins, even when empty."""
+    annotations = claim.metadata.annotations
+    if annotations and CLASS_ANNOTATION in annotations:
+        return annotations[CLASS_ANNOTATION]
+    return claim.spec.storage_class_name or ""
+
+
+def class_of_volume(volume: PersistentVolume) -> str:
+    """Return the name of the storage class that a volume belongs to."""
+    annotations = volume.metadata.annotations
+    if annotations and CLASS_ANNOTATION in annotations:
+        return annotations[CLASS_ANNOTATION]
+    return volume.spec.storage_class_name

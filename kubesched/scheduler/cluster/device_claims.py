@@ -1,0 +1,264 @@
+"""Device claims with what is promised but not yet written, and who holds which device.
+
+In: the cluster's ResourceClaims, versions of them that the API accepted but has not told us yet (assumed), and
+allocations that a pod was promised but that are not written yet (in flight). Out: each claim as it will be, and the
+devices that are taken, kept up to date claim by claim and never by looking at all claims again.
+Whoever remembers an answer about devices asks which pools were touched since. This module never writes to the API.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence, Set
+from typing import NamedTuple, TypeVar
+
+from kubesched.errors import SchedulerError
+from kubesched.kube.api.resource import EXTENDED_RESOURCE_CLAIM_ANNOTATION, AllocationResult, ResourceClaim
+from kubesched.kube.values import quantity
+from kubesched.kube.values.gotext import go_quote
+from kubesched.scheduler.cluster.changelog import ChangeLog, Reader
+from kubesched.scheduler.cluster.objects import ObjectChange, Objects
+
+PoolId = tuple[str, str]
+"""(driver, pool)"""
+
+_LONGEST_LOG = 1 << 14
+
+K = TypeVar("K")
+
+
+class DeviceId(NamedTuple):
+    """A device, by the names under which claims hold it."""
+
+    driver: str
+    pool: str
+    device: str
+
+    def __str__(self) -> str:
+        return f"{self.driver}/{self.pool}/{self.device}"
+
+
+class ClaimError(SchedulerError):
+    """A version of a claim that does not fit what is known of it."""
+
+
+class DeviceClaims:
+    """The books of device claims; one for each `Objects`, shared by all profiles (see `Objects.shared`)."""
+
+    def __init__(self, objects: Objects) -> None:
+        self._objects = objects
+        self._reader: Reader[ObjectChange] = Reader()
+        self._assumed: dict[tuple[str, str], ResourceClaim] = {}
+        self._in_flight: dict[str, tuple[ResourceClaim, set[str]]] = {}
+        self._told_when_settled: dict[str, list[Callable[[], None]]] = {}
+        self.freed: Callable[[ResourceClaim], None] = lambda claim: None
+        """Told of a claim that lost its devices by a version ahead of the watch, as it was before."""
+        self._held: dict[str, AllocationResult] = {}
+        self._for_pod: dict[str, ResourceClaim] = {}
+        self.touched: ChangeLog[PoolId] = ChangeLog(_LONGEST_LOG)
+        """The pools of which devices were taken or given back."""
+        self.exclusive: dict[DeviceId, int] = {}
+        """Devices that one claim has for itself, with how many claims say so."""
+        self.shares: dict[DeviceId, int] = {}
+        """Devices that are shared, with the number of shares."""
+        self.consumed: dict[DeviceId, dict[str, int]] = {}
+        """What the shares of a device take of its capacities, in nano units."""
+        self.refresh()
+
+    # Claims
+
+    def get(self, name: str, namespace: str) -> ResourceClaim | None:
+        """Return the newest version of a claim: the API's, or an assumed one that the API has not caught up with."""
+        stored = self._objects.get(ResourceClaim, name, namespace)
+        if stored is None or not self._assumed:
+            return stored
+        assumed = self._assumed.get((namespace, name))
+        return assumed if assumed is not None and not _is_newer(stored, assumed) else stored
+
+    def made_for_pod(self, pod_uid: str) -> ResourceClaim | None:
+        """Return the claim that stands in for a pod's extended resources, if one was written for it."""
+        self.refresh()
+        found = self._for_pod.get(pod_uid)
+        return self.get(found.metadata.name, found.metadata.namespace) if found is not None else None
+
+    def assume(self, claim: ResourceClaim) -> None:
+        """Take in a version that the API accepted, ahead of the watch; raise if the claim is gone or has moved on."""
+        meta = claim.metadata
+        latest = self.get(meta.name, meta.namespace)
+        if latest is None:
+            raise ClaimError(f"could not find ResourceClaim {go_quote(claim.key)}")
+        if _number(claim) < _number(latest):
+            raise ClaimError(
+                f'ResourceClaim "{claim.key}" is out of sync (stored: {_number(latest)}, assume: {_number(claim)})'
+            )
+        self._assumed[meta.namespace, meta.name] = claim
+        self._settle(claim)
+        if latest.status.allocation is not None and not self.has_devices(claim):
+            self.freed(latest)
+
+    def before(self, old: ResourceClaim | None, new: ResourceClaim | None) -> ResourceClaim | None:
+        """Return what was known of a claim that changed: an assumed version, unless the change is not newer than that. Then
+        it is what the watch told, or, if the assumed version has no devices, still that: what it freed was told before."""
+        claim = new if new is not None else old
+        assumed = self._assumed.get((claim.metadata.namespace, claim.metadata.name)) if claim is not None else None
+        if assumed is None or (new is not None and not _is_newer(new, assumed) and assumed.status.allocation is not None):
+            return old
+        return assumed
+
+    # Promises
+
+    def promise(self, claim: ResourceClaim, pod_uid: str) -> None:
+        """Book a claim's allocation for a pod before it is written. Pods of one group may share what is booked."""
+        known = self._in_flight.get(claim.metadata.uid)
+        if known is not None:
+            known[1].add(pod_uid)
+            return
+        self._in_flight[claim.metadata.uid] = claim, {pod_uid}
+        self._hold(claim.metadata.uid, claim.status.allocation)
+
+    def join(self, uid: str, holder: str) -> None:
+        """Let one more have a part in a booking, if there is one: a pod, or a write of it that is under way."""
+        if uid in self._in_flight:
+            self._in_flight[uid][1].add(holder)
+
+    def promised_to(self, pod_uid: str) -> Sequence[ResourceClaim]:
+        """Return the claims, with their allocations, that are booked for a pod and not yet written."""
+        return [claim for claim, holders in self._in_flight.values() if pod_uid in holders] if self._in_flight else ()
+
+    def release(self, uid: str, pod_uid: str | None = None) -> None:
+        """Drop a booking, or a pod's part in it. The devices stay taken if the claim has them by now."""
+        if uid not in self._in_flight:
+            return
+        claim, holders = self._in_flight[uid]
+        holders.discard(pod_uid or "")
+        if pod_uid is None or not holders:
+            del self._in_flight[uid]
+            self._settle(claim)
+            for tell in self._told_when_settled.pop(uid, ()):
+                tell()
+
+    def when_settled(self, uid: str, tell: Callable[[], None]) -> bool:
+        """Have `tell` called once nobody has a part in a booking any more; return False if that is so already."""
+        if uid not in self._in_flight:
+            return False
+        self._told_when_settled.setdefault(uid, []).append(tell)
+        return True
+
+    def has_devices(self, claim: ResourceClaim) -> bool:
+        """Return whether a claim has devices, written or booked."""
+        return claim.metadata.uid in self._held
+
+    def promised(self, uid: str) -> ResourceClaim | None:
+        """Return a claim with the allocation that is booked for it, if one is."""
+        known = self._in_flight.get(uid)
+        return known[0] if known is not None else None
+
+    def is_promised_to(self, uid: str, pod_uids: Set[str]) -> bool:
+        """Return whether a claim's booking is for some of these pods."""
+        known = self._in_flight.get(uid)
+        return known is not None and not known[1].isdisjoint(pod_uids)
+
+    def in_flight(self) -> Iterator[ResourceClaim]:
+        """Yield the claims whose allocations are booked and not yet written."""
+        for claim, _ in self._in_flight.values():
+            yield claim
+
+    # Following along
+
+    def refresh(self) -> None:
+        """Take in what the API told since last time."""
+        changes = self._reader.changed(self._objects.log(ResourceClaim))
+        if changes is None:
+            self._recount()
+            return
+        for old, new in changes:
+            if old is not None:
+                self._forget(old, new)
+            if new is not None:
+                self._learn(new)
+
+    def _recount(self) -> None:
+        stored = {claim.metadata.uid: claim for claim in self._objects.all(ResourceClaim)}
+        self._for_pod.clear()
+        for uid in [uid for uid in self._held if uid not in stored and uid not in self._in_flight]:
+            self._hold(uid, None)
+        for key in [key for key in self._assumed if self._objects.get(ResourceClaim, key[1], key[0]) is None]:
+            del self._assumed[key]
+        for claim in stored.values():
+            self._learn(claim)
+
+    def _learn(self, claim: ResourceClaim) -> None:
+        meta = claim.metadata
+        assumed = self._assumed.get((meta.namespace, meta.name))
+        if assumed is not None and _is_newer(claim, assumed):
+            del self._assumed[meta.namespace, meta.name]
+        owner = meta.controller() if meta.annotations else None
+        if owner is not None and meta.annotations.get(EXTENDED_RESOURCE_CLAIM_ANNOTATION) == "true":
+            self._for_pod[owner.uid] = claim
+        self._settle(claim)
+
+    def _forget(self, claim: ResourceClaim, successor: ResourceClaim | None) -> None:
+        if successor is not None and successor.metadata.uid == claim.metadata.uid:
+            return
+        meta = claim.metadata
+        if self._objects.get(ResourceClaim, meta.name, meta.namespace) is None:
+            self._assumed.pop((meta.namespace, meta.name), None)
+        owner = meta.controller()
+        if owner is not None and self._for_pod.get(owner.uid) is not None and self._for_pod[owner.uid].metadata.uid == meta.uid:
+            del self._for_pod[owner.uid]
+        if meta.uid not in self._in_flight:
+            self._hold(meta.uid, None)
+
+    def _settle(self, claim: ResourceClaim) -> None:
+        """Write down what a claim holds, unless a booking says it already."""
+        uid = claim.metadata.uid
+        if uid not in self._in_flight:
+            latest = self.get(claim.metadata.name, claim.metadata.namespace)
+            same = latest is not None and latest.metadata.uid == uid
+            self._hold(uid, latest.status.allocation if latest is not None and same else None)
+
+    def _hold(self, uid: str, allocation: AllocationResult | None) -> None:
+        before = self._held.get(uid)
+        if before is allocation or before == allocation:
+            return
+        if before is not None:
+            self._count(before, -1)
+            del self._held[uid]
+        if allocation is not None:
+            self._count(allocation, 1)
+            self._held[uid] = allocation
+
+    def _count(self, allocation: AllocationResult, sign: int) -> None:
+        for result in allocation.devices.results:
+            if result.admin_access:
+                continue
+            device = DeviceId(result.driver, result.pool, result.device)
+            if result.share_id is None:
+                _add(self.exclusive, device, sign)
+            else:
+                _add(self.shares, device, sign)
+                consumed = self.consumed.setdefault(device, {})
+                for name, amount in result.consumed_capacity.items():
+                    _add(consumed, name, sign * quantity.parse(amount))
+                if device not in self.shares:
+                    del self.consumed[device]
+            self._touch((result.driver, result.pool))
+
+    def _touch(self, pool: PoolId) -> None:
+        self.touched.append(pool)
+
+
+def _add(counts: dict[K, int], key: K, amount: int) -> None:
+    total = counts.get(key, 0) + amount
+    if total:
+        counts[key] = total
+    else:
+        counts.pop(key, None)
+
+
+def _number(claim: ResourceClaim) -> int:
+    version = claim.metadata.resource_version
+    return int(version) if version.isdecimal() else 0
+
+
+def _is_newer(stored: ResourceClaim, assumed: ResourceClaim) -> bool:
+    return _number(stored) > _number(assumed)

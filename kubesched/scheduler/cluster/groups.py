@@ -1,0 +1,151 @@
+"""Pod groups: which pods belong together, and which of them have a place.
+
+In: pods as the intake sees them come and go, bookings as the store makes and undoes them. Out: for a group its pods,
+unscheduled, assumed or assigned. What makes a pod a member is for others to say: readers are handed in, each returns
+the key of a pod's group or None, and the first that knows one is believed. Without readers nothing is kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple
+
+from kubesched.scheduler.cluster.pods import PodView
+
+
+class GroupKey(NamedTuple):
+    """A group's kind (the API group that defines it), namespace and name."""
+
+    kind: str
+    namespace: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
+
+Reader = Callable[[PodView], GroupKey | None]
+
+
+class Group:
+    """One group's pods by uid. A booked pod is kept in both versions: it may have to go back."""
+
+    __slots__ = ("_before", "assigned", "assumed", "unscheduled")
+
+    def __init__(self) -> None:
+        self.unscheduled: dict[str, PodView] = {}
+        self.assumed: dict[str, PodView] = {}
+        self.assigned: dict[str, PodView] = {}
+        self._before: dict[str, PodView] = {}
+
+    @property
+    def n_scheduled(self) -> int:
+        """Return how many pods have a place, booked or confirmed."""
+        return len(self.assumed) + len(self.assigned)
+
+    @property
+    def n_all(self) -> int:
+        """Return how many pods there are."""
+        return len(self.unscheduled) + self.n_scheduled
+
+    def scheduled(self) -> Iterator[PodView]:
+        """Yield the pods that have a place; each names its node."""
+        yield from self.assumed.values()
+        yield from self.assigned.values()
+
+    def put(self, pod: PodView) -> None:
+        """Know a pod in its newest version."""
+        if pod.node_name:
+            self.drop(pod.uid)
+            self.assigned[pod.uid] = pod
+        elif pod.uid in self.assumed:
+            self._before[pod.uid] = pod
+        else:
+            self.unscheduled[pod.uid] = pod
+
+    def drop(self, uid: str) -> None:
+        """Forget a pod."""
+        for books in (self.unscheduled, self.assumed, self.assigned, self._before):
+            books.pop(uid, None)
+
+    def assume(self, booked: PodView) -> None:
+        """Take in a booking."""
+        before = self.unscheduled.pop(booked.uid, None)
+        if before is not None:
+            self._before[booked.uid] = before
+            self.assumed[booked.uid] = booked
+
+    def forget(self, uid: str) -> None:
+        """Take back a booking."""
+        if self.assumed.pop(uid, None) is not None:
+            self.unscheduled[uid] = self._before.pop(uid)
+
+
+class Groups:
+    """All groups that have pods. `put` and `drop` are the intake's, `assume` and `forget` the store's."""
+
+    __slots__ = ("_groups", "_key_of", "_readers", "are_kept")
+
+    def __init__(self) -> None:
+        self._readers: tuple[Reader, ...] = ()
+        self.are_kept = False
+        """Whether anybody says what a member is."""
+        self._groups: dict[GroupKey, Group] = {}
+        self._key_of: dict[str, GroupKey] = {}
+
+    def are_any_scheduled(self) -> bool:
+        """Return whether any pod of a group has a place."""
+        return any(group.n_scheduled for group in self._groups.values())
+
+    def read_with(self, readers: Iterable[Reader], placed: Iterable[PodView] = ()) -> None:
+        """Set who says what a member is. Pods that have a node already are read again."""
+        self._readers = tuple(readers)
+        self.are_kept = bool(self._readers)
+        if not self.are_kept:
+            self._groups.clear()
+            self._key_of.clear()
+            return
+        for pod in placed:
+            self.put(pod)
+
+    def key_of(self, pod: PodView) -> GroupKey | None:
+        """Return the group that a pod belongs to, or None."""
+        for read in self._readers:
+            key = read(pod)
+            if key is not None:
+                return key
+        return None
+
+    def get(self, key: GroupKey) -> Group | None:
+        """Return a group, or None if it has no pods."""
+        return self._groups.get(key)
+
+    def put(self, pod: PodView) -> None:
+        """Know a pod in its newest version; one that changed its group leaves the old one."""
+        key, old = self.key_of(pod), self._key_of.get(pod.uid)
+        if old is not None and old != key:
+            self.drop(pod)
+        if key is not None:
+            self._key_of[pod.uid] = key
+            self._groups.setdefault(key, Group()).put(pod)
+
+    def drop(self, pod: PodView) -> None:
+        """Forget a pod; a group without pods is gone."""
+        key = self._key_of.pop(pod.uid, None)
+        if key is not None:
+            group = self._groups[key]
+            group.drop(pod.uid)
+            if not group.n_all:
+                del self._groups[key]
+
+    def assume(self, booked: PodView) -> None:
+        """Take in a booking."""
+        key = self._key_of.get(booked.uid)
+        if key is not None:
+            self._groups[key].assume(booked)
+
+    def forget(self, uid: str) -> None:
+        """Take back a booking."""
+        key = self._key_of.get(uid)
+        if key is not None:
+            self._groups[key].forget(uid)

@@ -1,0 +1,45 @@
+"""The cluster's journal: one entry for every change to a node's row, so that an answer is repaired instead of computed again.
+
+Adding or removing nodes renumbers rows, so it restarts the journal: to every reader everything is new.
+"""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from kubesched.scheduler.cluster.changelog import ChangeLog
+from kubesched.scheduler.cluster.pods import PodView
+
+LONGEST = 1 << 13
+"""Nobody repairs an answer for more changes than that, and each keeps a pod that may be gone."""
+
+USAGE = 1
+"""Pods came to the node or left it."""
+ALLOCATABLE = 2
+"""What the node offers changed."""
+NODE = 4
+"""The node object changed in any other way that a decision may read: labels, taints, images, features, cordon."""
+SPEC = 16
+"""The node's spec changed, its taints and the cordon; said beside NODE."""
+STARTED = 8
+"""A pod of the node has another start time than before: of interest to those who rank pods for eviction."""
+
+
+class Change(Struct, frozen=True):
+    """One change to one row; `pod` and `sign` say which pod came (+1) or left (-1), `labels` which labels of the node came,
+    left or have another value."""
+
+    row: int
+    what: int
+    pod: PodView | None = None
+    sign: int = 0
+    labels: frozenset[str] = frozenset()
+
+
+class Journal(ChangeLog[Change]):
+    """The changes to rows, in order."""
+
+    __slots__ = ()
+
+    def __init__(self) -> None:
+        super().__init__(LONGEST)

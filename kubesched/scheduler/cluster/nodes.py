@@ -1,0 +1,229 @@
+"""Nodes as columns: one row a node, one array a fact.
+
+In: API nodes, and the usage of pods as amounts. Out: arrays over all nodes. Labels become one column of value numbers
+for each key, taints one number for each distinct list of taints, so that a plugin answers for a distinct value once
+and spreads the answer over the rows by indexing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from kubesched.kube.api import requests
+from kubesched.kube.api.node import Node, Taint
+from kubesched.kube.api.selectors import parse_int64
+from kubesched.kube.values.amount import wrapped
+from kubesched.scheduler.cluster.columns import Bools, Column, Ints, Table
+from kubesched.scheduler.cluster.intern import Interner, Leases
+from kubesched.scheduler.cluster.journal import ALLOCATABLE, NODE, SPEC
+from kubesched.scheduler.cluster.pods import Amounts
+
+ABSENT = -1
+KNOWN_FEATURES = frozenset(
+    {
+        "RestartAllContainersOnContainerExits",
+        "UserNamespacesHostNetworkSupport",
+        "ExtendWebSocketsToKubelet",
+        "InPlacePodLevelResourcesVerticalScaling",
+        "InPlacePodVerticalScalingInitContainers",
+        "DRAOptionalNodeOperations",
+    }
+)
+"""Names a node may declare that this version understands; others are dropped."""
+
+
+class LabelColumn:
+    """One label key over all nodes: `codes` holds the number of each node's value, ABSENT where there is none."""
+
+    __slots__ = ("_are_numbers", "_numbers", "codes", "values")
+
+    def __init__(self, table: Table) -> None:
+        self.codes: Column = table.column(np.int64, ABSENT)
+        self.values: Interner[str] = Interner()
+        self._numbers: Ints = np.zeros(0, dtype=np.int64)
+        self._are_numbers: Bools = np.zeros(0, dtype=np.bool_)
+
+    def numbers(self) -> tuple[Ints, Bools]:
+        """Return every value as a whole number, and which of them are one; each is read once."""
+        new = self.values.values[len(self._numbers) :]
+        if new:
+            read = [parse_int64(value) for value in new]
+            self._numbers = np.append(self._numbers, np.array([number or 0 for number in read], dtype=np.int64))
+            self._are_numbers = np.append(self._are_numbers, np.array([number is not None for number in read]))
+        return self._numbers, self._are_numbers
+
+
+@dataclass(slots=True)
+class ImageState:
+    """One image name: the size that its first holder reported, and the rows that hold it."""
+
+    size: int
+    rows: set[int] = field(default_factory=set)
+
+
+class NodeColumns:
+    """The table of nodes."""
+
+    def __init__(self, resources: Interner[str]) -> None:
+        self.resources = resources
+        self.table = Table()
+        self.names: list[str] = []
+        self.rows: dict[str, int] = {}
+        self.objects: list[Node] = []
+        self.allocatable: list[Column] = []
+        self.requested: list[Column] = []
+        self.non_zero_cpu = self.table.column(np.int64)
+        self.non_zero_memory = self.table.column(np.int64)
+        self.allowed_pods = self.table.column(np.int64)
+        self.pod_count = self.table.column(np.int64)
+        self.unschedulable = self.table.column(np.bool_, False)
+        self.taint_set = self.table.column(np.int64)
+        self.feature_set = self.table.column(np.int64)
+        self.taint_sets: Leases[tuple[Taint, ...]] = Leases(())
+        self.feature_sets: Interner[frozenset[str]] = Interner(frozenset())
+        self.labels: dict[str, LabelColumn] = {}
+        self.images: dict[str, ImageState] = {}
+        self.track_resources()
+
+    def __len__(self) -> int:
+        return self.table.n
+
+    def track_resources(self) -> None:
+        """Give every known resource its two columns."""
+        while len(self.requested) < len(self.resources):
+            self.allocatable.append(self.table.column(np.int64))
+            self.requested.append(self.table.column(np.int64))
+
+    def add(self, node: Node) -> int:
+        """Append a node and return its row."""
+        row = self.table.append()
+        name = node.metadata.name
+        self.names.append(name)
+        self.rows[name] = row
+        self.objects.append(node)
+        self._write_allocatable(row, requests.node_allocatable(node))
+        for key, value in node.metadata.labels.items():
+            self._label(key).codes.data[row] = self._label(key).values.id(value)
+        self._write_rest(row, node)
+        self._hold_images(row, node)
+        return row
+
+    def replace(self, row: int, node: Node) -> tuple[int, frozenset[str]]:
+        """Write a changed node into its row; return which kinds of change a decision could notice, and which labels changed."""
+        old = self.objects[row]
+        self.objects[row] = node
+        what, labels = 0, frozenset[str]()
+        if _offer(old) != _offer(node):
+            for rid in self.resources.ids.values():
+                if rid < len(self.allocatable):
+                    self.allocatable[rid].data[row] = 0
+            self._write_allocatable(row, requests.node_allocatable(node))
+            what |= ALLOCATABLE
+        before, after = old.metadata.labels, node.metadata.labels
+        if before != after:
+            for key in before.keys() - after.keys():
+                self.labels[key].codes.data[row] = ABSENT
+            for key, value in after.items():
+                column = self._label(key)
+                column.codes.data[row] = column.values.id(value)
+            labels = frozenset(key for key in before.keys() | after.keys() if before.get(key) != after.get(key))
+            what |= NODE
+        if (old.spec != node.spec) or _features(old) != _features(node):
+            self._write_rest(row, node)
+            what |= NODE | SPEC if old.spec != node.spec else NODE
+        if _images(old) != _images(node):
+            self._drop_images(row, old)
+            self._hold_images(row, node)
+            what |= NODE
+        return what, labels
+
+    def remove(self, row: int) -> int:
+        """Remove a row; the last row takes its place, and its former index is returned."""
+        self._drop_images(row, self.objects[row])
+        self.taint_sets.give_back(self.taint_set.data.item(row))
+        del self.rows[self.names[row]]
+        last = self.table.remove(row)
+        if last != row:
+            self.names[row] = self.names[last]
+            self.objects[row] = self.objects[last]
+            self.rows[self.names[row]] = row
+            for name in _images(self.objects[row]):
+                state = self.images.get(name)
+                if state is not None and last in state.rows:
+                    state.rows.remove(last)
+                    state.rows.add(row)
+        self.names.pop()
+        self.objects.pop()
+        return last
+
+    def use(self, row: int, usage: Amounts, cpu: int, memory: int, sign: int) -> None:
+        """Add one pod's usage to a row, or with sign -1 take it away."""
+        requested, more = self.requested, [(self.non_zero_cpu, cpu), (self.non_zero_memory, memory)]
+        for rid, amount in usage:
+            more.append((requested[rid], amount))
+        for column, amount in more:
+            try:
+                column.cells[row] += sign * amount
+            except ValueError:  # it does not fit: the upper bits are lost, as in the reference
+                column.cells[row] = wrapped(column.cells[row] + sign * amount)
+        self.pod_count.cells[row] += sign
+
+    def codes(self, key: str) -> Ints | None:
+        """Return the value numbers of a label key over all nodes, or None if no node ever had the key."""
+        column = self.labels.get(key)
+        return column.codes.live if column is not None else None
+
+    def _label(self, key: str) -> LabelColumn:
+        column = self.labels.get(key)
+        if column is None:
+            column = self.labels[key] = LabelColumn(self.table)
+        return column
+
+    def _write_allocatable(self, row: int, offer: Mapping[str, int]) -> None:
+        self.allowed_pods.data[row] = max(offer.get("pods", 0), -(1 << 62))  # less the pods that are there, it may not wrap
+        for name, amount in offer.items():
+            if name != "pods":
+                rid = self.resources.id(name)
+                self.track_resources()
+                self.allocatable[rid].data[row] = amount
+
+    def _write_rest(self, row: int, node: Node) -> None:
+        self.unschedulable.data[row] = node.spec.unschedulable
+        before = self.taint_set.data.item(row)
+        self.taint_set.data[row] = self.taint_sets.take(node.spec.taints)
+        self.taint_sets.give_back(before)
+        self.feature_set.data[row] = self.feature_sets.id(_features(node))
+
+    def _hold_images(self, row: int, node: Node) -> None:
+        for name, size in _images(node).items():
+            state = self.images.get(name)
+            if state is None:
+                state = self.images[name] = ImageState(size)
+            state.rows.add(row)
+
+    def _drop_images(self, row: int, node: Node) -> None:
+        for name in _images(node):
+            state = self.images.get(name)
+            if state is not None:
+                state.rows.discard(row)
+                if not state.rows:
+                    del self.images[name]
+
+
+def _offer(node: Node) -> Mapping[str, object]:
+    return node.status.allocatable
+
+
+def _features(node: Node) -> frozenset[str]:
+    return frozenset(node.status.declared_features) & KNOWN_FEATURES
+
+
+def _images(node: Node) -> dict[str, int]:
+    held: dict[str, int] = {}
+    for image in node.status.images:
+        for name in image.names:
+            held.setdefault(name, image.size_bytes)
+    return held

@@ -1,0 +1,61 @@
+"""The pods of one node, in the order of kube-scheduler's NodeInfo.
+
+In: pods that come, change and go. Out: the pods in order. One that goes leaves its place to the last; one that changes goes and
+comes back, so it is the last then. Among pods that are equally important that order says who is evicted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from kubesched.scheduler.cluster.pods import PodView
+
+
+class PodsOnNode(Mapping[str, PodView]):
+    """Pods by uid; `pods` has them in order, borrowed."""
+
+    __slots__ = ("_at", "pods")
+
+    def __init__(self) -> None:
+        self.pods: list[PodView] = []
+        self._at: dict[str, int] = {}
+
+    def __getitem__(self, uid: str) -> PodView:
+        return self.pods[self._at[uid]]
+
+    def __iter__(self) -> Iterator[str]:
+        return (pod.uid for pod in self.pods)
+
+    def __len__(self) -> int:
+        return len(self.pods)
+
+    def add(self, pod: PodView) -> None:
+        """Put a pod behind the others."""
+        self._at[pod.uid] = len(self.pods)
+        self.pods.append(pod)
+
+    def remove(self, uid: str) -> None:
+        """Let a pod go; the last one takes its place."""
+        at = self._at.pop(uid)
+        last = self.pods.pop()
+        if at < len(self.pods):
+            self.pods[at] = last
+            self._at[last.uid] = at
+
+    def replace(self, pod: PodView) -> bool:
+        """Take in a pod's new version, which changes places with the last; return whether the order is another now."""
+        pods, at, end = self.pods, self._at[pod.uid], len(self.pods) - 1
+        if at < end:
+            last = pods[at] = pods[end]
+            self._at[last.uid], self._at[pod.uid] = at, end
+        pods[end] = pod
+        return at < end
+
+    def reorder(self, uids: Iterable[str]) -> None:
+        """Put all pods into an order that they had."""
+        self.pods[:] = [self[uid] for uid in uids]
+        self._at = {pod.uid: at for at, pod in enumerate(self.pods)}
+
+
+NOBODY = PodsOnNode()
+"""The pods of a node that has none, or is not here."""

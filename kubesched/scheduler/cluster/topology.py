@@ -1,0 +1,60 @@
+"""Zones, and the order in which the reference visits nodes.
+
+Nodes are grouped by region and zone; zones stand in the order of their first node, nodes in the order in which they
+came to their zone. The visit takes the first node of every zone, then the second of every zone, and so on, so that a
+search that stops early has seen all zones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from kubesched.kube.values.well_known import BETA_REGION, BETA_ZONE, REGION, ZONE
+
+ZONE_LABELS, REGION_LABELS = (BETA_ZONE, ZONE), (BETA_REGION, REGION)
+
+
+def zone_key(labels: Mapping[str, str]) -> str:
+    """Return the key of a node's zone; empty for a node that names neither region nor zone."""
+    zone = next((labels[k] for k in ZONE_LABELS if k in labels), "")
+    region = next((labels[k] for k in REGION_LABELS if k in labels), "")
+    return f"{region}:\x00:{zone}" if zone or region else ""
+
+
+class VisitOrder:
+    """Node names by zone; lists them round-robin."""
+
+    __slots__ = ("_names", "_zone_of", "_zones")
+
+    def __init__(self) -> None:
+        self._zones: dict[str, dict[str, None]] = {}
+        self._zone_of: dict[str, str] = {}
+        self._names: list[str] | None = None
+
+    def put(self, name: str, labels: Mapping[str, str]) -> None:
+        """Add a node, or move it to another zone if its labels say so."""
+        zone = zone_key(labels)
+        if name in self._zone_of:
+            if self._zone_of[name] == zone:
+                return
+            self.drop(name)
+        self._zones.setdefault(zone, {})[name] = None
+        self._zone_of[name] = zone
+        self._names = None
+
+    def drop(self, name: str) -> None:
+        """Forget a node; a zone without nodes loses its place."""
+        zone = self._zone_of.pop(name)
+        del self._zones[zone][name]
+        if not self._zones[zone]:
+            del self._zones[zone]
+        self._names = None
+
+    @property
+    def names(self) -> list[str]:
+        """Return all node names in visiting order; borrowed, not copied."""
+        if self._names is None:
+            turns = [list(zone) for zone in self._zones.values()]
+            longest = max(map(len, turns), default=0)
+            self._names = [zone[i] for i in range(longest) for zone in turns if i < len(zone)]
+        return self._names

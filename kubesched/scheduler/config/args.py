@@ -1,0 +1,80 @@
+"""Plugin arguments: what a plugin may be told in `pluginConfig`, typed, defaulted and checked.
+
+A plugin's arguments are a frozen struct at the top of the plugin's own file:
+
+    class InterPodAffinityArgs(Args):
+        hard_pod_affinity_weight: Int32 = 1
+
+        def validate(self, path: Path, gates: Gates) -> list[FieldError]: ...
+
+The class name is the kind on the wire, so the plugin `X` takes `XArgs`. Field values are the defaults for a field that
+is absent or null; what depends on other fields or on feature gates happens in `defaulted`. The loader is handed an
+`ArgsRegistry` and so knows names and argument types, never plugin classes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Self
+
+from kubesched.scheduler.config.documents.fielderrors import FieldError, Path, invalid, required
+from kubesched.scheduler.config.documents.wire import Int32, Int64, Wire
+from kubesched.scheduler.config.releases.gates import Gates
+
+__all__ = ["Args", "ArgsRegistry", "ResourceSpec", "UtilizationShapePoint", "validate_shape"]
+
+MAX_SHAPE_SCORE = 10
+
+
+class Args(Wire, frozen=True, rename="camel"):
+    """Base of all plugin arguments."""
+
+    def defaulted(self, gates: Gates) -> Self:
+        """Return the arguments with every remaining default filled in."""
+        return self
+
+    def validate(self, path: Path, gates: Gates) -> list[FieldError]:
+        """Return what is wrong with the defaulted arguments; `path` is where they stand in the document."""
+        return []
+
+
+ArgsRegistry = Mapping[str, type[Args]]
+
+
+class ResourceSpec(Wire, frozen=True, rename="camel"):
+    """A resource and its weight in a score; a weight of 0 reads as 1."""
+
+    name: str = ""
+    weight: Int64 = 0
+
+    def with_weight(self) -> ResourceSpec:
+        return self if self.weight else ResourceSpec(self.name, 1)
+
+
+CPU_AND_MEMORY = (ResourceSpec("cpu", 1), ResourceSpec("memory", 1))
+
+
+class UtilizationShapePoint(Wire, frozen=True, rename="camel"):
+    """One corner of a piecewise linear function from utilization (percent) to score (0 to 10)."""
+
+    utilization: Int32 = 0
+    score: Int32 = 0
+
+
+def validate_shape(shape: tuple[UtilizationShapePoint, ...], path: Path) -> list[FieldError]:
+    """Check that a function is given, rises in utilization and stays in its ranges."""
+    if not shape:
+        return [required(path, "at least one point must be specified")]
+    errors = []
+    for at in range(1, len(shape)):
+        if shape[at - 1].utilization >= shape[at].utilization:
+            where = path.index(at).child("utilization")
+            errors.append(invalid(where, shape[at].utilization, "values must be sorted in increasing order"))
+            break
+    for at, point in enumerate(shape):
+        if not 0 <= point.utilization <= 100:
+            where = path.index(at).child("utilization")
+            errors.append(invalid(where, point.utilization, "not in valid range [0, 100]"))
+        if not 0 <= point.score <= MAX_SHAPE_SCORE:
+            errors.append(invalid(path.index(at).child("score"), point.score, "not in valid range [0, 10]"))
+    return errors

@@ -1,0 +1,193 @@
+"""From a valid document to profiles that can run, or the reason why they cannot.
+
+The reference finds these problems while it builds its scheduler object: an extender whose certificates cannot be
+read, a plugin that refuses its arguments, a plugin that does not exist or is listed where it cannot run, a profile
+without a queue sort or a binder. They are found here, in the same order and with the same words, without building
+anything: the catalogue says what the plugins are.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from kubesched.errors import ConfigError
+from kubesched.kube.values.gotext import go_quote
+from kubesched.scheduler.config.args import Args
+from kubesched.scheduler.config.catalogue import Catalogue
+from kubesched.scheduler.config.documents.durations import Duration
+from kubesched.scheduler.config.documents.fielderrors import Path, aggregate
+from kubesched.scheduler.config.documents.wire import Raw
+from kubesched.scheduler.config.merging import expand, needed, weigh
+from kubesched.scheduler.config.releases.gates import Gates
+from kubesched.scheduler.config.types import Configured, Extender, ExtenderTLSConfig, Profile
+from kubesched.scheduler.config.validation import MergedProfile
+
+DEFAULT_EXTENDER_TIMEOUT = Duration.of(seconds=5)
+_FIT = "NodeResourcesFit"
+_CERTIFICATE = re.compile(rb"-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----", re.DOTALL)
+
+
+def build_extenders(extenders: Sequence[Extender], prefix: str = "couldn't build extenders: ") -> tuple[Extender, ...]:
+    """Return the extenders with their timeouts filled in; raise ConfigError for credentials that cannot be used."""
+    built = []
+    for extender in extenders:
+        try:
+            _check_tls(extender)
+        except ConfigError as error:
+            raise ConfigError("", f"{prefix}{error}") from error
+        timeout = extender.http_timeout or DEFAULT_EXTENDER_TIMEOUT
+        built.append(msgspec.structs.replace(extender, http_timeout=timeout))
+    return tuple(built)
+
+
+def ignore_managed_resources(extenders: Sequence[Extender], profiles: Sequence[MergedProfile]) -> tuple[MergedProfile, ...]:
+    """Make NodeResourcesFit blind for what extenders account for: their list replaces the one in its arguments."""
+    managed = (resource for extender in extenders for resource in extender.managed_resources)
+    ignored = tuple(resource.name for resource in managed if resource.ignored_by_scheduler)
+    if not ignored:
+        return tuple(profiles)
+    return tuple(_ignoring(profile, ignored) for profile in profiles)
+
+
+def _ignoring(profile: MergedProfile, ignored: tuple[str, ...]) -> MergedProfile:
+    config = list(profile.plugin_config)
+    for at, (name, args) in enumerate(config):
+        if name == _FIT and isinstance(args, Args):
+            config[at] = (name, msgspec.structs.replace(args, ignored_resources=ignored))
+            return MergedProfile(profile.scheduler_name, profile.percentage_of_nodes_to_score, profile.plugins, tuple(config))
+    raise ConfigError("", "couldn't build extenders: can't find NodeResourcesFitArgs in plugin config")
+
+
+def build_profiles(profiles: Sequence[MergedProfile], catalogue: Catalogue, gates: Gates) -> tuple[Profile, ...]:
+    """Return the profiles spelled out; raise ConfigError for the first that cannot work."""
+    built: list[Profile] = []
+    for merged in profiles:
+        try:
+            built.append(_build(merged, catalogue, gates))
+        except ConfigError as error:
+            detail = f"creating profile for scheduler name {merged.scheduler_name}: {error}"
+            raise ConfigError("", f"initializing profiles: {detail}") from error
+        _check_same_queue(built[0], built[-1])
+    return tuple(built)
+
+
+def _build(merged: MergedProfile, catalogue: Catalogue, gates: Gates) -> Profile:
+    args = _args_in_use(merged, catalogue, gates)
+    of = f"for profile with scheduler name {go_quote(merged.scheduler_name)}"
+    points = expand(merged.plugins, catalogue)
+    n_sorters = len(points["queue_sort"])
+    if n_sorters != 1:
+        raise ConfigError("", f"only one queue sort plugin required {of}, but got {n_sorters}")
+    if not points["bind"]:
+        raise ConfigError("", f"at least one bind plugin is needed {of}")
+    if len(points["placement_generate"]) > 1:
+        raise ConfigError("", f"at most one placement generate plugin is allowed {of}")
+    return Profile(
+        scheduler_name=merged.scheduler_name,
+        percentage_of_nodes_to_score=merged.percentage_of_nodes_to_score,
+        plugins=merged.plugins,
+        points=weigh(merged.plugins, points, catalogue),
+        args=args,
+    )
+
+
+def _args_in_use(merged: MergedProfile, catalogue: Catalogue, gates: Gates) -> Mapping[str, Args | Raw]:
+    """Return the arguments of plugins that exist and are switched on, by name, after the plugin's own check."""
+    wanted = needed(merged.plugins)
+    found: dict[str, Args | Raw] = {}
+    for name, args in sorted(merged.plugin_config, key=lambda entry: entry[0]):
+        if name not in wanted or name not in catalogue or args == Raw():
+            continue
+        found[name] = args
+        errors = args.validate(Path(), gates) if isinstance(args, Args) else []
+        if errors:
+            raise ConfigError("", f"initializing plugin {go_quote(name)}: {aggregate(errors)}")
+    return found
+
+
+def _check_same_queue(first: Profile, other: Profile) -> None:
+    """Refuse profiles that sort the one queue differently through multiPoint, which validation does not see."""
+    wanted, found = _sorter(first), _sorter(other)
+    shown = go_quote(other.scheduler_name)
+    if wanted.name != found.name:
+        detail = f"{go_quote(found.name)}, first: {go_quote(wanted.name)}"
+        raise ConfigError("", f"initializing profiles: different queue sort plugins for profile {shown}: {detail}")
+    if first.args.get(wanted.name) != other.args.get(wanted.name):
+        raise ConfigError("", f"initializing profiles: different queue sort plugin args for profile {shown}")
+
+
+def _sorter(profile: Profile) -> Configured:
+    (sorter,) = profile.points["queue_sort"]
+    return sorter
+
+
+def _check_tls(extender: Extender) -> None:
+    """Read what an extender's TLS settings point to, so that a wrong file is found at start-up."""
+    tls = extender.tls_config or ExtenderTLSConfig()
+    has_ca = bool(tls.ca_data or tls.ca_file)
+    has_certificate = bool((tls.cert_data or tls.cert_file) and (tls.key_data or tls.key_file))
+    insecure = tls.insecure or (extender.enable_https and not has_ca)
+    if not (has_ca or has_certificate or insecure or tls.server_name):
+        return
+    if has_ca and insecure:
+        raise ConfigError("", "specifying a root certificates file with the insecure flag is not allowed")
+    ca = tls.ca_data or _read(tls.ca_file)
+    certificate = tls.cert_data or _read(tls.cert_file)
+    key = tls.key_data or _read(tls.key_file)
+    if ca:
+        _check_authorities(ca)
+    # Certificate and key that both come from files are read again at every handshake, and so not looked into here.
+    if has_certificate and (tls.cert_data or tls.key_data):
+        _check_pair(certificate, key)
+
+
+def _read(file: str) -> bytes:
+    if not file:
+        return b""
+    try:
+        with open(file, "rb") as opened:
+            return opened.read()
+    except OSError as error:
+        raise unreadable(file, error) from error
+
+
+def unreadable(file: str, error: OSError) -> ConfigError:
+    """Return the error for a file that cannot be read, as Go words it."""
+    reason = os.strerror(error.errno) if error.errno else str(error)
+    verb = "read" if isinstance(error, IsADirectoryError) else "open"
+    return ConfigError("", f"{verb} {file}: {reason[:1].lower()}{reason[1:]}")
+
+
+def _check_authorities(pem: bytes) -> None:
+    from cryptography import x509  # heavy, and most configurations have no extender with certificates
+
+    complaint = "" if b"-----END " in pem else "unable to parse bytes as PEM block"
+    for certificate in _CERTIFICATE.findall(pem):
+        try:
+            x509.load_pem_x509_certificate(certificate)
+            return  # one that can be read is enough
+        except ValueError:
+            complaint = complaint or "failed to parse certificate: x509: malformed certificate"
+    complaint = complaint or "no valid certificate authority data seen"
+    raise ConfigError("", f"unable to load root certificates: {complaint}")
+
+
+def _check_pair(certificate: bytes, key: bytes) -> None:
+    from cryptography import x509
+    from cryptography.hazmat.primitives.serialization import load_pem_private_key
+
+    if b"-----BEGIN " not in certificate:
+        raise ConfigError("", "tls: failed to find any PEM data in certificate input")
+    if b"-----BEGIN " not in key:
+        raise ConfigError("", "tls: failed to find any PEM data in key input")
+    try:
+        public = x509.load_pem_x509_certificate(certificate).public_key()
+        private = load_pem_private_key(key, password=None).public_key()
+    except (ValueError, TypeError) as error:
+        raise ConfigError("", "tls: failed to parse private key") from error
+    if public != private:
+        raise ConfigError("", "tls: private key does not match public key")

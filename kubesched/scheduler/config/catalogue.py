@@ -1,0 +1,147 @@
+"""What the configuration knows about plugins: names, extension points, arguments and the default set.
+
+A `Catalogue` is handed to the loader: for each plugin name the points it implements and the type of its arguments.
+Plugin classes stay unknown here. `in_tree` gives the built-in one; an outside plugin adds an entry of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from kubesched.scheduler.config.args import Args, ArgsRegistry
+from kubesched.scheduler.config.releases.gates import Gates
+from kubesched.scheduler.config.releases.versions import Version
+from kubesched.scheduler.config.types import Plugin, Plugins, PluginSet
+
+# In the order in which the reference builds them, which decides what error is met first.
+POINT_TYPES: Mapping[str, str] = {
+    "pre_filter": "PreFilterPlugin",
+    "filter": "FilterPlugin",
+    "post_filter": "PostFilterPlugin",
+    "reserve": "ReservePlugin",
+    "pre_score": "PreScorePlugin",
+    "score": "ScorePlugin",
+    "pre_bind": "PreBindPlugin",
+    "bind": "BindPlugin",
+    "post_bind": "PostBindPlugin",
+    "permit": "PermitPlugin",
+    "pre_enqueue": "PreEnqueuePlugin",
+    "queue_sort": "QueueSortPlugin",
+    "placement_generate": "PlacementGeneratePlugin",
+    "placement_score": "PlacementScorePlugin",
+    "pod_group_post_filter": "PodGroupPostFilterPlugin",
+}
+POINTS = tuple(POINT_TYPES)
+SCORING_POINTS = ("score", "placement_score")
+
+_IN_TREE_POINTS: Mapping[str, tuple[str, ...]] = {
+    "DefaultBinder": ("bind",),
+    "DefaultPreemption": ("pre_enqueue", "post_filter"),
+    "DeferredPodScheduling": ("pre_filter", "filter", "permit"),
+    "DynamicResources": ("pre_enqueue", "pre_filter", "filter", "post_filter", "score", "reserve", "pre_bind"),
+    "GangScheduling": ("pre_enqueue", "permit"),
+    "ImageLocality": ("score",),
+    "InterPodAffinity": ("pre_filter", "filter", "pre_score", "score"),
+    "NodeAffinity": ("pre_filter", "filter", "pre_score", "score"),
+    "NodeDeclaredFeatures": ("pre_filter", "filter"),
+    "NodeName": ("filter",),
+    "NodePorts": ("pre_filter", "filter"),
+    "NodeResourcesBalancedAllocation": ("pre_score", "score"),
+    "NodeResourcesFit": ("pre_filter", "filter", "pre_score", "score", "placement_score"),
+    "NodeUnschedulable": ("filter",),
+    "NodeVolumeLimits": ("pre_filter", "filter"),
+    "PodGroupPodsCount": ("placement_score",),
+    "PodTopologySpread": ("pre_filter", "filter", "pre_score", "score"),
+    "PrioritySort": ("queue_sort",),
+    "SchedulingGates": ("pre_enqueue",),
+    "TaintToleration": ("filter", "pre_score", "score"),
+    "TopologyPlacementGenerator": ("placement_generate",),
+    "VolumeBinding": ("pre_filter", "filter", "reserve", "pre_bind", "pre_score", "score"),
+    "VolumeRestrictions": ("pre_filter", "filter"),
+    "VolumeZone": ("pre_filter", "filter"),
+}
+
+# The points that plugins of the tree got in a later release than the rest. A file of that release may name the plugin
+# there; whether it has anything to do there is the plugin's business.
+_LATER_POINTS: Mapping[tuple[str, str], Version] = {
+    ("NodeName", "pre_filter"): (1, 37),
+    ("NodeUnschedulable", "pre_filter"): (1, 37),
+    ("TaintToleration", "pre_filter"): (1, 37),
+    ("DefaultPreemption", "pod_group_post_filter"): (1, 37),
+    ("DynamicResources", "pod_group_post_filter"): (1, 37),
+}
+
+_DEFAULTS: tuple[tuple[str, int], ...] = (
+    ("SchedulingGates", 0),
+    ("PrioritySort", 0),
+    ("NodeName", 0),
+    ("NodeUnschedulable", 0),
+    ("TaintToleration", 3),
+    ("NodeAffinity", 2),
+    ("NodePorts", 0),
+    ("DeferredPodScheduling", 0),
+    ("NodeResourcesFit", 1),
+    ("VolumeRestrictions", 0),
+    ("NodeVolumeLimits", 0),
+    ("VolumeBinding", 0),
+    ("VolumeZone", 0),
+    ("PodTopologySpread", 2),
+    ("InterPodAffinity", 2),
+    ("DynamicResources", 2),  # before DefaultPreemption: better give back an idle claim than evict a pod
+    ("DefaultPreemption", 0),
+    ("NodeResourcesBalancedAllocation", 1),
+    ("ImageLocality", 1),
+    ("DefaultBinder", 0),
+    ("NodeDeclaredFeatures", 0),
+    ("GangScheduling", 0),
+    ("TopologyPlacementGenerator", 0),
+    ("PodGroupPodsCount", 1),
+)
+_GATED: Mapping[str, str] = {
+    "DeferredPodScheduling": "InPlacePodVerticalScalingSchedulerPreemption",
+    "DynamicResources": "DynamicResourceAllocation",
+    "NodeDeclaredFeatures": "NodeDeclaredFeatures",
+    "GangScheduling": "GangScheduling",
+    "TopologyPlacementGenerator": "TopologyAwareWorkloadScheduling",
+    "PodGroupPodsCount": "TopologyAwareWorkloadScheduling",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A plugin as the configuration sees it."""
+
+    points: frozenset[str]
+    args: type[Args] | None = None
+
+
+Catalogue = Mapping[str, Known]
+
+
+def in_tree(args: ArgsRegistry) -> dict[str, Known]:
+    """Return the built-in plugins, with these types of arguments."""
+    return {name: Known(frozenset(points), args.get(name)) for name, points in _IN_TREE_POINTS.items()}
+
+
+def at_release(catalogue: Catalogue, version: Version) -> Catalogue:
+    """Return the catalogue with the extension points that the built-in plugins have in a release."""
+    known = dict(catalogue)
+    for (name, point), since in _LATER_POINTS.items():
+        if name in known:
+            points = known[name].points
+            known[name] = Known(points | {point} if version >= since else points - {point}, known[name].args)
+    return known
+
+
+def default_plugins(gates: Gates) -> Plugins:
+    """Return what runs when a profile says nothing: everything through multiPoint, by gate and release."""
+    enabled = [Plugin(name, weight) for name, weight in _DEFAULTS if name not in _GATED or gates.is_enabled(_GATED[name])]
+    if not gates.behaviour.prefilters_node_name:
+        names = [plugin.name for plugin in enabled]
+        after = names.index("NodeUnschedulable")
+        enabled.insert(after, enabled.pop(names.index("NodeName")))
+    return Plugins(
+        multi_point=PluginSet(enabled=tuple(enabled)),
+        pod_group_post_filter=PluginSet() if gates.behaviour.has_pod_group_post_filter else None,
+    )

@@ -1,0 +1,60 @@
+"""A running scheduler's configuration, as its /configz shows it, made into a document that can be loaded.
+
+In: the text of that page. Out: the text of a v1 KubeSchedulerConfiguration with the same profiles; or one ConfigError.
+kube-scheduler prints the type that it works with, whose fields are called as in Go (`SchedulerName`), kubesched the v1
+document; both are read. Their plugins are complete, defaults included, so no default is laid under them again.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from kubesched.errors import ConfigError
+from kubesched.scheduler.config.types import API_VERSION, KIND
+
+_KEPT = ("percentageOfNodesToScore", "parallelism", "profiles")
+
+
+def from_configz(text: str) -> tuple[str, int]:
+    """Return a document with the profiles of a /configz page, and how many extenders there are, which are left out."""
+    try:
+        page = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ConfigError("", f"not the answer of a /configz: {error}") from error
+    shown = page.get("componentconfig") if isinstance(page, dict) else None
+    if not isinstance(shown, dict):
+        raise ConfigError("", 'not the answer of a scheduler\'s /configz: there is no object "componentconfig" in it')
+    found = _as_in_v1(shown)
+    profiles = found.get("profiles")
+    if not isinstance(profiles, list) or not profiles or not all(isinstance(profile, dict) for profile in profiles):
+        raise ConfigError("componentconfig.profiles", "a list of profiles is expected")
+    kept = {name: found[name] for name in _KEPT if found.get(name) is not None}
+    kept["profiles"] = [_complete(profile) for profile in profiles]
+    extenders = found.get("extenders")
+    document = {"apiVersion": API_VERSION, "kind": KIND, **kept}
+    return json.dumps(document), len(extenders) if isinstance(extenders, list) else 0
+
+
+def _as_in_v1(value: Any) -> Any:
+    """Return a value with fields called as on the wire. What is below a field that is so already is of a type that is written
+    that way throughout, and may have keys of users in it."""
+    if isinstance(value, list):
+        return [_as_in_v1(each) for each in value]
+    if not isinstance(value, dict):
+        return value
+    return {
+        name if name[:1].islower() else name[:1].lower() + name[1:]: each if name[:1].islower() else _as_in_v1(each)
+        for name, each in value.items()
+        if each is not None
+    }
+
+
+def _complete(profile: dict[str, Any]) -> dict[str, Any]:
+    """Return a profile that has the plugins it names and no others."""
+    plugins = profile.get("plugins")
+    if not isinstance(plugins, dict):
+        return profile
+    general = plugins.get("multiPoint")
+    enabled = general.get("enabled") if isinstance(general, dict) else None
+    return {**profile, "plugins": {**plugins, "multiPoint": {"enabled": enabled or [], "disabled": [{"name": "*"}]}}}

@@ -1,0 +1,121 @@
+"""Field errors: what is wrong with a value, said with its path, in the reference's words.
+
+In: a path, the bad value, a sentence. Out: one line such as
+
+    profiles[0].pluginConfig[1].args.hardPodAffinityWeight: Invalid value: 101: not in valid range [0, 100]
+
+Several errors make one text, `[a, b]`, each distinct text once (`aggregate`). Nothing here decides what is valid;
+it only knows how validity is talked about, including how Go prints values: strings quoted, durations and
+structures as JSON, plain numbers plain.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import msgspec
+
+from kubesched.kube.values.gotext import go_json, go_quote
+from kubesched.scheduler.config.documents.durations import Duration
+
+
+@dataclass(frozen=True, slots=True)
+class Path:
+    """A place in a document: `Path("profiles").index(0).child("plugins")` prints as `profiles[0].plugins`."""
+
+    text: str = ""
+
+    def child(self, *names: str) -> Path:
+        return Path(".".join(part for part in (self.text, *names) if part))
+
+    def index(self, position: int) -> Path:
+        return Path(f"{self.text}[{position}]")
+
+    def key(self, name: str) -> Path:
+        return Path(f"{self.text}[{name}]")
+
+    def __str__(self) -> str:
+        # The root of a document has no name; the reference prints it so.
+        return self.text or "<nil>"
+
+
+class TypedString(str):
+    """A string of a named type: the reference prints these as JSON, not as a quoted Go string."""
+
+
+class Verbatim(str):
+    """A value that is already in the form in which it is to be shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class FieldError:
+    """One complaint about one field; `str()` is the line a user reads."""
+
+    path: str
+    kind: str
+    detail: str = ""
+
+    def __str__(self) -> str:
+        body = f"{self.kind}: {self.detail}" if self.detail else self.kind
+        return f"{self.path}: {body}"
+
+
+def invalid(path: Path, value: object, detail: str) -> FieldError:
+    return FieldError(str(path), f"Invalid value: {render(value)}", detail)
+
+
+def required(path: Path, detail: str = "") -> FieldError:
+    return FieldError(str(path), "Required value", detail)
+
+
+def forbidden(path: Path, detail: str) -> FieldError:
+    return FieldError(str(path), "Forbidden", detail)
+
+
+def duplicate(path: Path, value: object) -> FieldError:
+    return FieldError(str(path), f"Duplicate value: {render(value)}")
+
+
+def not_supported(path: Path, value: object, supported: Sequence[str]) -> FieldError:
+    listed = ", ".join(go_quote(name) for name in supported)
+    return FieldError(str(path), f"Unsupported value: {render(value)}", f"supported values: {listed}")
+
+
+def aggregate(errors: Iterable[object]) -> str:
+    """Return one text for all errors: a lone one bare, several in brackets, repeated texts once."""
+    texts = list(dict.fromkeys(str(error) for error in errors))
+    return texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
+
+
+def render(value: object) -> str:
+    """Return a bad value as the reference prints it inside an error."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, Verbatim):
+        return str(value)
+    if isinstance(value, Duration | TypedString | Path):
+        return go_json(_plain(value))
+    if isinstance(value, int | float):
+        return str(value)
+    if isinstance(value, str):
+        return go_quote(value)
+    return go_json(_plain(value))
+
+
+def _plain(value: object) -> object:
+    """Return a value of the reference's internal types as plain ones: structures by the names of their Go fields."""
+    if isinstance(value, Path):
+        return {}
+    if isinstance(value, Duration):
+        return str(value)
+    if isinstance(value, msgspec.Struct):
+        return {
+            field.encode_name[:1].upper() + field.encode_name[1:]: _plain(getattr(value, field.name))
+            for field in msgspec.structs.fields(value)
+        }
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in sorted(value.items())}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    return value

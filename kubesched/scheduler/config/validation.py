@@ -1,0 +1,214 @@
+"""Validation of a defaulted document: every complaint, in the reference's order and words.
+
+In: the document with defaults and merged plugins. Out: field errors; an empty list means that the file may be used.
+Whether the plugins make a working profile is a later question (`kubesched.scheduler.config.building`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from kubesched.scheduler.config.args import Args
+from kubesched.scheduler.config.documents.fielderrors import FieldError, Path, Verbatim, duplicate, invalid, required
+from kubesched.scheduler.config.documents.wire import Raw
+from kubesched.scheduler.config.names import validate_extended_resource
+from kubesched.scheduler.config.releases.gates import Gates
+from kubesched.scheduler.config.types import (
+    API_VERSION,
+    ClientConnection,
+    Extender,
+    KubeSchedulerConfiguration,
+    LeaderElection,
+    Plugins,
+    PluginSet,
+)
+
+# Volume limit plugins of cloud providers that no longer exist. They are refused by name wherever they are switched on,
+# except under multiPoint, where they fail as unknown. The version in the sentence is the core group's: so it is there.
+REMOVED_PLUGINS = ("AzureDiskLimits", "CinderLimits", "EBSLimits", "GCEPDLimits")
+_REMOVED = f'was invalid in version "v1" (KubeSchedulerConfiguration is version "{API_VERSION}")'
+_CLASSIC_POINTS = {
+    "preEnqueue": "pre_enqueue",
+    "queueSort": "queue_sort",
+    "preFilter": "pre_filter",
+    "filter": "filter",
+    "postFilter": "post_filter",
+    "preScore": "pre_score",
+    "score": "score",
+    "reserve": "reserve",
+    "permit": "permit",
+    "preBind": "pre_bind",
+    "bind": "bind",
+    "postBind": "post_bind",
+    "podGroupPostFilter": "pod_group_post_filter",
+}
+
+# The reference checks these only when it builds the plugin (it keeps the check under a wrong name), so the paths have
+# no prefix and the error names the plugin instead.
+CHECKED_WHEN_BUILT = frozenset({"NodeResourcesFit"})
+
+
+@dataclass(frozen=True, slots=True)
+class MergedProfile:
+    """A profile after defaulting: full plugin sets, and arguments for every plugin that takes some."""
+
+    scheduler_name: str
+    percentage_of_nodes_to_score: int | None
+    plugins: Plugins
+    plugin_config: tuple[tuple[str, Args | Raw], ...]
+
+
+def validate(document: KubeSchedulerConfiguration, profiles: Sequence[MergedProfile], gates: Gates) -> list[FieldError]:
+    """Return everything that is wrong; `profiles` stand for the document's own."""
+    errors = _client_connection(document.client_connection, Path("clientConnection"))
+    errors += _leader_election(document.leader_election, Path("leaderElection"))
+    if document.parallelism <= 0:
+        detail = "should be an integer value greater than zero"
+        errors.append(invalid(Path("parallelism"), document.parallelism, detail))
+    errors += _profiles(profiles, gates)
+    errors += _percentage(document.percentage_of_nodes_to_score, Path("percentageOfNodesToScore"))
+    initial, longest = document.pod_initial_backoff_seconds, document.pod_max_backoff_seconds
+    if initial <= 0:
+        errors.append(invalid(Path("podInitialBackoffSeconds"), initial, "must be greater than 0"))
+    if longest < initial:
+        detail = "must be greater than or equal to PodInitialBackoffSeconds"
+        errors.append(invalid(Path("podMaxBackoffSeconds"), longest, detail))
+    return errors + _extenders(document.extenders, Path("extenders"))
+
+
+def _client_connection(connection: ClientConnection, path: Path) -> list[FieldError]:
+    if connection.burst < 0:
+        return [invalid(path.child("burst"), connection.burst, "must be non-negative")]
+    return []
+
+
+def _leader_election(election: LeaderElection, path: Path) -> list[FieldError]:
+    if not election.leader_elect:
+        return []
+    errors = []
+    for name, duration in (
+        ("leaseDuration", election.lease_duration),
+        ("renewDeadline", election.renew_deadline),
+        ("retryPeriod", election.retry_period),
+    ):
+        if duration <= 0:
+            errors.append(invalid(path.child(name), duration, "must be greater than zero"))
+    if election.lease_duration <= election.renew_deadline:
+        # The value shown is the deadline, not the lease: the reference says it so.
+        errors.append(invalid(path.child("leaseDuration"), election.renew_deadline, "must be greater than `RenewDeadline`"))
+    for name, text in (
+        ("resourceLock", election.resource_lock),
+        ("resourceNamespace", election.resource_namespace),
+        ("resourceName", election.resource_name),
+    ):
+        if not text:
+            errors.append(required(path.child(name)))
+    if election.resource_lock != "leases":
+        detail = 'resourceLock value must be "leases"'
+        errors.append(invalid(path.child("resourceLock"), election.resource_lock, detail))
+    return errors
+
+
+def _percentage(percentage: int | None, path: Path) -> list[FieldError]:
+    if percentage is None or 0 <= percentage <= 100:
+        return []
+    return [invalid(path, percentage, "not in valid range [0-100]")]
+
+
+def _profiles(profiles: Sequence[MergedProfile], gates: Gates) -> list[FieldError]:
+    if not profiles:
+        return [required(Path("profiles"))]
+    errors = []
+    seen: dict[str, Path] = {}
+    for at, profile in enumerate(profiles):
+        path = Path("profiles").index(at)
+        where = path.child("schedulerName")
+        if not profile.scheduler_name:
+            errors.append(required(where))
+        errors += _percentage(profile.percentage_of_nodes_to_score, path.child("percentageOfNodesToScore"))
+        errors += _removed_plugins(profile.plugins, path.child("plugins"))
+        errors += _plugin_config(profile, path.child("pluginConfig"), gates)
+        if profile.scheduler_name in seen:
+            errors.append(duplicate(where, seen[profile.scheduler_name]))
+        seen[profile.scheduler_name] = where
+    return errors + _common_queue_sort(profiles)
+
+
+def _removed_plugins(plugins: Plugins, path: Path) -> list[FieldError]:
+    errors = []
+    for wire_name, point in _CLASSIC_POINTS.items():
+        for at, name in enumerate(plugins.at(point).enabled_names):
+            if name in REMOVED_PLUGINS:
+                errors.append(invalid(path.child(wire_name, "enabled").index(at), name, _REMOVED))
+    return errors
+
+
+def _plugin_config(profile: MergedProfile, path: Path, gates: Gates) -> list[FieldError]:
+    errors = []
+    seen = set()
+    for at, (name, args) in enumerate(profile.plugin_config):
+        where = path.index(at)
+        if name in seen:
+            errors.append(duplicate(where, name))
+        seen.add(name)
+        if name in REMOVED_PLUGINS:
+            errors.append(invalid(where, name, _REMOVED))
+        elif isinstance(args, Args) and name not in CHECKED_WHEN_BUILT:
+            errors += args.validate(where.child("args"), gates)
+    return errors
+
+
+def _common_queue_sort(profiles: Sequence[MergedProfile]) -> list[FieldError]:
+    """All profiles share one queue, so they must agree on how it is sorted."""
+    path, first = Path("profiles"), profiles[0]
+    canon = first.plugins.queue_sort
+    names = canon.enabled_names
+    errors = []
+    if len(names) > 1:
+        where = path.index(0).child("plugins", "queueSort", "Enabled")
+        errors.append(invalid(where, len(names), "only one queue sort plugin can be enabled"))
+    sorter = names[0] if names else ""
+    canon_args = _args_of(first, sorter) if sorter else Raw()
+    for at, profile in enumerate(profiles[1:], start=1):
+        queue_sort = profile.plugins.queue_sort
+        if _lists(queue_sort) != _lists(canon):
+            where = path.index(at).child("plugins", "queueSort")
+            errors.append(invalid(where, queue_sort, "must be the same for all profiles"))
+        for name, args in profile.plugin_config:
+            if name == sorter and args != canon_args:
+                where = path.index(at).child("pluginConfig", "args")
+                shown = Verbatim(args.json()) if isinstance(args, Raw) else args
+                errors.append(invalid(where, shown, "queueSort must be the same for all profiles"))
+    return errors
+
+
+def _lists(plugins: PluginSet) -> tuple[object, object]:
+    return plugins.enabled or (), plugins.disabled or ()
+
+
+def _args_of(profile: MergedProfile, plugin: str) -> Args | Raw:
+    found: Args | Raw = Raw()
+    for name, args in profile.plugin_config:
+        found = args if name == plugin else found
+    return found
+
+
+def _extenders(extenders: Sequence[Extender], path: Path) -> list[FieldError]:
+    errors = []
+    managed: set[str] = set()
+    for at, extender in enumerate(extenders):
+        if extender.prioritize_verb and extender.weight <= 0:
+            where = path.index(at).child("weight")
+            errors.append(invalid(where, extender.weight, "must have a positive weight applied to it"))
+        for number, resource in enumerate(extender.managed_resources):
+            where = path.index(at).child("managedResources").index(number).child("name")
+            errors += validate_extended_resource(resource.name, where)
+            if resource.name in managed:
+                errors.append(invalid(where, resource.name, "duplicate extender managed resource name"))
+            managed.add(resource.name)
+    n_binders = sum(bool(extender.bind_verb) for extender in extenders)
+    if n_binders > 1:
+        found = f"found {n_binders} extenders implementing bind"
+        errors.append(invalid(path, found, "only one extender can implement bind"))
+    return errors

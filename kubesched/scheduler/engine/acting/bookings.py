@@ -1,0 +1,200 @@
+"""Bookings: from a decision to a pod that is promised a node, and from there to bound or given back.
+
+In: an attempt that found a node; what the binder reports. Out: the pod assumed in the store, Reserve and Permit run, the
+binding handed over; later its success told to the world, or everything that was promised taken back and the pod failed.
+Called in the loop's turn only.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from functools import partial
+
+import msgspec
+
+from kubesched.errors import PluginError, SchedulerError
+from kubesched.kube.api.pod import Pod
+from kubesched.kube.api.resource import ResourceClaim
+from kubesched.scheduler.cluster import PodView, Store
+from kubesched.scheduler.cluster.device_claims import DeviceClaims
+from kubesched.scheduler.engine.acting.failures import Failure, Failures, explain, refused_on_node
+from kubesched.scheduler.engine.acting.permits import LONGEST_WAIT_SECONDS, WaitingPod, WaitingPods
+from kubesched.scheduler.engine.arrivals.inbox import AssumedBinding, Inbox, LoopCall
+from kubesched.scheduler.engine.arrivals.intake import CLAIM_CHANGED, POD_WENT
+from kubesched.scheduler.engine.deciding.cycle import Attempt, as_booked
+from kubesched.scheduler.engine.handle import EngineHandle
+from kubesched.scheduler.engine.observer import EngineObserver
+from kubesched.scheduler.engine.records.decision_recorder import DecisionRecorder
+from kubesched.scheduler.framework.cycle_state import CycleState
+from kubesched.scheduler.framework.runtime.profile import Profile
+from kubesched.scheduler.framework.verdicts import CLEAR, Status
+from kubesched.scheduler.queue import Queue
+from kubesched.scheduler.queue.queued import QueuedPod
+
+log = logging.getLogger(__name__)
+
+PODS_TO_ACTIVATE = "kubernetes.io/pods-to-activate"
+
+
+class Bookings:
+    """Pods that are promised a node and not bound yet."""
+
+    def __init__(
+        self,
+        store: Store,
+        queue: Queue,
+        handle: EngineHandle,
+        inbox: Inbox,
+        observer: EngineObserver,
+        waiting: WaitingPods,
+        failures: Failures,
+        hand_over: Callable[[AssumedBinding], None],
+        assumed_ttl_seconds: float | None = None,
+        decisions: DecisionRecorder | None = None,
+    ) -> None:
+        self._decisions = decisions
+        self._store = store
+        self._claims = store.objects.shared(DeviceClaims)
+        self._claims.freed = self._settled
+        self._queue = queue
+        self._handle = handle
+        self._inbox = inbox
+        self._observer = observer
+        self._waiting = waiting
+        self._failures = failures
+        self._assumed_ttl_seconds = assumed_ttl_seconds
+        self._under_way: dict[str, AssumedBinding] = {}
+        self.hand_over = hand_over
+        """What becomes of a booked pod; a benchmark of decisions puts something else here."""
+
+    def __len__(self) -> int:
+        return len(self._under_way)
+
+    def book(self, queued: QueuedPod, profile: Profile, made: Attempt, node_name: str, started: float) -> None:
+        """Assume, Reserve, Permit, and hand over to the binder."""
+        state = made.state
+        booked = self._store.assume(as_booked(queued.view, node_name, state, self._store), node_name)
+        self._queue.nominations.drop(booked.uid)
+        binding = AssumedBinding(queued, booked, node_name, state, profile, started)
+        try:
+            status = profile.reserve(booked, node_name, state)
+            limits: dict[str, float] = {}
+            if status.is_success:
+                status, limits = profile.permit(booked, node_name, state)
+            if status.is_success or limits:
+                if limits:
+                    limits = {plugin: min(seconds, LONGEST_WAIT_SECONDS) for plugin, seconds in limits.items()}
+                    self._waiting.add(WaitingPod(booked, node_name, limits))
+                self._activate(state)
+                binding.promised = self._claims.promised_to(booked.uid)
+                self._under_way[booked.uid] = binding
+                if self._decisions is not None:
+                    binding.decision = self._decisions.placed(queued, profile, made)
+                self.hand_over(binding)
+                return
+        except BaseException:  # whatever it is, what is booked goes back first
+            self._undo(binding)
+            raise
+        self._undo(binding)
+        self._failures.end(queued, profile, refused_on_node(node_name, status), started, made)
+
+    def _activate(self, state: CycleState) -> None:
+        """Move the pods that plugins of this attempt asked to have tried."""
+        pods = state.find(PODS_TO_ACTIVATE)
+        if pods:
+            self._queue.activate(list(pods.values()))
+            pods.clear()
+
+    def _undo(self, binding: AssumedBinding) -> bool:
+        """Take back a booking and all promises; return whether it was still ours to take back."""
+        uid = binding.booked.uid
+        self._under_way.pop(uid, None)
+        self._waiting.remove(uid)
+        self.unreserve(binding.profile, binding.booked, binding.node_name, binding.state)
+        try:
+            self._store.forget(uid)
+        except SchedulerError as error:
+            log.warning("%s", error)  # the API server has bound it after all
+            return False
+        return True
+
+    def unreserve(self, profile: Profile, booked: PodView, node_name: str, state: CycleState) -> None:
+        """Take back all promises; a plugin that breaks over it keeps the others from nothing, and the booking goes too."""
+        try:
+            profile.unreserve(booked, node_name, state)
+        except PluginError as error:
+            explain(error, booked, self._observer)
+
+    # What the binder reports
+
+    def release(self, binding: AssumedBinding) -> None:
+        """Take notice that a pod is past Permit: whatever happens to it now, no plugin refused it."""
+        binding.is_released = True
+        self._queue.done(binding.booked.uid)
+
+    def bound(self, binding: AssumedBinding) -> None:
+        """Tell the world, and the plugins, that a pod is bound."""
+        self._under_way.pop(binding.booked.uid, None)
+        queued, pod, node_name = binding.queued, binding.booked, binding.node_name
+        now = self._queue.now()
+        self._observer.attempt_ended("scheduled", binding.profile.name, self._handle.clock.monotonic() - binding.started)
+        first = queued.initial_attempt if queued.initial_attempt is not None else now
+        self._observer.pod_bound(pod, node_name, queued.attempts, now - first, queued.was_flushed)
+        if binding.decision is not None and self._decisions is not None:
+            self._decisions.bound(binding.decision, now - first)
+        note = f"Successfully assigned {pod.namespace}/{pod.name} to {node_name}"
+        self._handle.recorder.event(pod, "Normal", "Scheduled", "Binding", note)
+        try:
+            binding.profile.post_bind(pod, node_name, binding.state)
+        except PluginError as error:
+            explain(error, pod, self._observer)
+        self._activate(binding.state)
+        if self._assumed_ttl_seconds is not None:
+            asyncio.get_running_loop().call_later(
+                self._assumed_ttl_seconds, lambda: self._inbox.post(LoopCall(lambda engine: engine.bookings.expire(pod.uid)))
+            )
+
+    def expire(self, uid: str) -> None:
+        """Forget a booking that the API server never confirmed."""
+        if self._store.is_assumed(uid):
+            gone = self._store.forget(uid)
+            if gone is not None:
+                log.warning("pod %s was bound to %s but never seen there; its booking expired", gone.key, gone.node_name)
+                self._queue.wake(POD_WENT, gone.pod, None)
+
+    def bind_failed(self, binding: AssumedBinding, status: Status) -> None:
+        """Take everything back, and let the pod's attempt fail."""
+        pod = binding.booked
+        is_forgotten = self._undo(binding)
+        if status.is_rejected and not binding.is_released:
+            self._fail(binding, refused_on_node(binding.node_name, status))
+            if is_forgotten:
+                self._wake_after(pod.pod, binding.promised, leaving_out=pod.uid)
+            return
+        if is_forgotten:
+            self._wake_after(pod.pod, binding.promised)
+        self._fail(binding, Failure(status.message, status.is_rejected, None, CLEAR, is_silent=not status.message))
+
+    def _fail(self, binding: AssumedBinding, failure: Failure) -> None:
+        self._failures.end(binding.queued, binding.profile, failure, binding.started, None, binding.node_name)
+
+    def _wake_after(self, gone: Pod, promised: Sequence[ResourceClaim], leaving_out: str = "") -> None:
+        """Wake who may go in the place of a pod, or take the devices that it was promised. The reference wakes for a claim
+        only by what was written of it: there, pods wait for what was promised until another claim changes, or five minutes.
+        Devices whose write is still under way are nobody's before it has ended: then, by way of the inbox."""
+        concerns = (lambda waiting: waiting.uid != leaving_out) if leaving_out else None
+        self._queue.wake(POD_WENT, gone, None, concerns)
+        for claim in promised:
+            if not self._claims.when_settled(claim.metadata.uid, partial(self._settled, claim)):
+                self.wake_for_devices(claim, concerns)
+
+    def _settled(self, claim: ResourceClaim) -> None:
+        self._inbox.post(LoopCall(lambda engine: engine.bookings.wake_for_devices(claim)))
+
+    def wake_for_devices(self, claim: ResourceClaim, concerns: Callable[[PodView], bool] | None = None) -> None:
+        """Wake who may take the devices that a claim was promised, unless it has got them after all."""
+        if not self._claims.has_devices(claim):
+            freed = msgspec.structs.replace(claim, status=msgspec.structs.replace(claim.status, allocation=None))
+            self._queue.wake(CLAIM_CHANGED, claim, freed, concerns)

@@ -1,0 +1,244 @@
+"""Carry out a preemption: make the victims go, and let the preemptor wait until they are on their way.
+
+In: a preemptor, a pod or a pod group, and what its PostFilter proposed. Out: the victims' DisruptionTarget conditions and
+deletions through the writer, `Preempted` events through the recorder, and the nominations cleared of pods of lower priority
+that wait for the same node. A victim that is not bound yet is not deleted: its attempt ends, and it is tried again.
+
+In the background, as the reference does it today, all victims but the last go side by side; only then the last one
+goes, so that the preemptor is not tried before its place is really free. Meanwhile it is kept out of the active queue
+(framework/preemption/preempting), and if an eviction fails it is tried again at once. In the foreground, the older way, all go
+side by side and the attempt ends when they are done, with their problem if one of them had one; until then no other pod is
+tried, as it might take the place that is being made.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from kubesched.errors import NotFound, SchedulerError
+from kubesched.kube.api.meta import format_time
+from kubesched.kube.api.pod import Pod
+from kubesched.scheduler.cluster import PodView
+from kubesched.scheduler.engine.acting.binding import Binder
+from kubesched.scheduler.engine.acting.permits import WaitingPods
+from kubesched.scheduler.engine.arrivals.inbox import Inbox, LoopCall
+from kubesched.scheduler.engine.handle import EngineHandle
+from kubesched.scheduler.engine.observer import EngineObserver, NoObserver
+from kubesched.scheduler.framework.preemption.preempting import Preemption
+from kubesched.scheduler.queue import Queue
+
+DISRUPTION_TARGET = "DisruptionTarget"
+BY_SCHEDULER = "PreemptionByScheduler"
+MESSAGE = "preempting to accommodate a higher priority"
+IN_MEMORY = " (in kube-scheduler memory)."
+AWAKE = ("active", "backoff")
+"""Where in the queue a pod is that was woken."""
+
+Lookup = Callable[[str], PodView | None]
+"""Finds a pod without a node by its namespace/name, or one that holds a node by its uid."""
+Spawn = Callable[[Coroutine[Any, Any, None]], None]
+Then = Callable[[str], None]
+"""What the loop does once a preemption in the foreground is over; the text says what went wrong, empty for nothing."""
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Preemptor:
+    """For whom pods are evicted: a pod, or a group of pods as a whole. `pods` are tried again if nothing else wakes them."""
+
+    kind: str
+    uid: str
+    key: str
+    scheduler_name: str
+    priority: int
+    pods: tuple[PodView, ...]
+
+    @classmethod
+    def of(cls, pod: PodView) -> Preemptor:
+        """Return a pod as the one for whom others go."""
+        return cls("pod", pod.uid, pod.key, pod.pod.spec.scheduler_name, pod.priority, (pod,))
+
+
+class Evictions:
+    """Evicts victims beside the loop."""
+
+    def __init__(
+        self,
+        handle: EngineHandle,
+        inbox: Inbox,
+        queue: Queue,
+        pending: Lookup,
+        placed: Lookup,
+        waiting: WaitingPods,
+        binder: Binder,
+        spawn: Spawn,
+        *,
+        in_background: bool = True,
+        observer: EngineObserver | None = None,
+    ) -> None:
+        self._handle = handle
+        self._inbox = inbox
+        self._queue = queue
+        self._pending = pending
+        self._placed = placed
+        self._waiting = waiting
+        self._binder = binder
+        self._spawn = spawn
+        self._observer = observer or NoObserver()
+        self.in_background = in_background
+        self._n_waited_for = 0
+
+    @property
+    def are_waited_for(self) -> bool:
+        """Return whether an attempt is not over because of evictions in the foreground."""
+        return self._n_waited_for > 0
+
+    def carry_out(self, preemptor: Preemptor, preemption: Preemption, then: Then | None = None) -> None:
+        """Begin a preemption. Called in the loop's turn, before the preemptor is back in the queue.
+
+        `then` is called in a later turn, when a preemption in the foreground is over.
+        """
+        displaced = self._displaced(preemptor, preemption.node_name)
+        if not self.in_background:
+            self._observer.preempted(preemption, preemptor.kind)
+            self._n_waited_for += 1
+            self._spawn(self._evict_first(preemptor, preemption, displaced, then))
+        elif preemption.to_evict:
+            self._observer.preempted(preemption, preemptor.kind)
+            self._handle.preempting.begin(preemptor.uid)
+            self._spawn(self._evict_meanwhile(preemptor, preemption, displaced))
+
+    def _displaced(self, preemptor: Preemptor, node_name: str) -> list[PodView]:
+        """Return the pods of lower priority whose status says that they wait for the node."""
+        nominated = [pod for pod in self._queue.nominations.on_node(node_name) if pod.priority < preemptor.priority]
+        newest = [self._pending(pod.key) or pod for pod in nominated]
+        return [pod for pod in newest if pod.pod.status.nominated_node_name]
+
+    async def _evict_first(
+        self, preemptor: Preemptor, preemption: Preemption, displaced: Sequence[PodView], then: Then | None
+    ) -> None:
+        problem = "the evictions were broken off"
+        try:
+            await self._evict_all(preemptor, preemption, preemption.to_evict)
+            problem = ""
+            await self._clear_nominations(displaced)
+        except SchedulerError as error:
+            problem = str(error)
+            log.error("%s %s: preemption on node %s failed: %s", preemptor.kind, preemptor.key, preemption.node_name, error)
+        finally:
+            # After a reload that did not wait for this, another engine has queued the preemptor and tells it more.
+            self._inbox.post(LoopCall(lambda engine: self._go_on(then if engine.evictions is self else None, problem)))
+
+    def _go_on(self, then: Then | None, problem: str) -> None:
+        self._n_waited_for -= 1
+        if then is not None:
+            then(problem)
+
+    async def _evict_meanwhile(self, preemptor: Preemptor, preemption: Preemption, displaced: Sequence[PodView]) -> None:
+        started = self._handle.clock.monotonic()
+        preempting = self._handle.preempting
+        *others, last = preemption.to_evict
+        is_done = False
+        try:
+            is_clear = await self._clear_nominations(displaced)
+            await self._evict_all(preemptor, preemption, others)
+            preempting.await_last(preemptor.uid, last)
+            await self._evict(preemptor, preemption, last)
+            is_done = is_clear
+        except SchedulerError as error:
+            log.error("%s %s: preemption on node %s failed: %s", preemptor.kind, preemptor.key, preemption.node_name, error)
+        finally:
+            seconds = self._handle.clock.monotonic() - started
+            self._observer.evictions_ended("success" if is_done else "error", seconds, preemptor.kind)
+            awaited = last if is_done else None
+            self._inbox.post(LoopCall(lambda engine: engine.evictions.end(preemptor, awaited)))
+
+    def end(self, preemptor: Preemptor, awaited: PodView | None) -> None:
+        """Let the preemptor be tried again. If its last victim is on its way, or gone and we have yet to hear of it, that news
+        wakes it. If it stays, or we had heard of its going before the preemptor began to wait for it (two members
+        of a gang may have the same victims), nothing else would; nor if it lost its node meanwhile, by a binding that failed,
+        while the preemptor was still kept back."""
+        self._handle.preempting.end(preemptor.uid)
+        if awaited is None:
+            self._queue.activate(preemptor.pods)
+        elif self._placed(awaited.uid) is None:
+            self._queue.activate(pod for pod in preemptor.pods if self._queue.place_of(pod.key) not in AWAKE)
+        else:
+            # The reference asks the gates of a group when it has written what became of each member: by then it has evicted.
+            asks_all = preemptor.kind != "pod" and self._handle.gates.behaviour.judges_groups_whole
+            self._queue.ask_gates(pod for pod in preemptor.pods if asks_all or self._is_only_gated(pod))
+
+    def _is_only_gated(self, pod: PodView) -> bool:
+        """Return whether no event would wake a preemptor. The plugins whose refusal its victims' going resolves do that, and
+        the gate leaves it to them; but a queue that took it over at a reload does not know of them."""
+        entry = self._queue.find(pod.key)
+        return entry is not None and entry.rejectors == {entry.gating_plugin}
+
+    async def _evict_all(self, preemptor: Preemptor, preemption: Preemption, victims: Sequence[PodView]) -> None:
+        """Evict victims side by side; raise what the first of them that failed raised, after all are through."""
+        results = await asyncio.gather(
+            *(self._evict(preemptor, preemption, victim) for victim in victims), return_exceptions=True
+        )
+        for result in results:
+            if isinstance(result, BaseException):
+                raise result
+
+    async def _evict(self, preemptor: Preemptor, preemption: Preemption, victim: PodView) -> None:
+        """Make a victim go, if it has not gone by itself."""
+        note = f"Preempted by {preemptor.kind} {preemptor.uid} on node {preemption.node_name}"
+        if self._is_called_off(victim, preemption.plugin):
+            note += IN_MEMORY
+        else:
+            writer = self._handle.writer
+            try:
+                condition = self._condition(victim.pod, preemptor)
+                if condition is not None:
+                    await writer.patch_pod_status(victim, {"conditions": [condition]})
+                await writer.delete_pod(victim)
+            except NotFound:
+                return
+        self._handle.recorder.event(victim, "Normal", "Preempted", "Preempting", note)
+
+    def _is_called_off(self, victim: PodView, plugin: str) -> bool:
+        """End the attempt of a victim that is not bound yet; False if it is, or nearly."""
+        waiting = self._waiting.get(victim.uid)
+        if waiting is not None:
+            return waiting.preempt(plugin, "preempted")
+        return self._binder.is_pre_binding(victim.uid) and self._binder.call_off(victim.uid, f"preempted by {plugin}")
+
+    def _condition(self, victim: Pod, preemptor: Preemptor) -> dict[str, Any] | None:
+        """Return the condition that says why the victim goes; None if it says so already."""
+        message = f"{preemptor.scheduler_name}: {MESSAGE} {preemptor.kind}"
+        old = next((c for c in victim.status.conditions if c.type == DISRUPTION_TARGET), None)
+        kept = None
+        if old is not None and old.status == "True":
+            if (old.reason, old.message) == (BY_SCHEDULER, message) and old.last_probe_time is None:
+                return None
+            kept = old.last_transition_time
+        condition: dict[str, Any] = {
+            "type": DISRUPTION_TARGET,
+            "status": "True",
+            "reason": BY_SCHEDULER,
+            "message": message,
+            "lastProbeTime": None,
+            "lastTransitionTime": kept or format_time(self._handle.clock.now()),
+        }
+        if victim.metadata.generation:
+            condition["observedGeneration"] = victim.metadata.generation
+        return condition
+
+    async def _clear_nominations(self, displaced: Sequence[PodView]) -> bool:
+        """Tell pods that the node they wait for goes to somebody else; return whether all could be told."""
+        is_clear = True
+        for pod in displaced:
+            try:
+                await self._handle.writer.patch_pod_status(pod, {"nominatedNodeName": None})
+            except SchedulerError as error:
+                is_clear = False
+                log.error("pod %s: cannot clear nominatedNodeName: %s", pod.key, error)
+        return is_clear

@@ -1,0 +1,83 @@
+"""Prechecks: which waiting pods an event may wake where plugins' hints are not asked (SchedulerQueueingHints=false).
+
+In: a node that came or changed, a placed pod that did, or a storage class. Out: whether a waiting pod may be moved at all; the
+queue still asks whether a plugin that refused it waits for such an event. What is looked at is fixed, as in the reference:
+plugins that are switched off count too, what a profile says about plugins does not, nor what preemption could do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from kubesched.kube.api.core import Namespace
+from kubesched.kube.api.matching import HARD_EFFECTS
+from kubesched.kube.api.pod import Pod
+from kubesched.kube.api.storage import StorageClass
+from kubesched.kube.values.amount import wrapped
+from kubesched.scheduler.cluster import PodView, Store
+from kubesched.scheduler.cluster.objects import Objects
+from kubesched.scheduler.cluster.pods import PodTemplate
+from kubesched.scheduler.framework.runtime.lifting import NodeView
+from kubesched.scheduler.framework.wakeups import ADD, ClusterEvent
+from kubesched.scheduler.queue import Queue
+
+Precheck = Callable[[PodView], bool]
+"""waiting pod -> whether an event may wake it"""
+
+_SPREAD = "PodTopologySpread"
+_LATE_BINDING = "WaitForFirstConsumer"
+
+
+def admitted_to(node_name: str, store: Store) -> Precheck:
+    """Return a check whether a node as it is now would take a pod. Valid until the store changes."""
+    answers: dict[PodTemplate, bool] = {}
+
+    def check(pod: PodView) -> bool:
+        if pod.node_name not in ("", node_name):
+            return False
+        answer = answers.get(pod.template)
+        if answer is None:
+            nodes = store.snapshot()
+            answer = answers[pod.template] = _admits(NodeView(nodes, nodes.row(node_name)), pod)
+        return answer
+
+    return check
+
+
+def _admits(node: NodeView, pod: PodView) -> bool:
+    """Return whether a pod has room on a node, may go there by labels and taints, and finds its host ports free."""
+    if node.free_pods <= 0:
+        return False
+    for resource, amount in pod.requests:  # also those that NodeResourcesFit is told to ignore
+        offered, used = node.usage(resource)
+        if amount > 0 and amount > wrapped(offered - used):
+            return False
+    ports = pod.template.ports
+    return (
+        pod.template.required_node_affinity.matches(node.name, node.labels)
+        and not (ports and node.nodes.port_conflicts(ports)[node.row])
+        and all(taint.effect not in HARD_EFFECTS or pod.tolerates(taint) for taint in node.taints)
+    )
+
+
+def counts_pod(placed: Pod, queue: Queue, objects: Objects) -> Precheck:
+    """Return a check whether a placed pod may be one that a waiting pod is to be near, or is spread with."""
+    namespace = placed.metadata.namespace
+    known = objects.get(Namespace, namespace)
+    namespace_labels = known.metadata.labels if known is not None else {}
+
+    def check(pod: PodView) -> bool:
+        entry = queue.find(pod.key)
+        if entry is not None and _SPREAD in entry.unschedulable_plugins and pod.namespace == namespace:
+            return True
+        return any(term.matches(namespace, placed.metadata.labels, namespace_labels) for term in pod.template.affinity.required)
+
+    return check
+
+
+def may_help_volumes(event: ClusterEvent, new: Any) -> bool:
+    """Return whether an object other than a pod or a node may wake anybody; a storage class that comes only where its volumes
+    wait for a pod."""
+    is_new_class = isinstance(new, StorageClass) and event.action == ADD
+    return not is_new_class or new.volume_binding_mode == _LATE_BINDING

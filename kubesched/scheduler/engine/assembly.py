@@ -1,0 +1,197 @@
+"""From a configuration to an engine that can run: store, profiles, queue, loop, connected.
+
+In: a configuration, feature gates, and the outside as ports. Out: an `Engine`. The scheduler, the benchmark, the golden
+cases and the simulator are all put together here, so that they decide alike.
+"""
+
+from __future__ import annotations
+
+import random as chance
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cache, partial
+
+from kubesched.contrib.coscheduling import Coscheduling
+from kubesched.errors import ConfigError
+from kubesched.scheduler import config
+from kubesched.scheduler.cluster import Gates as ClusterGates
+from kubesched.scheduler.cluster import PodView, Store
+from kubesched.scheduler.engine.arrivals.inbox import Inbox
+from kubesched.scheduler.engine.deciding.extenders import Extenders, LetBind, Poster, just_bind
+from kubesched.scheduler.engine.deciding.randomness import RandomByAttempt
+from kubesched.scheduler.engine.deciding.ties import SeededTies, Ties
+from kubesched.scheduler.engine.handle import EngineHandle, NoMeter, NoRecorder, NoWriter, SystemClock
+from kubesched.scheduler.engine.loop import Engine, EngineOptions
+from kubesched.scheduler.engine.observer import EngineObserver
+from kubesched.scheduler.engine.records.decision_recorder import DecisionRecorder
+from kubesched.scheduler.framework.plugin import Plugin
+from kubesched.scheduler.framework.ports import Clock, Meter, Recorder, Writer
+from kubesched.scheduler.framework.preemption.preempting import Preempting
+from kubesched.scheduler.framework.runtime.building import build_profile, catalogue
+from kubesched.scheduler.framework.runtime.finding import installed_plugins
+from kubesched.scheduler.framework.runtime.profile import Profile
+from kubesched.scheduler.framework.runtime.registry import Registry
+from kubesched.scheduler.framework.wakeups import UNSCHEDULABLE_POD, UNSCHEDULED_POD
+from kubesched.scheduler.plugins import IN_TREE
+from kubesched.scheduler.plugins.default_preemption.plugin import DefaultPreemption
+from kubesched.scheduler.queue import Queue, QueueOptions
+from kubesched.scheduler.queue.observer import QueueObserver
+from kubesched.scheduler.queue.steady_clock import SteadyClock
+
+
+@dataclass(slots=True)
+class Ports:
+    """What the engine is given of the world; the defaults write to nobody."""
+
+    clock: Clock = field(default_factory=SystemClock)
+    writer: Writer = field(default_factory=NoWriter)
+    recorder: Recorder = field(default_factory=NoRecorder)
+    meter: Meter = field(default_factory=NoMeter)
+    observer: EngineObserver | None = None
+    decisions: DecisionRecorder | None = None
+    """Keeps what was decided and by what."""
+    queue_observer: QueueObserver | None = None
+    ties: Ties | None = None
+    poster: Poster | None = None
+    """How extenders are reached; without one, a configuration with extenders cannot be run."""
+    let_bind: LetBind = just_bind
+    """How extenders are let bind: whoever writes to an API server sees to it that they do so in his time, and looks."""
+    seed: int = 0
+
+
+def registry_with(extra: Iterable[type[Plugin]] = (), *, installed: bool = False) -> Registry:
+    """Return the plugins in the tree and those of other people: handed in, and, for who reads a configuration that may name
+    them, offered by installed packages."""
+    registry = _in_tree().copy()
+    for cls in extra:
+        registry.register(cls)
+    for cls in installed_plugins() if installed else ():
+        if registry.find(cls.name) is None:  # what is handed in wins, also over an older form of itself
+            registry.register(cls)
+    return registry
+
+
+@cache
+def _in_tree() -> Registry:
+    """Return kube-scheduler's plugins, and Coscheduling, which a configuration can name without a `--plugin`; verified once:
+    looking at their signatures takes 10 ms."""
+    return Registry(*IN_TREE, Coscheduling)
+
+
+def default_configuration(gates: config.Gates | None = None, registry: Registry | None = None) -> config.Configuration:
+    """Return the configuration of a scheduler that was given no file."""
+    return config.defaults(gates=gates or config.Gates.defaults(), registry=catalogue(registry or registry_with()))
+
+
+def build_profiles(configuration: config.Configuration, registry: Registry, handle: EngineHandle) -> dict[str, Profile]:
+    """Build every profile of a configuration."""
+    return {p.scheduler_name: build_profile(p, registry, handle) for p in configuration.profiles}
+
+
+def new_handle(gates: config.Gates, ports: Ports) -> tuple[Store, EngineHandle]:
+    """Return an empty store, and the handle that plugins reach it and the world through."""
+    store = Store(
+        ClusterGates(
+            pod_level_resources=gates.is_enabled("PodLevelResources"),
+            in_place_resize=gates.is_enabled("InPlacePodVerticalScaling"),
+            in_place_pod_level_resize=gates.is_enabled("InPlacePodLevelResourcesVerticalScaling"),
+            node_allocatable_claims=gates.is_enabled("DRANodeAllocatableResources"),
+            toleration_comparison=gates.is_enabled("TaintTolerationComparisonOperators"),
+            whole_pod_resize=gates.behaviour.sums_resized_pods_whole,
+        )
+    )
+    handle = EngineHandle(
+        store.objects,
+        gates,
+        ports.clock,
+        ports.writer,
+        ports.recorder,
+        chance.Random(ports.seed),
+        meter=ports.meter,
+        groups=store.groups,
+        find_node=store.node,
+        knows_pod=lambda uid: store.pod(uid) is not None,
+        preempting=Preempting(partial(_stays, store)),
+    )
+    return store, handle
+
+
+def _stays(store: Store, victim: PodView) -> bool:
+    """Return whether a victim is there, and nobody has asked it to go."""
+    found = store.pod(victim.uid)
+    return found is not None and found.pod.metadata.deletion_timestamp is None
+
+
+def engine_options(configuration: config.Configuration, gates: config.Gates) -> EngineOptions:
+    """Return how an engine runs under a configuration and gates.
+
+    OpportunisticBatching is the reference's way to use an answer again; ours is the memory, so the gate switches that.
+    Releases before 1.35 had neither, but whoever emulates one wants its decisions, and those are the same.
+    """
+    return EngineOptions(
+        remembers=gates.is_enabled("OpportunisticBatching") or gates.emulated < (1, 35),
+        evicts_in_background=gates.is_enabled("SchedulerAsyncPreemption"),
+        announces_expected_node=gates.is_enabled("NominatedNodeNameForExpectation"),
+        percentage_of_nodes=configuration.percentage_of_nodes_to_score,
+    )
+
+
+def queue_options(configuration: config.Configuration, gates: config.Gates, max_waiting_seconds: float = 300.0) -> QueueOptions:
+    """Return how a queue runs under a configuration and gates."""
+    return QueueOptions(
+        initial_backoff_seconds=configuration.pod_initial_backoff_seconds,
+        max_backoff_seconds=configuration.pod_max_backoff_seconds,
+        max_waiting_seconds=max_waiting_seconds,
+        pops_from_backoff=gates.is_enabled("SchedulerPopFromBackoffQ"),
+        has_extenders=bool(configuration.extenders),
+        has_pod_groups=gates.is_enabled("GenericWorkload"),
+        asks_hints=gates.is_enabled("SchedulerQueueingHints"),
+        taints_announce_nodes=not gates.behaviour.wakes_refused_by_taints_alone,
+        pending_pod=UNSCHEDULED_POD if gates.behaviour.names_target_pod else UNSCHEDULABLE_POD,
+        nominates_gated=gates.behaviour.counts_gated_nominated,
+    )
+
+
+def assemble(
+    configuration: config.Configuration,
+    gates: config.Gates,
+    ports: Ports | None = None,
+    *,
+    registry: Registry | None = None,
+    profiles: Mapping[str, Profile] | None = None,
+    prepared: tuple[Store, EngineHandle] | None = None,
+    inbox: Inbox | None = None,
+    options: EngineOptions | None = None,
+    queue_as: QueueOptions | None = None,
+) -> Engine:
+    """Put an engine together. `profiles` (with the store and handle they were built for) replace the configured ones."""
+    ports, options = ports or Ports(), options or engine_options(configuration, gates)
+    store, handle = prepared or new_handle(gates, ports)
+    if profiles is None:
+        profiles = build_profiles(configuration, registry or registry_with(), handle)
+    queue_as = queue_as or queue_options(configuration, gates)
+    queue = Queue(list(profiles.values()), SteadyClock(handle.clock), queue_as, ports.queue_observer)
+    handle.random = RandomByAttempt(ports.seed, lambda: queue.scheduling_cycle)
+    extenders: Extenders | None = None
+    if configuration.extenders:
+        if ports.poster is None:
+            raise ConfigError("extenders", "this run has no way to reach extenders")
+        extenders = Extenders(
+            configuration.extenders, ports.poster, scores_bare_nodes=options.scores_bare_nodes, let_bind=ports.let_bind
+        )
+        for profile in profiles.values():
+            for plugin in profile.plugins:
+                if isinstance(plugin, DefaultPreemption):
+                    plugin.narrow.append(extenders.narrow)
+    return Engine(
+        store,
+        profiles,
+        queue,
+        handle,
+        inbox=inbox,
+        ties=ports.ties or SeededTies(ports.seed),
+        observer=ports.observer,
+        options=options,
+        extenders=extenders,
+        decisions=ports.decisions,
+    )

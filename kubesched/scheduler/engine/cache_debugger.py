@@ -1,0 +1,126 @@
+"""What we believe, on request: SIGUSR2 compares the store and the queue with what the watches said, and logs both.
+
+In: the engine, and the nodes and pods as the watches know them. Out: a log line if they differ, `Cache mismatch`, with
+names of nodes and uids of pods; then the nodes with what is booked on them, and the queue. A pod that is being tried
+this very moment, and a pod of another scheduler that has no node, are in neither structure and show up as missed, as
+they do in the reference. Nothing here changes anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from kubesched.kube.api.node import Node
+from kubesched.kube.api.pod import Pod, is_finished
+from kubesched.scheduler.cluster import PodView
+from kubesched.scheduler.cluster.pods import NATIVE_RESOURCES
+from kubesched.scheduler.engine.arrivals.inbox import LoopCall
+from kubesched.scheduler.engine.loop import Engine
+from kubesched.telemetry import logger
+
+log = logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Mismatch:
+    """Names of nodes and uids of pods: the watches alone know the missed, we alone the redundant."""
+
+    missed_nodes: tuple[str, ...] = ()
+    redundant_nodes: tuple[str, ...] = ()
+    missed_pods: tuple[str, ...] = ()
+    redundant_pods: tuple[str, ...] = ()
+
+
+def debug_later(engine: Engine, nodes: Callable[[], Iterable[Node]], pods: Callable[[], Iterable[Pod]]) -> None:
+    """Compare and dump in the loop's own turn, once everything that the watches have said so far is taken in."""
+
+    def look(engine: Engine) -> None:
+        # What is posted here is reached in the same turn, when the inbox has nothing before it: the watches cannot have
+        # said anything in between.
+        engine.inbox.post(LoopCall(lambda engine: debug(engine, nodes(), pods())))
+
+    engine.inbox.post(LoopCall(look))
+
+
+def debug(engine: Engine, nodes: Iterable[Node], pods: Iterable[Pod]) -> None:
+    """Compare with what the watches know, then dump everything to the log."""
+    log.v(3).info("Cache comparer started")
+    found = compare(engine, nodes, pods)
+    if found.missed_nodes or found.redundant_nodes:
+        log.info("Cache mismatch", missedNodes=list(found.missed_nodes), redundantNodes=list(found.redundant_nodes))
+    if found.missed_pods or found.redundant_pods:
+        log.info("Cache mismatch", missedPods=list(found.missed_pods), redundantPods=list(found.redundant_pods))
+    log.v(3).info("Cache comparer finished")
+    log.info("Dump of cached NodeInfo", nodes="\n\n".join(dump_nodes(engine)))
+    summary, lines = dump_queue(engine)
+    log.info("Dump of scheduling queue", summary=summary, pods="".join(lines))
+
+
+def compare(engine: Engine, nodes: Iterable[Node], pods: Iterable[Pod]) -> Mismatch:
+    """Return where we and the watches differ."""
+    known_nodes = set(engine.store.nodes.names)
+    real_nodes = {node.metadata.name for node in nodes}
+    known_pods = {pod.uid for pod in engine.store.pods()} | {queued.view.uid for queued in engine.queue}
+    real_pods = {pod.metadata.uid for pod in pods if not is_finished(pod)}
+    return Mismatch(
+        missed_nodes=tuple(sorted(real_nodes - known_nodes)),
+        redundant_nodes=tuple(sorted(known_nodes - real_nodes)),
+        missed_pods=tuple(sorted(real_pods - known_pods)),
+        redundant_pods=tuple(sorted(known_pods - real_pods)),
+    )
+
+
+def dump_nodes(engine: Engine) -> Iterable[str]:
+    """Yield a paragraph a node, also for nodes that are gone while pods still name them."""
+    store, nominations, snapshot = engine.store, engine.queue.nominations, engine.store.snapshot()
+    resources = store.templates.resources.ids
+    names = dict.fromkeys((*store.nodes.names, *(pod.node_name for pod in store.pods())))
+    for name in names:
+        row = store.nodes.rows.get(name)
+        on_node = store.pods_on(name).values()
+        requested, offered, allowed = {}, {}, 0
+        if row is not None:
+            requested = {resource: snapshot.requested_at(rid, row) for resource, rid in resources.items()}
+            offered = {resource: snapshot.allocatable_at(rid, row) for resource, rid in resources.items()}
+            allowed = int(snapshot.allowed_pods[row])
+        lines = [
+            f"Node name: {name}\n",
+            f"Deleted: {'true' if row is None else 'false'}\n",
+            f"Requested Resources: {_resources(requested, 0)}\n",
+            f"Allocatable Resources:{_resources(offered, allowed)}\n",
+            f"Scheduled Pods(number: {len(on_node)}):\n",
+            *map(_line, on_node),
+        ]
+        nominated = list(nominations.on_node(name))
+        if nominated:
+            lines += [f"Nominated Pods(number: {len(nominated)}):\n", *map(_line, nominated)]
+        yield "".join(lines)
+
+
+def dump_queue(engine: Engine) -> tuple[str, list[str]]:
+    """Return how many pods wait where, and a line for each of them."""
+    queue = engine.queue
+    waiting = queue.n_unschedulable + queue.n_gated
+    summary = f"activeQ:{queue.n_active}; backoffQ:{queue.n_backoff}; unschedulablePods:{waiting}"
+    return summary, [_line(queued.view) for queued in queue]
+
+
+def _line(view: PodView) -> str:
+    pod = view.pod
+    return (
+        f"name: {view.name}, namespace: {view.namespace}, uid: {view.uid}, phase: {pod.status.phase}, "
+        f"nominated node: {pod.status.nominated_node_name}\n"
+    )
+
+
+def _resources(amounts: dict[str, int], allowed_pods: int) -> str:
+    """Return amounts in the words of the reference's dump: three resources by name, all others in a map."""
+    scalars = " ".join(
+        f"{name}:{amount}" for name, amount in sorted(amounts.items()) if amount and name not in NATIVE_RESOURCES
+    )
+    cpu, memory, storage = (amounts.get(name, 0) for name in NATIVE_RESOURCES)
+    return (
+        f"&{{MilliCPU:{cpu} Memory:{memory} EphemeralStorage:{storage} AllowedPodNumber:{allowed_pods} "
+        f"ScalarResources:map[{scalars}]}}"
+    )

@@ -1,0 +1,60 @@
+"""Looking at some nodes only: what percentageOfNodesToScore asks for.
+
+The reference samples by default; we evaluate all nodes unless the user sets a percentage, because with columns the rest
+costs next to nothing and the best node is the best of all. When it is set, the search goes round the nodes in the
+reference's order, from where the last one stopped, and ends when enough feasible nodes are found.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from kubesched.scheduler.cluster import Bools, Ints, Snapshot
+from kubesched.scheduler.framework.verdicts import Verdicts
+
+FEWEST = 100
+"""Below so many nodes all are looked at, and never fewer are asked for."""
+_HALF, _NODES_A_PERCENT, _LEAST_PERCENT = 50, 125, 5
+
+
+class Sampling:
+    """Remembers where the last search stopped; shared by all profiles."""
+
+    def __init__(self) -> None:
+        self.start = 0
+        self._order: Ints = np.zeros(0, dtype=np.int64)
+        self._names: list[str] | None = None
+
+    def limit(self, verdicts: Verdicts, percentage: int) -> None:
+        """Reduce verdicts over all nodes to those that a search for a percentage of them would have looked at."""
+        nodes = verdicts.nodes
+        order = self._rows(nodes)
+        if verdicts.considered is not None:
+            order = order[verdicts.considered[order]]
+        wanted = n_wanted(len(order), percentage)
+        start = self.start % max(len(order), 1)
+        order = np.concatenate((order[start:], order[:start]))
+        found = np.cumsum(verdicts.feasible[order])
+        if len(found) and found[-1] > wanted:
+            order = order[: int(np.searchsorted(found, wanted)) + 1]
+        seen: Bools = np.zeros(nodes.n, dtype=np.bool_)
+        seen[order] = True
+        verdicts.considered = seen
+        self.start = (self.start + len(order)) % nodes.n
+
+    def _rows(self, nodes: Snapshot) -> Ints:
+        names = nodes.order.names
+        if names is not self._names:  # a new list whenever a node came, went, or moved to another zone
+            self._order = np.array([nodes.row(name) for name in names], dtype=np.int64)
+            self._names = names
+        return self._order
+
+
+def adaptive_percentage(n: int) -> int:
+    """Return how many percent of n nodes the reference looks at where nobody said."""
+    return max(_HALF - n // _NODES_A_PERCENT, _LEAST_PERCENT)
+
+
+def n_wanted(n: int, percentage: int) -> int:
+    """Return how many feasible nodes a search over n nodes stops at."""
+    return n if n < FEWEST else max(FEWEST, n * percentage // 100)

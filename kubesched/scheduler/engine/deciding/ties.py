@@ -1,0 +1,122 @@
+"""Which of several best nodes is taken.
+
+In: the totals of all nodes, far below zero where a node is refused. Out: one row of the highest total. Any of the best nodes
+is a right answer: the reference's own order depends on how its workers interleave.
+"""
+
+from __future__ import annotations
+
+from hashlib import blake2b
+from typing import Protocol
+from zlib import crc32
+
+import numpy as np
+
+from kubesched.scheduler.cluster import Ints, PodView, Snapshot
+from kubesched.scheduler.framework.equivalence_cache.best_rows import Level, LevelRows
+
+
+class Ties(Protocol):
+    """How one of several best nodes is chosen."""
+
+    @property
+    def chooser(self) -> str:
+        """Return in a word what chooses: it goes into the record of a decision."""
+        ...
+
+    def best(self, pod: PodView, totals: Ints, nodes: Snapshot, level: Level | None = None) -> int:
+        """Return a row that has the highest total; `level` knows which they are, where somebody has looked."""
+        ...
+
+
+class SeededTies:
+    """Follows from the seed and the pod's uid alone, so that a replay of the same inbox chooses the same node, whatever other
+    pods did in between and whether or not answers are remembered."""
+
+    __slots__ = ("seed",)
+    chooser = "seed"
+
+    def __init__(self, seed: int = 0) -> None:
+        self.seed = seed & 0xFFFFFFFF
+
+    def best(self, pod: PodView, totals: Ints, nodes: Snapshot, level: Level | None = None) -> int:
+        """Return the first of the best rows from a row on that depends on the pod's uid, going round."""
+        start = crc32(pod.uid.encode(), self.seed) % nodes.n
+        return (LevelRows(totals) if level is None else level).first_from(start)
+
+
+class UniformTies:
+    """Each of the best nodes is as likely as the others, as in kube-scheduler; it follows from the seed and the pod's uid.
+
+    `SeededTies` is quicker and not that even: whoever stands behind a long run of lesser nodes is met more often.
+    """
+
+    __slots__ = ("_key",)
+    chooser = "uniform"
+
+    def __init__(self, seed: int = 0) -> None:
+        self._key = _key_of(seed)
+
+    def best(self, pod: PodView, totals: Ints, nodes: Snapshot, level: Level | None = None) -> int:
+        """Return one of the best rows."""
+        rows = np.flatnonzero(totals == totals.max())
+        return int(rows[_drawn(pod.uid, self._key) % len(rows)])
+
+
+class FirstByName:
+    """The node whose name sorts first: as golden cases have it."""
+
+    __slots__ = ("_names", "_ranks")
+    chooser = "name"
+
+    def __init__(self) -> None:
+        self._names: list[str] | None = None
+        self._ranks: Ints = np.zeros(0, dtype=np.int64)
+
+    def best(self, pod: PodView, totals: Ints, nodes: Snapshot, level: Level | None = None) -> int:
+        """Return the best row whose node comes first."""
+        rows, ranks = np.flatnonzero(totals == totals.max()), self._of(nodes)
+        return int(rows[ranks[rows if nodes.rows is None else nodes.rows[rows]].argmin()])
+
+    def _of(self, nodes: Snapshot) -> Ints:
+        """Return the place of every node of the cluster in the order, by row."""
+        visited = nodes.order.names
+        if visited is not self._names:  # a new list whenever a node came, went, or moved to another zone
+            names = nodes.everything().names
+            self._ranks = np.empty(len(names), dtype=np.int64)
+            self._ranks[sorted(range(len(names)), key=lambda row: self._place(names[row]))] = np.arange(len(names))
+            self._names = visited
+        return self._ranks
+
+    def _place(self, name: str) -> tuple[int, str]:
+        return 0, name
+
+
+class FirstShuffled(FirstByName):
+    """The node that comes first in an order of all nodes that the seed shuffled once, as some published experiments have it:
+    they give every node a number by chance, and take the smallest of the best."""
+
+    __slots__ = ("_key",)
+    chooser = "shuffled"
+
+    def __init__(self, seed: int = 0) -> None:
+        super().__init__()
+        self._key = _key_of(seed)
+
+    def _place(self, name: str) -> tuple[int, str]:
+        return _drawn(name, self._key), name
+
+
+def _key_of(seed: int) -> bytes:
+    return (seed & 0xFFFFFFFFFFFFFFFF).to_bytes(8, "little")
+
+
+def _drawn(text: str, key: bytes) -> int:
+    """Return a number that looks drawn by chance. A checksum would not do: two seeds shuffle its values almost alike."""
+    return int.from_bytes(blake2b(text.encode(), key=key, digest_size=8).digest(), "little")
+
+
+def best_rows(totals: Ints) -> list[int]:
+    """Return all rows of the highest total, in rising order."""
+    rows: list[int] = np.flatnonzero(totals == totals.max()).tolist()
+    return rows

@@ -1,0 +1,190 @@
+"""A pod's story as one document: what it is, where it stands, how every node looks to it now and what would help.
+
+In: an engine, a pod. Out: values that go to JSON as they are, with the API's way of writing keys. The page, the endpoint behind
+it and `kubesched why` tell the same document, whether the engine is running or was made from a file a moment ago.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kubesched.errors import SchedulerError
+from kubesched.kube.api.pod import Pod, is_finished
+from kubesched.kube.api.workload import COSCHEDULING_LABEL, COSCHEDULING_LABEL_OLD
+from kubesched.kube.values.quantity import amount_text
+from kubesched.scheduler.cluster import PodView
+from kubesched.scheduler.cluster.groups import GroupKey
+from kubesched.scheduler.engine.explaining.explain import Explanation, explain_now, gate_of
+from kubesched.scheduler.engine.explaining.patches import patches_of
+from kubesched.scheduler.engine.explaining.waking import wakes_on
+from kubesched.scheduler.engine.loop import Engine
+from kubesched.scheduler.framework.preemption.preempting import Preemption
+from kubesched.scheduler.framework.runtime.profile import Profile
+from kubesched.scheduler.plugins.dynamic_resources.plugin import DynamicResources
+
+PLACED, PENDING, GATED, LEAVING, NOT_OURS, FINISHED = "placed", "pending", "gated", "leaving", "notOurs", "finished"
+GONE = "gone"
+"""Of a pod that only the record of decisions still knows."""
+_MOST_VICTIMS = 50
+
+
+def pod_report(engine: Engine, pod: PodView, *, top: int = 5, preempts: bool = False) -> dict[str, Any]:
+    """Return a pod with the nodes as they look to it now; a placed one is looked at as if one more like it came."""
+    spec, status = pod.pod.spec, pod.pod.status
+    state = state_of(engine, pod)
+    document: dict[str, Any] = {
+        "pod": pod.key,
+        "state": state,
+        "phase": status.phase,
+        "node": pod.node_name,
+        "scheduler": spec.scheduler_name,
+        "requests": requests_of(pod),
+        "priority": pod.priority,
+        "priorityClass": spec.priority_class_name,
+        "nominatedNode": status.nominated_node_name,
+        "message": condition_of(pod),
+    }
+    profile = engine.profiles.get(spec.scheduler_name)
+    if profile is None or state in (FINISHED, LEAVING):
+        return document
+    group = engine.store.groups.key_of(pod)
+    if group is not None:
+        document["group"] = str(group)
+        document["groupNote"] = _company(engine, group)
+    elif ignored := _ignored_group(pod):
+        document["groupNote"] = ignored
+    if spec.resource_claims:
+        document["claims"] = _claims(engine, profile, pod)
+    if state == GATED:
+        gate = gate_of(engine, pod)
+        document["gate"] = {"plugin": gate.plugin, "text": gate.message}
+    try:
+        now = explain_now(engine, pod, top=top, preempts=preempts and state != PLACED)
+    except SchedulerError as error:
+        return document | {"failure": str(error)}
+    document |= _now(now, pod.pod)
+    if state == GATED:
+        document["wakesOn"] = [
+            {"plugin": each.plugin, "events": each.events, "text": each.text}
+            for each in wakes_on(profile, [document["gate"]["plugin"]])
+        ]
+    if state == PLACED:
+        document["nodeNow"] = {"takesOneMore": not now.against_home and bool(now.n_feasible), "reasons": now.against_home}
+    return document
+
+
+def _company(engine: Engine, key: GroupKey) -> str:
+    """Say what a group changes about the answer for one of its pods, and how many of it there are."""
+    group = engine.store.groups.get(key)
+    n_placed, n_all = (group.n_scheduled, group.n_all) if group is not None else (0, 0)
+    return (
+        f"group {key} is tried as a whole: {n_placed} of its {n_all} pods are placed; what is said here is about this pod alone"
+    )
+
+
+def _ignored_group(pod: PodView) -> str:
+    """Say that a group which a pod names is nobody's business here."""
+    named = pod.pod.spec.scheduling_group
+    if named is not None and named.pod_group_name:
+        remedy = "--feature-gates GenericWorkload=true switches it on"
+        return f"PodGroup {named.pod_group_name} is ignored: the feature gate GenericWorkload is off; {remedy}"
+    label = next((key for key in (COSCHEDULING_LABEL, COSCHEDULING_LABEL_OLD) if pod.labels.get(key)), "")
+    return f"the label {label}={pod.labels[label]} is ignored: no profile enables Coscheduling" if label else ""
+
+
+def _claims(engine: Engine, profile: Profile, pod: PodView) -> list[dict[str, Any]]:
+    """Return what the pod claims, and which nodes have such devices."""
+    plugin = next((each for each in profile.plugins if isinstance(each, DynamicResources)), None)
+    if plugin is None:
+        return []
+    return [
+        {
+            "claim": each.claim,
+            "request": each.request,
+            "deviceClass": each.device_class,
+            "nodeCount": each.n_nodes,
+            "freeNodeCount": each.n_free_nodes,
+            "examples": each.examples,
+            "text": each.text,
+        }
+        for each in plugin.offers(pod, engine.store.snapshot())
+    ]
+
+
+def _now(now: Explanation, pod: Pod) -> dict[str, Any]:
+    document: dict[str, Any] = {
+        "nodeCount": now.n_nodes,
+        "feasibleCount": now.n_feasible,
+        "wouldSay": now.message,
+        "wouldGoTo": now.node,
+        "refusals": [
+            {"plugin": r.plugin, "reason": r.reason, "count": r.count, "helpsToEvict": r.helps_to_evict, "examples": r.examples}
+            for r in now.refusals
+        ],
+        "ranking": [{"node": n.node, "total": n.total, "byPlugin": n.by_plugin} for n in now.ranking],
+        "advice": [
+            {
+                "kind": a.kind,
+                "text": a.text,
+                "plugin": a.plugin,
+                "nodeCount": a.n_nodes,
+                "examples": a.examples,
+                **({"change": a.change} if a.change else {}),
+                **({"patches": patches} if (patches := patches_of(a, pod)) else {}),
+            }
+            for a in now.suggestions
+        ],
+        "wakesOn": [{"plugin": each.plugin, "events": each.events, "text": each.text} for each in now.wakes],
+    }
+    if now.has_failed:
+        document["failure"] = now.message
+    if now.ever is not None:
+        document["ever"] = {
+            "fits": now.ever.n_open > 0,
+            "largeEnoughCount": now.ever.n_large,
+            "openCount": now.ever.n_open,
+            "text": now.ever.text,
+        }
+    if now.preemption_said is not None:
+        document["preemption"] = _preemption(now.preemption, now.preemption_said)
+    return document
+
+
+def _preemption(found: Preemption | None, said: str) -> dict[str, Any]:
+    if found is None:
+        return {"helps": False, "text": said}
+    victims = [{"pod": victim.key, "priority": victim.priority} for victim in found.victims[:_MOST_VICTIMS]]
+    return {
+        "helps": True,
+        "node": found.node_name,
+        "victimCount": len(found.victims),
+        "victims": victims,
+        "budgetsBroken": found.violations,
+    }
+
+
+def state_of(engine: Engine, pod: PodView) -> str:
+    """Return where a pod stands, in a word."""
+    if is_finished(pod.pod):
+        return FINISHED
+    if pod.node_name:
+        return PLACED
+    if pod.pod.spec.scheduler_name not in engine.profiles:
+        return NOT_OURS
+    if pod.pod.metadata.deletion_timestamp is not None:
+        return LEAVING
+    entry = engine.queue.find(pod.key)
+    gated = entry.is_gated if entry is not None else bool(pod.pod.spec.scheduling_gates)
+    return GATED if gated and not gate_of(engine, pod).is_success else PENDING
+
+
+def condition_of(pod: PodView) -> str:
+    """Return what the pod was told when it was last refused, word for word; empty if it was not, or has a node."""
+    condition = next((c for c in pod.pod.status.conditions if c.type == "PodScheduled" and c.status == "False"), None)
+    return condition.message if condition is not None else ""
+
+
+def requests_of(pod: PodView) -> dict[str, str]:
+    """Return what a pod asks for, as people write it."""
+    names = pod.template.interners.resources.values
+    return {names[i]: amount_text(names[i], amount) for i, amount in pod.requests if amount}

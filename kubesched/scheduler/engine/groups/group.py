@@ -1,0 +1,293 @@
+"""One attempt for a pod group: every member is decided, booked and permitted in turn, and then all is taken back.
+
+In: the members in their order and their profile. Out: a `Rehearsal`: whether the group as a whole has a place, and for
+each member where it would lie or why it would not. Bookings are made in the store itself, so that every plugin sees the
+members before it as if they were there, and are undone before the turn ends: nobody else ever sees them.
+
+With placements the rehearsal is repeated on one set of nodes after another, and the best set that holds the group wins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Protocol
+
+import numpy as np
+
+from kubesched.scheduler.cluster import Bools, GroupKey, PodView, Snapshot, Store
+from kubesched.scheduler.engine.acting.eviction import Preemptor, Then
+from kubesched.scheduler.engine.acting.failures import Failure, refusal, refused_on_node
+from kubesched.scheduler.engine.deciding.cycle import Attempt, as_booked
+from kubesched.scheduler.framework.cycle_state import CycleState
+from kubesched.scheduler.framework.grouping import GroupRefusal, GroupTurn, Placement, Proposal
+from kubesched.scheduler.framework.ports import Clock, Random
+from kubesched.scheduler.framework.preemption.preempting import Preemption
+from kubesched.scheduler.framework.runtime.profile import Profile
+from kubesched.scheduler.framework.verdicts import Code, Failed, Nomination, Placed, Status, Unschedulable
+from kubesched.scheduler.queue.queued import QueuedPod
+
+UNSCHEDULABLE = "pod group is unschedulable"
+WAITS_FOR_ROOM = "pod group is waiting for preemption to complete"
+SIBLING_BROKE = "failed to schedule other pod from a pod group: "
+
+
+class Verdict(Enum):
+    """What becomes of a group; the words are those of the metrics."""
+
+    SCHEDULED = "scheduled"
+    UNSCHEDULABLE = "unschedulable"
+    WAITING = "waiting_on_preemption"
+    ERROR = "error"
+
+
+class Fate(Enum):
+    """What becomes of a member: it fits, it would fit if its victims were gone, no node takes it, its attempt broke."""
+
+    FITS = "fits"
+    NEEDS_ROOM = "needs room"
+    REFUSED = "refused"
+    BROKE = "broke"
+
+
+@dataclass(slots=True)
+class Member:
+    """One member's part in a rehearsal. If it `waits` at Permit, `permit` says for what; `failure` is why it cannot go
+    by itself."""
+
+    queued: QueuedPod
+    fate: Fate
+    made: Attempt | None = None
+    node_name: str = ""
+    waits: bool = False
+    permit: str = ""
+    failure: Failure | None = None
+    seconds: float = 0.0
+
+    @property
+    def has_place(self) -> bool:
+        """Return whether the member would lie somewhere, if need be after evictions."""
+        return self.fate is Fate.FITS or self.fate is Fate.NEEDS_ROOM
+
+
+@dataclass(slots=True)
+class Rehearsal:
+    """What became of a group, and of those of its members that were looked at, by uid."""
+
+    verdict: Verdict = Verdict.UNSCHEDULABLE
+    error: str = UNSCHEDULABLE
+    reasons: tuple[str, ...] = ()
+    members: dict[str, Member] = field(default_factory=dict)
+    refusal: GroupRefusal | None = None
+    parts: dict[GroupKey, Rehearsal] = field(default_factory=dict)
+    """Of a group of groups: what became of each group below it."""
+    way_out: list[str] = field(default_factory=list)
+    """What PodGroupPostFilter had to say. The groups below that fail with the words of this one share the list: each of them
+    is told what is said to any, as in the reference."""
+    nominations: Mapping[str, Nomination] = field(default_factory=dict)
+    preemption: Preemption | None = None
+    follow_up: Callable[[], Awaitable[None]] | None = None
+
+    @property
+    def told_untried(self) -> str:
+        """Return what a member is told that was not looked at."""
+        return ", ".join(text for text in (self.error, *self.reasons) if text)
+
+    @property
+    def message(self) -> str:
+        """Return the text that users see."""
+        return ", ".join((*(text for text in (self.error, *self.reasons) if text), *self.way_out))
+
+    def part(self, key: GroupKey) -> Rehearsal:
+        """Return what became of one pod group."""
+        return self.parts.get(key, self)
+
+    def conclude(self, verdict: Verdict, error: str = "", *reasons: str) -> None:
+        """Set what becomes of the group."""
+        self.verdict, self.error, self.reasons = verdict, error, reasons
+
+
+class GroupActions(Protocol):
+    """What is done for a member of a group, by whoever does it for single pods."""
+
+    def is_worth_trying(self, pod: PodView) -> bool:
+        """Return whether a pod is still to be placed."""
+        ...
+
+    def try_pod(self, pod: PodView, profile: Profile, within: Bools | None, turn: GroupTurn) -> Attempt:
+        """Find a node for a member in its group's turn, on all nodes or on some of them."""
+        ...
+
+    def drop_nomination(self, uid: str) -> None:
+        """Let a member wait for no node any more."""
+        ...
+
+    def book(self, queued: QueuedPod, profile: Profile, made: Attempt, node_name: str, started: float) -> None:
+        """Book a member for good; if that breaks it costs this member's attempt."""
+        ...
+
+    def unreserve(self, profile: Profile, booked: PodView, node_name: str, state: CycleState) -> None:
+        """Take back what plugins promised; one that breaks over it keeps nobody from anything."""
+        ...
+
+    def evict_for_group(self, preemptor: Preemptor, preemption: Preemption, then: Then) -> None:
+        """Carry out what PodGroupPostFilter proposed; `then` follows, with what went wrong."""
+        ...
+
+    def follow_up(self, made: Attempt, profile: Profile, fail: Callable[[Failure], None], failure: Failure) -> None:
+        """Carry out what PostFilter proposed, and let the member fail."""
+        ...
+
+    def fail(self, queued: QueuedPod, profile: Profile, failure: Failure, started: float, made: Attempt | None = None) -> None:
+        """End a member's attempt."""
+        ...
+
+
+class GroupCycle:
+    """Where groups are rehearsed."""
+
+    def __init__(self, store: Store, actions: GroupActions, clock: Clock, random: Random) -> None:
+        self._store = store
+        self._actions = actions
+        self._clock = clock
+        self._random = random
+        self.trying: QueuedPod | None = None
+        """The member that is being looked at: whose attempt it costs if a plugin breaks."""
+
+    def rehearse(
+        self,
+        key: GroupKey,
+        members: Sequence[QueuedPod],
+        profile: Profile,
+        placement: Placement | None = None,
+        *,
+        asks_post_filter: bool = True,
+    ) -> Rehearsal:
+        """Try all members one after another, on all nodes or on those of a placement."""
+        within = mask_of(placement, self._store.snapshot())
+        rehearsal = Rehearsal()
+        uids = frozenset(queued.view.uid for queued in members)
+        turn = GroupTurn(key, True, uids, len(members), asks_post_filter=asks_post_filter)
+        needs_room = False
+        with ExitStack() as undoing:
+            for queued in members:
+                self.trying = queued
+                turn.to_come -= 1
+                started = self._clock.monotonic()
+                member = self.try_member(queued, profile, within, turn, undoing)
+                member.seconds = self._clock.monotonic() - started
+                rehearsal.members[queued.view.uid] = member
+                if member.fate is Fate.BROKE:
+                    assert member.failure is not None
+                    rehearsal.conclude(Verdict.ERROR, SIBLING_BROKE + member.failure.message)
+                    break
+                needs_room = needs_room or member.fate is Fate.NEEDS_ROOM
+                if member.has_place and not member.waits:
+                    # One yes at Permit is enough. From the first member on that needs evictions, the group does.
+                    if needs_room:
+                        rehearsal.conclude(Verdict.WAITING, UNSCHEDULABLE, WAITS_FOR_ROOM)
+                    else:
+                        rehearsal.conclude(Verdict.SCHEDULED)
+        return rehearsal
+
+    def rehearse_placements(
+        self, key: GroupKey, members: Sequence[QueuedPod], profile: Profile, *, asks_post_filter: bool = True
+    ) -> Rehearsal:
+        """Try the group in each of its placements; return the best rehearsal that holds the group."""
+        self.trying = None
+        found = profile.generate_placements(key, self._store.snapshot())
+        if isinstance(found, Status):
+            return concluded(found)
+        first: Rehearsal | None = None
+        kept: list[tuple[Placement, Rehearsal]] = []
+        for placement in found:
+            rehearsal = self.rehearse(key, members, profile, placement, asks_post_filter=asks_post_filter)
+            if rehearsal.verdict is Verdict.ERROR:
+                return rehearsal
+            first = first or rehearsal
+            if rehearsal.verdict is not Verdict.UNSCHEDULABLE:
+                kept.append((placement, rehearsal))
+        assert first is not None
+        if not kept:
+            text = f"0/{len(found)} placements are available, first placement status: {first.error or first.message}"
+            first.conclude(Verdict.UNSCHEDULABLE, "", text)
+            return first
+        best = self.best(key, [(placement, list(rehearsal.members.values())) for placement, rehearsal in kept], profile)
+        return concluded(best) if isinstance(best, Status) else kept[best][1]
+
+    def best(self, key: GroupKey, tried: Sequence[tuple[Placement, Sequence[Member]]], profile: Profile) -> int | Status:
+        """Return which of several placements scores best with the members that went there; chance decides among equals."""
+        if len(tried) == 1:
+            return 0
+        self.trying = None
+        proposals = [
+            Proposal(placement, tuple((member.queued.view, member.node_name) for member in members if member.node_name))
+            for placement, members in tried
+        ]
+        totals = profile.score_placements(key, proposals, self._store.snapshot())
+        if isinstance(totals, Status):
+            return totals
+        best = [i for i, total in enumerate(totals) if total == max(totals)]
+        return best[self._random.randrange(len(best))]
+
+    def try_member(
+        self, queued: QueuedPod, profile: Profile, within: Bools | None, turn: GroupTurn, undoing: ExitStack
+    ) -> Member:
+        """Decide one member and book it; the booking ends with `undoing`."""
+        self.trying = queued
+        made = self._actions.try_pod(queued.view, profile, within, turn)
+        decision = made.decision
+        if isinstance(decision, Placed):
+            member = Member(queued, Fate.FITS, made, decision.node_name)
+        elif isinstance(decision, Unschedulable):
+            nominated = decision.nomination.node_name if decision.nomination is not None else ""
+            fate = Fate.NEEDS_ROOM if nominated else Fate.REFUSED
+            member = Member(queued, fate, made, nominated, failure=refusal(decision))
+        else:
+            assert isinstance(decision, Failed)
+            return Member(queued, Fate.BROKE, made, failure=Failure(decision.message, False, None, decision.nomination))
+        if member.has_place:
+            status = self.book(member, profile, undoing, permits=turn.asks_permit)
+            if status.code is Code.WAIT:
+                member.waits, member.permit = True, status.message
+            elif not status.is_success:
+                fate = Fate.REFUSED if status.is_rejected else Fate.BROKE
+                return Member(queued, fate, made, failure=refused_on_node(member.node_name, status))
+        return member
+
+    def book(self, member: Member, profile: Profile, undoing: ExitStack, *, permits: bool) -> Status:
+        """Assume, Reserve and, where that counts, Permit a member; what it holds is given back with the others', or at once
+        if it fails."""
+        assert member.made is not None
+        view, state = member.queued.view, member.made.state
+        booked = self._store.assume(as_booked(view, member.node_name, state, self._store), member.node_name)
+        self._actions.drop_nomination(view.uid)
+        with ExitStack() as own:
+            own.callback(self._store.forget, view.uid)
+            own.callback(self._actions.unreserve, profile, booked, member.node_name, state)
+            status = profile.reserve(booked, member.node_name, state)
+            if status.is_success and permits:
+                status, _ = profile.permit(booked, member.node_name, state)
+            if status.is_success or status.code is Code.WAIT:
+                undoing.enter_context(own.pop_all())
+        return status
+
+
+def mask_of(placement: Placement | None, nodes: Snapshot) -> Bools | None:
+    if placement is None or placement.rows is None:
+        return None
+    within: Bools = np.zeros(nodes.n, dtype=np.bool_)
+    within[placement.rows] = True
+    return within
+
+
+def concluded(status: Status) -> Rehearsal:
+    """Return what a group comes to that nobody got to look at."""
+    rehearsal = Rehearsal()
+    if status.is_rejected:
+        rehearsal.conclude(Verdict.UNSCHEDULABLE, "", *status.reasons)
+    else:
+        rehearsal.conclude(Verdict.ERROR, status.message)
+    return rehearsal

@@ -1,0 +1,485 @@
+"""Pods that are tried together: from a popped member to its group, and from a rehearsal to what is done about it.
+
+In: a pod that the loop popped. Out: if it belongs to a group, all members that can be had, taken from wherever they
+are queued; and after the rehearsal (engine/groups/group) all of them booked, or all of them failed with what they are told.
+Groups come from two sides: pods may name a PodGroup of scheduling.k8s.io, or a plugin of the profile says what belongs
+together (Plugin.group_of). The first kind also gets its condition written.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from kubesched.scheduler.cluster import GroupKey, PodView, Store
+from kubesched.scheduler.engine.acting.eviction import Preemptor
+from kubesched.scheduler.engine.acting.failures import Failure, Spawn
+from kubesched.scheduler.engine.arrivals.inbox import Inbox, LoopCall
+from kubesched.scheduler.engine.groups.group import (
+    SIBLING_BROKE,
+    UNSCHEDULABLE,
+    Fate,
+    GroupActions,
+    GroupCycle,
+    Member,
+    Rehearsal,
+    Verdict,
+)
+from kubesched.scheduler.engine.groups.group_conditions import GroupConditions
+from kubesched.scheduler.engine.groups.group_trial import StoreTrial
+from kubesched.scheduler.engine.groups.whole_group import Branch, WholeGroupCycle
+from kubesched.scheduler.engine.handle import EngineHandle
+from kubesched.scheduler.engine.observer import EngineObserver
+from kubesched.scheduler.framework.group_hierarchy import GroupHierarchy
+from kubesched.scheduler.framework.grouping import (
+    COMPOSITE,
+    GROUP_TURN,
+    WORKLOAD,
+    FailedGroup,
+    GroupTurn,
+    Shortfall,
+    workload_of,
+)
+from kubesched.scheduler.framework.plugin import Plugin
+from kubesched.scheduler.framework.runtime.profile import Profile
+from kubesched.scheduler.framework.verdicts import CLEAR, Diagnosis, Nomination
+from kubesched.scheduler.queue import Queue
+from kubesched.scheduler.queue.queued import QueuedPod
+
+log = logging.getLogger(__name__)
+
+NO_STATE = "error while retrieving pod group state: pod group state not found for pod group "
+NOT_IN_PLACEMENTS = "workload aware preemption is not supported for pod groups with scheduling constraints"
+WENT_WRONG = 'error in "{plugin}" PodGroupPostFilter plugins: {problem}'
+GROUP_IS_GONE = 'failed to get pod group object: podgroup.scheduling.k8s.io "{}" not found'
+NOBODY_PREEMPTS = "default preemption plugin is not registered, workload aware preemption is disabled"
+LOWER = "PreemptLowerPriority"
+
+
+@dataclass(slots=True)
+class Gang:
+    """A group whose turn it is: the members that could be had, in the order in which they are tried. `plugin` is the
+    one that gathered them, None for a group that pods name themselves."""
+
+    key: GroupKey
+    profile: Profile
+    plugin: Plugin | None
+    members: list[QueuedPod] = field(default_factory=list)
+    root: Branch | None = None
+    """Of a group that is judged as a whole: itself, or the group of groups that it belongs to; `key` is the root's then."""
+
+
+class Gangs:
+    """Gathers groups, has them rehearsed, and acts on it."""
+
+    def __init__(
+        self,
+        store: Store,
+        queue: Queue,
+        handle: EngineHandle,
+        inbox: Inbox,
+        observer: EngineObserver,
+        cycle: GroupCycle,
+        actions: GroupActions,
+        spawn: Spawn,
+    ) -> None:
+        self._store = store
+        self._groups = store.groups
+        self._queue = queue
+        self._handle = handle
+        self._inbox = inbox
+        self._observer = observer
+        self._cycle = cycle
+        self._actions = actions
+        self._spawn = spawn
+        gates = handle.gates
+        self._has_workloads = gates.is_enabled("GenericWorkload")
+        self._has_placements = gates.is_enabled("TopologyAwareWorkloadScheduling")
+        self._judges_whole = gates.behaviour.judges_groups_whole
+        self._evicts_for_groups = gates.is_enabled("WorkloadAwarePreemption")
+        self._has_policies = gates.is_enabled("PodGroupPreemptionPolicy")
+        self._hierarchy = GroupHierarchy(handle.objects, has_composites=gates.is_enabled("CompositePodGroup"))
+        self._conditions = GroupConditions(handle, spawn)
+        self._whole = WholeGroupCycle(store, cycle, handle.clock, observer, has_placements=self._has_placements)
+
+    @property
+    def trying(self) -> QueuedPod | None:
+        """Return the member that is being looked at."""
+        return self._cycle.trying
+
+    def take_over(self, old: Gangs) -> None:
+        """Go on where another engine stopped: what it has told groups need not have come back by the watch yet."""
+        self._conditions.said = old._conditions.said
+
+    # From a pod to its group
+
+    def gather(self, queued: QueuedPod, profile: Profile) -> Gang | None:
+        """Take all members of a popped pod's group out of the queue; None if it belongs to none.
+
+        A gang without members means that they have failed already.
+        """
+        plugin: Plugin | None = None
+        key = workload_of(queued.view) if self._has_workloads else None
+        if key is None:
+            found = profile.group_of(queued.view)
+            if found is None:
+                return None
+            plugin, key = found
+        if plugin is None and (self._judges_whole or self._evicts_for_groups):
+            return self._gather_whole(queued, key, profile)
+        gang = Gang(key, profile, plugin)
+        members = self._take_members(key, queued)
+        self._fail_unknown(queued, key, members)
+        if not members:
+            return gang
+        other = _other_scheduler([member.view for member in members])
+        if other:
+            self._fail_all(members, other)
+        else:
+            gang.members = self._worth_trying(members, queued)
+        return gang
+
+    def _fail_unknown(self, queued: QueuedPod, key: GroupKey, members: Sequence[QueuedPod]) -> None:
+        """Fail a popped pod that is not among the members of its group, because a plugin said otherwise, or broke, when the
+        pod came: the group goes on without it, and it must not be in flight for ever."""
+        if queued not in members:
+            self._fail_all([queued], f"{NO_STATE}{key}")
+
+    def _take_members(self, key: GroupKey, queued: QueuedPod) -> list[QueuedPod]:
+        """Take the members of a group out of the queue, in the order in which they are tried."""
+        group = self._groups.get(key)
+        members = []
+        for pod in list(group.unscheduled.values()) if group is not None else ():
+            taken = queued if pod.uid == queued.view.uid else self._queue.take(pod)
+            if taken is not None:
+                members.append(taken)
+        # The name decides between equals, so that it is the same member every time that finds no room.
+        if self._judges_whole:
+            members.sort(key=lambda member: (-member.view.priority, -member.attempts, member.timestamp, member.key))
+        else:
+            members.sort(key=lambda member: (-member.view.priority, member.initial_attempt or 0.0, member.key))
+        return members
+
+    def _worth_trying(self, members: Iterable[QueuedPod], queued: QueuedPod) -> list[QueuedPod]:
+        kept = []
+        for member in members:
+            if member is queued or self._actions.is_worth_trying(member.view):
+                kept.append(member)
+            else:
+                self._queue.done(member.view.uid)
+        return kept
+
+    def _gather_whole(self, queued: QueuedPod, key: GroupKey, profile: Profile) -> Gang:
+        """Take all members of a group, or of all groups below its root, and look whether they go together."""
+        top = self._hierarchy.root(key) or key
+        root = self._branch(top, queued)
+        gang = Gang(top, profile, None, root=root)
+        members = [member for leaf in root.leaves() for member in leaf.members]
+        self._fail_unknown(queued, key, members)
+        if not members:
+            return gang
+        problem = self._mismatch(root, members) if self._judges_whole else _other_scheduler([m.view for m in members])
+        if problem:
+            self._fail_all(members, problem)
+            if self._judges_whole:
+                broken = Rehearsal()
+                broken.conclude(Verdict.ERROR, problem)
+                self._tell_all(gang, broken)
+            return gang
+        for leaf in root.leaves():
+            leaf.members = self._worth_trying(leaf.members, queued)
+        gang.members = [member for leaf in root.leaves() for member in leaf.members]
+        return gang
+
+    def _branch(self, key: GroupKey, queued: QueuedPod) -> Branch:
+        if key.kind != COMPOSITE:
+            return Branch(key, self._take_members(key, queued))
+        return Branch(key, children=[self._branch(child, queued) for child in self._hierarchy.children(key)])
+
+    def _mismatch(self, root: Branch, members: Iterable[QueuedPod]) -> str:
+        """Return why pods that name groups below one root cannot be tried together; empty if they can."""
+        group = self._hierarchy.get(root.key)
+        if group is None:
+            return f'podgroup.scheduling.k8s.io "{root.key.name}" not found'
+        pods = [member.view for member in members]
+        for leaf in root.leaves():
+            known = self._groups.get(leaf.key)
+            pods += known.scheduled() if known is not None else ()
+        other = _other_scheduler(pods)
+        if other:
+            return other
+        priority = group.spec.priority or 0
+        policy = (group.spec.preemption_policy or LOWER) if self._has_policies else _policy(pods[0])
+        whose = (
+            "the same preemption policy as the pod group's preemption policy"
+            if self._has_policies
+            else "the same preemption policy"
+        )
+        for pod in pods:
+            if pod.priority != priority:
+                return (
+                    "all pods in a single pod group should have the same priority as the pod group's priority, "
+                    f"got {pod.priority} and {priority}"
+                )
+            if _policy(pod) != policy:
+                return f"all pods in a single pod group should have {whose}, got {_policy(pod)} and {policy}"
+        return ""
+
+    def _fail_all(self, members: Iterable[QueuedPod], message: str) -> None:
+        started = self._handle.clock.monotonic()
+        for member in members:
+            self._actions.fail(member, member.profile.profile, Failure(message, False, None, CLEAR), started)
+
+    # From a group to a rehearsal
+
+    def rehearse(self, gang: Gang) -> Rehearsal:
+        """Find out what would become of the group."""
+        if not gang.members:
+            return Rehearsal()
+        started = self._handle.clock.monotonic()
+        if gang.root is not None and self._judges_whole:
+            rehearsal = self._whole.rehearse(gang.root, gang.profile)
+        else:
+            rehearsal = self._rehearse_members(gang)
+        self._observer.group_decided(self._handle.clock.monotonic() - started)
+        if gang.root is not None and self._is_to_seek_way_out(rehearsal):
+            self._seek_way_out(gang, gang.root, rehearsal)
+        if gang.plugin is not None and rehearsal.verdict is Verdict.UNSCHEDULABLE:
+            members = rehearsal.members.values()
+            refused = [(m.queued.view, m.failure.message) for m in members if m.failure is not None and not m.has_place]
+            shortfall = Shortfall(gang.key, [m.queued.view for m in members if m.has_place], refused)
+            rehearsal.refusal = gang.profile.group_failed(gang.plugin, shortfall)
+        return rehearsal
+
+    def _is_to_seek_way_out(self, rehearsal: Rehearsal) -> bool:
+        """Return whether PodGroupPostFilter is asked: in 1.36 also if members wait already, where another plugin made room for
+        some of them at PostFilter."""
+        waits = not self._judges_whole and rehearsal.verdict is Verdict.WAITING
+        if waits:
+            rehearsal.nominations = _fitting(rehearsal)
+        return waits or rehearsal.verdict is Verdict.UNSCHEDULABLE
+
+    def _rehearse_members(self, gang: Gang, *, asks_post_filter: bool = True) -> Rehearsal:
+        key, members, profile = gang.key, gang.members, gang.profile
+        if self._has_placements and gang.plugin is None:
+            return self._cycle.rehearse_placements(key, members, profile, asks_post_filter=asks_post_filter)
+        return self._cycle.rehearse(key, members, profile, asks_post_filter=asks_post_filter)
+
+    def _seek_way_out(self, gang: Gang, root: Branch, rehearsal: Rehearsal) -> None:
+        """Let PodGroupPostFilter look for pods that could go, and take down what it proposes."""
+        group = self._hierarchy.get(root.key)
+        if not self._judges_whole and not gang.profile.pod_group_post_filters:
+            rehearsal.reasons += (NOBODY_PREEMPTS,)
+            return
+        if group is None:  # it went after its pods were queued
+            rehearsal.conclude(Verdict.ERROR, GROUP_IS_GONE.format(root.key.name))
+            return
+        constraints = group.spec.scheduling_constraints
+        if not self._judges_whole and constraints is not None and constraints.topology:
+            rehearsal.reasons += (NOT_IN_PLACEMENTS,)
+            return
+        tried = [part.members.values() for part in (rehearsal, *rehearsal.parts.values())]
+        states = {m.queued.view.uid: m.made.state for part in tried for m in part if m.made is not None}
+        diagnoses = {m.queued.view.uid: m.made.diagnosis for part in tried for m in part if m.made and m.made.diagnosis}
+        failed_group = FailedGroup(root.key, group, [member.view for member in gang.members], states, diagnoses)
+        trial = StoreTrial(
+            self._store,
+            self._cycle,
+            gang.profile,
+            lambda: (
+                self._whole.try_out(root, gang.profile)
+                if self._judges_whole
+                else self._rehearse_members(gang, asks_post_filter=False)
+            ),
+            stays=self._judges_whole,
+        )
+        found = gang.profile.pod_group_post_filter(failed_group, trial)
+        rehearsal.preemption, rehearsal.follow_up = found.preemption, found.follow_up
+        for each in (rehearsal, *rehearsal.parts.values()):
+            if not found.status.is_success and not found.status.is_rejected:
+                self._went_wrong(each, found.status.plugin, found.status.message)
+                continue
+            if found.status.is_success:
+                each.verdict = Verdict.WAITING
+                each.nominations = found.nominations if self._judges_whole else _fitting(each)
+            if self._judges_whole:
+                each.way_out.append(found.status.message)
+            elif not found.status.is_success:
+                each.reasons += (found.status.message,)  # here those are told so, too, whom nobody looked at
+
+    def _lost(self, rehearsal: Rehearsal, problem: str) -> Rehearsal:
+        """Return what becomes of a group whose evictions went wrong."""
+        if problem and rehearsal.preemption is not None:
+            told = f"pod group preemption: {problem}" if self._judges_whole else problem
+            for each in (rehearsal, *rehearsal.parts.values()):
+                each.way_out.clear()
+                self._went_wrong(each, rehearsal.preemption.plugin, told)
+        return rehearsal
+
+    def _went_wrong(self, rehearsal: Rehearsal, plugin: str, problem: str) -> None:
+        """Take down that a PodGroupPostFilter went wrong; 1.36 asks one plugin only, and says the bare problem."""
+        told = WENT_WRONG.format(plugin=plugin, problem=problem) if self._judges_whole else problem
+        rehearsal.conclude(Verdict.ERROR, told)
+
+    def broken(self, message: str) -> Rehearsal:
+        """Return what it means for a group that a plugin broke at the member that was being looked at."""
+        rehearsal = Rehearsal()
+        rehearsal.conclude(Verdict.ERROR, SIBLING_BROKE + message)
+        trying = self._cycle.trying
+        if trying is not None:
+            own = Failure(message, False, None, CLEAR)
+            rehearsal.members[trying.view.uid] = Member(trying, Fate.BROKE, failure=own)
+        return rehearsal
+
+    # From a rehearsal to deeds
+
+    def submit(self, gang: Gang, rehearsal: Rehearsal, started: float) -> None:
+        """Book every member that has a place if the group has one; fail the others."""
+        if not gang.members:
+            return
+        if rehearsal.follow_up is not None:
+            self._spawn(rehearsal.follow_up())  # type: ignore[arg-type]
+        if rehearsal.preemption is not None:
+            self._actions.evict_for_group(
+                self._preemptor(gang),
+                rehearsal.preemption,
+                lambda problem: self._submit(gang, self._lost(rehearsal, problem), started),
+            )
+        else:
+            self._submit(gang, rehearsal, started)
+
+    def _preemptor(self, gang: Gang) -> Preemptor:
+        group = self._hierarchy.get(gang.key)
+        assert group is not None
+        kind = "compositepodgroup" if gang.key.kind == COMPOSITE else "podgroup"
+        pods = tuple(member.view for member in gang.members)
+        return Preemptor(kind, group.metadata.uid, group.key, pods[0].pod.spec.scheduler_name, group.spec.priority or 0, pods)
+
+    def _submit(self, gang: Gang, rehearsal: Rehearsal, started: float) -> None:
+        clock = self._handle.clock
+        for leaf in gang.root.leaves() if gang.root is not None else (Branch(gang.key, gang.members),):
+            self._submit_group(gang, leaf, rehearsal.part(leaf.key))
+        if gang.root is not None and self._judges_whole and rehearsal.verdict is Verdict.SCHEDULED:
+            # Enough have a place. For the others room is sought at once, and not when something happens.
+            self._queue.activate([member.view for member in gang.members if not _is_booked(member, gang.root, rehearsal)])
+        self._observer.group_ended(
+            str(gang.key), rehearsal.verdict.value, gang.profile.name, len(gang.members), clock.monotonic() - started
+        )
+        if gang.key.kind in (WORKLOAD, COMPOSITE):
+            self._tell_all(gang, rehearsal)
+        if rehearsal.refusal is not None and rehearsal.refusal.retry_after_seconds is not None:
+            self._try_again(gang, rehearsal.refusal.retry_after_seconds)
+
+    def _submit_group(self, gang: Gang, group: Branch, rehearsal: Rehearsal) -> None:
+        clock = self._handle.clock
+        turn = GroupTurn(group.key, False, frozenset(queued.view.uid for queued in group.members))
+        members = [(queued, rehearsal.members.get(queued.view.uid)) for queued in group.members]
+        if rehearsal.verdict is Verdict.SCHEDULED:
+            turn.to_come = sum(member is not None and member.fate is Fate.FITS for _, member in members)
+        for queued, member in members:
+            since = clock.monotonic() - (member.seconds if member is not None else 0.0)
+            if member is not None and member.made is not None and member.made.record is not None:
+                member.made.record.group = str(group.key)
+            if member is not None and member.fate is Fate.FITS and rehearsal.verdict is Verdict.SCHEDULED:
+                assert member.made is not None
+                turn.to_come -= 1
+                member.made.state.write(GROUP_TURN, turn)
+                self._actions.book(queued, gang.profile, member.made, member.node_name, since)
+            else:
+                self._fail(gang, queued, member, rehearsal, since)
+
+    def _fail(self, gang: Gang, queued: QueuedPod, member: Member | None, rehearsal: Rehearsal, since: float) -> None:
+        failure = _failure(gang, queued, member, rehearsal)
+
+        def fail(given: Failure) -> None:
+            self._actions.fail(queued, gang.profile, given, since, member.made if member is not None else None)
+
+        # A group that a plugin gathered evicts nobody unless all of it fits then; the reference does so at once.
+        is_vain = (
+            member is not None
+            and member.fate is Fate.NEEDS_ROOM
+            and gang.plugin is not None
+            and rehearsal.verdict is not Verdict.WAITING
+        )
+        if member is None or member.made is None or is_vain:
+            fail(failure)
+        else:
+            self._actions.follow_up(member.made, gang.profile, fail, failure)
+
+    def _try_again(self, gang: Gang, seconds: float) -> None:
+        pods = [member.view for member in gang.members]
+        again = LoopCall(lambda engine: engine.queue.activate(pods))
+        asyncio.get_running_loop().call_later(seconds, lambda: self._inbox.post(again))
+
+    # The group's condition
+
+    def _tell_all(self, gang: Gang, rehearsal: Rehearsal) -> None:
+        for leaf in gang.root.leaves() if gang.root is not None else (Branch(gang.key),):
+            self._conditions.tell(leaf.key, rehearsal.part(leaf.key))
+
+
+def _is_booked(queued: QueuedPod, root: Branch, rehearsal: Rehearsal) -> bool:
+    parts = (rehearsal.part(leaf.key) for leaf in root.leaves())
+    found = ((part, part.members.get(queued.view.uid)) for part in parts)
+    return any(member is not None and member.fate is Fate.FITS and part.verdict is Verdict.SCHEDULED for part, member in found)
+
+
+def _failure(gang: Gang, queued: QueuedPod, member: Member | None, rehearsal: Rehearsal) -> Failure:
+    """Return what a member that is not booked is told, and where it is nominated."""
+    if rehearsal.verdict is Verdict.ERROR:
+        own = member.failure if member is not None and member.fate is Fate.BROKE else None
+        return Failure(own.message if own is not None else rehearsal.message, False, None, CLEAR)
+    if member is None:
+        return Failure(rehearsal.told_untried, True, None, rehearsal.nominations.get(queued.view.uid))
+    # Members of a plugin's group wait for what the others wait for. Those of the other kind carry no plugin's name, as
+    # in the reference: they pause and are tried again.
+    diagnosis = Diagnosis(0, unschedulable_plugins={gang.plugin.name}) if gang.plugin is not None else None
+    if gang.root is not None:
+        return _failure_in_whole(member, rehearsal)
+    if rehearsal.verdict is Verdict.WAITING:
+        if member.fate is Fate.FITS:
+            return Failure(rehearsal.message, True, diagnosis, Nomination(member.node_name))
+    elif member.has_place:
+        if rehearsal.refusal is not None:
+            return Failure(rehearsal.refusal.message, True, diagnosis, CLEAR)
+        return Failure(", ".join(text for text in (UNSCHEDULABLE, member.permit) if text), True, diagnosis, CLEAR)
+    assert member.failure is not None
+    addition = rehearsal.refusal.additions.get(member.queued.view.uid) if rehearsal.refusal is not None else None
+    if addition:
+        own = member.failure
+        return Failure(f"{own.message} {addition}", own.is_rejection, own.diagnosis, own.nomination)
+    return member.failure
+
+
+def _fitting(rehearsal: Rehearsal) -> dict[str, Nomination]:
+    """Return where the members that fit at once would go, by uid."""
+    members = rehearsal.members.items()
+    return {uid: Nomination(member.node_name) for uid, member in members if member.fate is Fate.FITS}
+
+
+def _failure_in_whole(member: Member, rehearsal: Rehearsal) -> Failure:
+    """Return the same for a member of a group for which room is sought as a whole."""
+    nomination = rehearsal.nominations.get(member.queued.view.uid)
+    if member.has_place and rehearsal.verdict is not Verdict.WAITING:
+        # Permit is asked in the rehearsals of 1.36 only, and what it says there is what the member is told.
+        return Failure(f"{UNSCHEDULABLE}, {member.permit or rehearsal.message}", True, None, CLEAR)
+    if member.fate is Fate.FITS:
+        return Failure(rehearsal.message, True, None, nomination)
+    assert member.failure is not None
+    own = member.failure
+    return own if nomination is None else Failure(own.message, own.is_rejection, own.diagnosis, nomination)
+
+
+def _other_scheduler(pods: Sequence[PodView]) -> str:
+    """Return the complaint about pods of one group that are for several schedulers; empty if they are not."""
+    names = [pod.pod.spec.scheduler_name for pod in pods]
+    other = next((name for name in names if name != names[0]), None)
+    if other is None:
+        return ""
+    return f'all pods in a single pod group should have the same .spec.schedulerName set, got: "{other}" and "{names[0]}"'
+
+
+def _policy(pod: PodView) -> str:
+    return pod.pod.spec.preemption_policy or LOWER

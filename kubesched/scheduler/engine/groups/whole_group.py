@@ -1,0 +1,252 @@
+"""One attempt for a pod group as 1.37 makes it: the group is judged as a whole, and so are groups of groups.
+
+In: a group with its members, or with its groups. Out: a `Rehearsal`, with one for each pod group in it. After each member
+PlacementFeasible says whether enough can still have a place: if so, it goes on; if not, the rest is not looked at. Of a group
+of groups the same is asked about its groups. A group with topology constraints is tried in one placement after the other,
+within that of the group around it, and the best one counts.
+
+What fails gives its bookings back at once, so that its neighbours have the room. What holds is kept until the attempt is over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from kubesched.scheduler.cluster import Bools, GroupKey, Store
+from kubesched.scheduler.engine.groups.group import (
+    SIBLING_BROKE,
+    UNSCHEDULABLE,
+    Fate,
+    GroupCycle,
+    Member,
+    Rehearsal,
+    Verdict,
+    concluded,
+    mask_of,
+)
+from kubesched.scheduler.engine.observer import EngineObserver
+from kubesched.scheduler.framework.grouping import COMPOSITE, GroupTurn, Placement, Progress
+from kubesched.scheduler.framework.ports import Clock
+from kubesched.scheduler.framework.runtime.group_points import NO_PLACEMENTS
+from kubesched.scheduler.framework.runtime.profile import Profile
+from kubesched.scheduler.framework.verdicts import Code, Status, failed, unschedulable
+from kubesched.scheduler.queue.queued import QueuedPod
+
+NOT_JUDGED = "failed to evaluate placement feasibility: "
+CHILD_BROKE = "composite pod group evaluation failed due to child error: "
+
+
+@dataclass(slots=True)
+class Branch:
+    """A group whose turn it is: a pod group with the members that could be had, or a group of groups."""
+
+    key: GroupKey
+    members: list[QueuedPod] = field(default_factory=list)
+    children: list[Branch] = field(default_factory=list)
+
+    def leaves(self) -> Iterator[Branch]:
+        """Yield the pod groups at and below this one."""
+        if self.key.kind != COMPOSITE:
+            yield self
+        for child in self.children:
+            yield from child.leaves()
+
+
+class WholeGroupCycle:
+    """Where groups are judged as a whole."""
+
+    def __init__(
+        self, store: Store, cycle: GroupCycle, clock: Clock, observer: EngineObserver, *, has_placements: bool
+    ) -> None:
+        self._store = store
+        self._cycle = cycle
+        self._clock = clock
+        self._observer = observer
+        self._has_placements = has_placements
+
+    def rehearse(self, root: Branch, profile: Profile) -> Rehearsal:
+        """Try a group; nothing is booked when it is over. Below a group that fails nobody goes, whatever became of it alone."""
+        found = self.try_out(root, profile)
+        _fail_below(root, found.parts, found)
+        return found
+
+    def try_out(self, root: Branch, profile: Profile) -> Rehearsal:
+        """Try a group; of a group of groups each that was looked at comes with what became of it by itself."""
+        results: dict[GroupKey, Rehearsal] = {}
+        with ExitStack() as undoing:
+            found = self._rehearse(root, profile, None, undoing, results)
+        if found.verdict is Verdict.SCHEDULED and not _booked(root, found, results):
+            found.conclude(Verdict.UNSCHEDULABLE, UNSCHEDULABLE)  # enough were placed before, and nobody comes to them
+        found.parts = {key: part for key, part in results.items() if key != root.key}
+        return found
+
+    def _rehearse(
+        self, branch: Branch, profile: Profile, within: Bools | None, undoing: ExitStack, results: dict[GroupKey, Rehearsal]
+    ) -> Rehearsal:
+        if self._has_placements:
+            found = self._in_placements(branch, profile, within, undoing, results)
+        else:
+            found = self._within(branch, profile, within, undoing, results)
+        results[branch.key] = found
+        return found
+
+    # In one set of nodes
+
+    def _within(
+        self, branch: Branch, profile: Profile, within: Bools | None, undoing: ExitStack, results: dict[GroupKey, Rehearsal]
+    ) -> Rehearsal:
+        """Try a group on some nodes; what it books stays with `undoing` if it holds, and is given back if not."""
+        with ExitStack() as own:
+            if branch.key.kind == COMPOSITE:
+                found = self._try_groups(branch, profile, within, own, results)
+            else:
+                found = self._try_members(branch, profile, within, own)
+            if found.verdict is Verdict.SCHEDULED:
+                undoing.enter_context(own.pop_all())
+        return found
+
+    def _try_members(self, branch: Branch, profile: Profile, within: Bools | None, undoing: ExitStack) -> Rehearsal:
+        rehearsal = Rehearsal()
+        group = self._store.groups.get(branch.key)
+        progress = Progress(group.n_scheduled if group is not None else 0, len(branch.members))
+        status = profile.placement_feasible(branch.key, progress)
+        if not _goes_on(status):
+            if status.code is Code.UNSCHEDULABLE:
+                rehearsal.conclude(Verdict.UNSCHEDULABLE, UNSCHEDULABLE, *status.reasons)
+            else:
+                rehearsal.conclude(Verdict.ERROR, NOT_JUDGED + status.message)
+            return rehearsal
+        uids = frozenset(queued.view.uid for queued in branch.members)
+        turn = GroupTurn(branch.key, True, uids, len(branch.members), asks_permit=False, asks_post_filter=False)
+        for queued in branch.members:
+            turn.to_come -= 1
+            started = self._clock.monotonic()
+            member = self._cycle.try_member(queued, profile, within, turn, undoing)
+            member.seconds = self._clock.monotonic() - started
+            rehearsal.members[queued.view.uid] = member
+            if member.fate is Fate.BROKE:
+                assert member.failure is not None
+                rehearsal.conclude(Verdict.ERROR, SIBLING_BROKE + member.failure.message)
+                return rehearsal
+            progress = Progress(progress.scheduled + (member.fate is Fate.FITS), progress.remaining - 1)
+            status = profile.placement_feasible(branch.key, progress)
+            if not _goes_on(status):
+                break
+        _conclude(rehearsal, status)
+        return rehearsal
+
+    def _try_groups(
+        self, branch: Branch, profile: Profile, within: Bools | None, undoing: ExitStack, results: dict[GroupKey, Rehearsal]
+    ) -> Rehearsal:
+        rehearsal = Rehearsal()
+        progress = Progress(0, len(branch.children))
+        status = profile.placement_feasible(branch.key, progress)
+        if _goes_on(status):
+            for child in branch.children:
+                found = self._rehearse(child, profile, within, undoing, results)
+                if found.verdict is Verdict.ERROR:
+                    rehearsal.conclude(Verdict.ERROR, CHILD_BROKE + found.message)
+                    return rehearsal
+                is_placed = found.verdict is Verdict.SCHEDULED
+                progress = Progress(progress.scheduled + is_placed, progress.remaining - 1)
+                status = profile.placement_feasible(branch.key, progress)
+                if not _goes_on(status):
+                    break
+        _conclude(rehearsal, status)
+        return rehearsal
+
+    # In one placement after the other
+
+    def _in_placements(
+        self, branch: Branch, profile: Profile, within: Bools | None, undoing: ExitStack, results: dict[GroupKey, Rehearsal]
+    ) -> Rehearsal:
+        placements = self._placements(branch.key, profile, within)
+        if isinstance(placements, Status):
+            return concluded(placements)
+        tried: list[tuple[Placement, Rehearsal, dict[GroupKey, Rehearsal]]] = []
+        for placement, mask in placements:
+            below: dict[GroupKey, Rehearsal] = {}
+            started = self._clock.monotonic()
+            with ExitStack() as own:
+                found = self._within(branch, profile, mask, own, below)
+            if found.verdict is Verdict.ERROR:
+                return found
+            is_feasible = found.verdict is Verdict.SCHEDULED
+            self._observer.placement_tried(is_feasible, profile.name, self._clock.monotonic() - started)
+            tried.append((placement, found, below))
+        fitting = [(placement, found, below) for placement, found, below in tried if found.verdict is Verdict.SCHEDULED]
+        if not fitting:
+            _, first, below = tried[0]
+            text = f"0/{len(tried)} placements are available, first placement status: {first.error or first.message}"
+            first.conclude(Verdict.UNSCHEDULABLE, UNSCHEDULABLE, text)
+            results.update(below)
+            return first
+        members = [_booked(branch, found, below) for _, found, below in fitting]
+        best = self._cycle.best(branch.key, [(one[0], members[at]) for at, one in enumerate(fitting)], profile)
+        if isinstance(best, Status):
+            return concluded(best)
+        _, found, below = fitting[best]
+        results.update(below)
+        for member in members[best]:
+            status = self._cycle.book(member, profile, undoing, permits=False)
+            if not status.is_success:
+                return concluded(failed(f"failed to assume the subtree: {status.message}"))
+        return found
+
+    def _placements(
+        self, key: GroupKey, profile: Profile, within: Bools | None
+    ) -> list[tuple[Placement, Bools | None]] | Status:
+        """Return the placements of a group, narrowed to what the group around it may use: they are scored by these nodes."""
+        nodes = self._store.snapshot()
+        found = profile.generate_placements(key, nodes)
+        if isinstance(found, Status):
+            return found
+        masks = [(placement, mask_of(placement, nodes)) for placement in found]
+        if within is None:
+            return masks
+        narrowed = [(placement.name, within if mask is None else within & mask) for placement, mask in masks]
+        possible: list[tuple[Placement, Bools | None]]
+        possible = [(Placement(name, np.flatnonzero(mask)), mask) for name, mask in narrowed if mask.any()]
+        return possible or unschedulable(NO_PLACEMENTS)
+
+
+def _goes_on(status: Status) -> bool:
+    """Return whether the next one is worth looking at."""
+    return status.is_success or status.code is Code.WAIT
+
+
+def _conclude(rehearsal: Rehearsal, status: Status) -> None:
+    """Say what becomes of a group after the last of its members, or groups, that was looked at."""
+    if status.is_success:
+        rehearsal.conclude(Verdict.SCHEDULED)
+    elif status.code is Code.WAIT:
+        rehearsal.conclude(Verdict.UNSCHEDULABLE, UNSCHEDULABLE, *status.reasons)
+    elif status.code is Code.UNSCHEDULABLE:
+        rehearsal.conclude(Verdict.UNSCHEDULABLE, "", *status.reasons)
+    else:
+        rehearsal.conclude(Verdict.ERROR, NOT_JUDGED + status.message)
+
+
+def _booked(branch: Branch, found: Rehearsal, below: dict[GroupKey, Rehearsal]) -> list[Member]:
+    """Return the members that have a place, in groups that hold with all groups around them."""
+    if found.verdict is not Verdict.SCHEDULED:
+        return []
+    members = [member for member in found.members.values() if member.fate is Fate.FITS]
+    for child in branch.children:
+        if child.key in below:
+            members += _booked(child, below[child.key], below)
+    return members
+
+
+def _fail_below(branch: Branch, results: dict[GroupKey, Rehearsal], above: Rehearsal) -> None:
+    """Let no group go whose parent fails; one that nobody came to fails with its parent's words."""
+    for child in branch.children:
+        found = results.get(child.key)
+        if found is None or (above.verdict is not Verdict.SCHEDULED and found.verdict is Verdict.SCHEDULED):
+            found = results[child.key] = Rehearsal(way_out=above.way_out)
+            found.conclude(above.verdict, above.error, *above.reasons)
+        _fail_below(child, results, found)

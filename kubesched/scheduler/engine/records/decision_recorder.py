@@ -1,0 +1,286 @@
+"""The recorder: takes from every attempt the facts that it was decided by, while its columns are still there.
+
+In: attempts as they are made, and what becomes of them. Out: records in a ring, and to whoever listens. What the cycle has
+anyway is taken from it, for every decision: a record is numbers and names, and becomes text when somebody reads it. Nodes that
+are level or were refused are counted where that is not too often; what takes longer (the best nodes by plugin) is worked out
+within a share of the time. It decides nothing and books nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from kubesched.errors import SchedulerError
+from kubesched.kube.api.node import Node
+from kubesched.scheduler.cluster import Ints, Snapshot
+from kubesched.scheduler.engine.acting.failures import Failure
+from kubesched.scheduler.engine.deciding.cycle import Attempt, Rules, attempt
+from kubesched.scheduler.engine.deciding.ties import SeededTies
+from kubesched.scheduler.engine.handle import SystemClock
+from kubesched.scheduler.engine.records.decision_record import (
+    ERROR,
+    NOMINATED,
+    ONLY,
+    PREEMPTED,
+    UNSCHEDULABLE,
+    DecisionRecord,
+    DecisionRing,
+    Facts,
+    PreemptionRecord,
+    ScoreTable,
+    record_of,
+)
+from kubesched.scheduler.engine.records.node_changes import NodeChanges
+from kubesched.scheduler.engine.records.refusal_tally import RefusalCount, RefusalTally, Refused
+from kubesched.scheduler.engine.records.refusals import refusals_of
+from kubesched.scheduler.framework.equivalence_cache.node_answers import NodeAnswers
+from kubesched.scheduler.framework.ports import Clock
+from kubesched.scheduler.framework.preemption.preempting import Preemption
+from kubesched.scheduler.framework.runtime.profile import Profile, Scores
+from kubesched.scheduler.framework.verdicts import Placed
+from kubesched.scheduler.queue.queued import QueuedPod
+
+SHARE = 0.005
+"""How much of the time may go into what takes longer."""
+PAUSE_SECONDS = 0.002
+"""How long no nodes are counted (those that are level, those that were refused) after some were. It takes some microseconds,
+which only an engine that decides ten thousand times a second cannot spare every time; with a real API server it decides
+some hundred times."""
+TOP = 5
+EXTENDERS = "extenders"
+"""Under this name stands what a total has beyond the scores of the plugins."""
+_MOST_KEPT = 64
+
+Listener = Callable[[DecisionRecord], None]
+
+
+class DecisionRecorder:
+    """Keeps the last decisions."""
+
+    def __init__(self, size: int, *, share: float = SHARE) -> None:
+        """Keep `size` records. A `share` of 1 or more works everything out for every decision."""
+        self.ring = DecisionRing(size)
+        self.node_changes = NodeChanges()
+        """What changed about nodes meanwhile: the other things that a decision follows from."""
+        self.listeners: list[Listener] = []
+        """Who is told of every record once it is complete; they must be quick and must not fail."""
+        self.attach(Rules(SeededTies()), SystemClock())
+        self.idle_until = 0.0
+        """Until when nothing that takes longer is worked out; `clock.monotonic` of the engine."""
+        self._share = share
+        self._pause = PAUSE_SECONDS if share < 1 else 0.0
+        self._counted_at = 0.0
+        """When nodes were last counted; `clock.now` of the engine."""
+
+    def attach(self, rules: Rules, clock: Clock) -> None:
+        """Record for an engine that decides by these rules; another one before it is through, and nothing of it is kept."""
+        self._rules, self._clock, self._now, self._chooser = rules, clock, clock.now, rules.ties.chooser
+        self._tallies: dict[int, NodeAnswers | RefusalTally] = {}
+        """By the id of remembered answers: these once they were met, and who counts what they refuse from then on."""
+        self._last_diagnosis: tuple[object, tuple[RefusalCount, ...]] = (None, ())
+
+    def node_changed(self, old: Node | None, new: Node | None) -> None:
+        """Keep what changed about a node."""
+        self.node_changes.take(old, new, self._now())
+
+    # While the attempt's columns are there
+
+    def capture_in_full(self, made: Attempt, profile: Profile) -> None:
+        """Take from an attempt what it was decided by, and what takes longer; to be called before anything is booked, and not
+        before `idle_until`."""
+        record = self.capture(made, profile)
+        began = self._clock.monotonic()
+        self._work_out(record, made, profile)
+        if self._share < 1:
+            ended = self._clock.monotonic()
+            self.idle_until = ended + (ended - began) / self._share
+
+    def capture(self, made: Attempt, profile: Profile) -> DecisionRecord:
+        """Take from an attempt what it was decided by; to be called before the next one."""
+        pod = made.pod
+        if isinstance(made.decision, Placed):
+            made.record = record_of(*self._facts(made, profile, 0.0, 0, is_in_full=True))
+        else:
+            made.record = DecisionRecord(pod.key, pod.uid, profile.name, made.seconds, ERROR, "", made.nodes.n, made.n_nodes)
+            made.record.refused = self._why_none(made)
+        return made.record
+
+    def _facts(self, made: Attempt, profile: Profile, at: float, attempts: int, *, is_in_full: bool = False) -> Facts:
+        """Return what a pod was placed by; unless in full, nodes are counted only if that is not too often. It runs for every
+        pod, so what is mostly known is read here, and asked for only where it is not."""
+        decision: Placed = made.decision  # type: ignore[assignment]  # whoever calls has looked
+        pod, nodes, level, recalled = made.pod, made.nodes, made.level, made.recalled
+        n, evaluated, feasible = nodes.n, decision.evaluated, decision.feasible
+        best, second, flat, runner_up = 0, 0, 0, ""
+        count: int | None = 0
+        if level is None or made.totals is None:
+            is_nominated = evaluated == 1 and pod.pod.status.nominated_node_name == decision.node_name
+            chooser = NOMINATED if is_nominated else ONLY
+            is_refused_any = not is_nominated and not feasible == evaluated == n  # beside a nominated one none was looked at
+        else:
+            best, row, chooser, is_refused_any = level.best, level.first, self._chooser, feasible < n
+            if row != made.row:
+                second = best
+            else:
+                row, second = level.second_to(row)
+            if row >= 0:
+                runner_up = nodes.name(row)
+            count = 1 if second < best or row < 0 else level.count if level.is_counted else None
+            if recalled is not None:
+                known = recalled.of_class.node_answers.flat_total
+                flat = recalled.left_out(pod, nodes) if known is None else known + recalled.flat
+        refused: Refused | None = ()
+        if is_refused_any or count is None:
+            since = at - self._counted_at
+            may_count = is_in_full or since == 0.0 or since >= self._pause
+            if may_count and not is_in_full:
+                self._counted_at = at
+            if count is None and level is not None and may_count:
+                count = level.count
+            if is_refused_any:
+                refused = self._known_refusals(made) if may_count else None
+        return (
+            pod.key,
+            pod.uid,
+            profile.name,
+            made.seconds,
+            decision.node_name,
+            n,
+            evaluated,
+            feasible,
+            chooser,
+            count,
+            best,
+            second,
+            flat,
+            runner_up,
+            refused,
+            at,
+            attempts,
+        )
+
+    def _known_refusals(self, made: Attempt) -> Refused | None:
+        """Return who refused nodes of an attempt that found one, if that is known without counting: where a tally follows the
+        answers, as it does from the second pod on that asks the same."""
+        recalled = made.recalled
+        if recalled is None:
+            return None
+        answers = recalled.of_class.node_answers
+        tally = self._tallies.get(id(answers))
+        if isinstance(tally, RefusalTally) and tally.answers is answers:
+            return tally.of(recalled, made.nodes)
+        if len(self._tallies) >= _MOST_KEPT:
+            self._tallies.clear()
+        if tally is not answers:
+            self._tallies[id(answers)] = answers
+            return None
+        names = [plugin.name for plugin in answers.profile.filters]
+        tally = self._tallies[id(answers)] = RefusalTally(answers, made.nodes, names)
+        return tally.of(recalled, made.nodes)
+
+    def _why_none(self, made: Attempt) -> tuple[RefusalCount, ...]:
+        """Return who refused the nodes; pods of a class for which nothing has changed share a diagnosis."""
+        diagnosis = made.diagnosis
+        if diagnosis is not None and self._last_diagnosis[0] is diagnosis:
+            return self._last_diagnosis[1]
+        found = refusal_counts(made)
+        self._last_diagnosis = diagnosis, found
+        return found
+
+    # What takes longer
+
+    def _work_out(self, record: DecisionRecord, made: Attempt, profile: Profile) -> None:
+        """Add the best nodes by plugin, and the refusals if they are not known."""
+        if record.refused is not None and made.totals is None:
+            return
+        try:
+            seen = made if made.verdicts is not None and (made.totals is None or made.scores is not None) else None
+            if seen is None:
+                plain = Rules(SeededTies(), self._rules.nominations, preempts=False, scores_single=True)
+                with profile.unobserved():
+                    seen = attempt(made.pod, made.nodes, profile, plain, within=made.within)
+            if record.refused is None:
+                record.refused = refusal_counts(seen)
+            if made.totals is not None and seen.scores is not None:
+                record.scores = table_of(seen.scores, made.totals, record.total, made.nodes, record.node, profile)
+        except SchedulerError:
+            return  # a plugin that breaks when it is asked once more: the decision stands
+
+    # What becomes of it
+
+    def placed(self, queued: QueuedPod, profile: Profile, made: Attempt) -> int:
+        """Keep that a pod was booked on a node; return the sequence number of the decision."""
+        at, record = self._now(), made.record
+        if record is None:
+            facts = self._facts(made, profile, at, queued.attempts)
+            if not self.listeners:
+                return self.ring.append(facts)
+            record = made.record = record_of(*facts)
+        record.attempt, record.at = queued.attempts, at
+        return self._keep(record)
+
+    def bound(self, sequence: int, seconds: float) -> None:
+        """Keep how long it took until the pod of a decision was bound."""
+        self.ring.bound(sequence, seconds)
+
+    def _keep(self, record: DecisionRecord) -> int:
+        record.sequence = self.ring.append(record)
+        for tell in self.listeners:
+            tell(record)
+        return record.sequence
+
+    def failed(
+        self, queued: QueuedPod, profile: Profile, failure: Failure, made: Attempt | None = None, node_name: str = ""
+    ) -> None:
+        """Keep that an attempt came to nothing, or that a booking on a node was undone."""
+        record = made.record if made is not None else None
+        if made is not None and record is None:
+            record = self.capture(made, profile)
+        if record is None:
+            record = DecisionRecord(queued.view.key, queued.view.uid, profile.name, node=node_name)
+        record.outcome = ERROR if not failure.is_rejection else UNSCHEDULABLE if record.preemption is None else PREEMPTED
+        record.message, record.attempt, record.at = failure.message, queued.attempts, self._clock.now()
+        self._keep(record)
+
+    def preempts(self, made: Attempt, profile: Profile, preemption: Preemption) -> None:
+        """Note whom an attempt evicts."""
+        record = made.record if made.record is not None else self.capture(made, profile)
+        victims = tuple(victim.key for victim in preemption.victims)
+        record.preemption = PreemptionRecord(preemption.node_name, victims, preemption.violations)
+
+
+def refusal_counts(made: Attempt) -> tuple[RefusalCount, ...]:
+    """Return who refused how many nodes for which reason, the largest number first; what extenders refused is among it."""
+    counts: dict[tuple[str, str], int] = {}
+    for each in refusals_of(made):
+        counts[each.plugin, each.reason] = counts.get((each.plugin, each.reason), 0) + each.count
+    for status in made.diagnosis.extra.values() if made.diagnosis is not None else ():
+        for reason in status.reasons:
+            counts[status.plugin, reason] = counts.get((status.plugin, reason), 0) + 1
+    ordered = sorted(counts.items(), key=lambda item: -item[1])
+    return tuple(RefusalCount(plugin, reason, count) for (plugin, reason), count in ordered)
+
+
+def table_of(scores: Scores, totals: Ints, total: int, nodes: Snapshot, chosen: str, profile: Profile) -> ScoreTable:
+    """Return what the best nodes scored: the chosen one, the next best, and one that was not level if there is any."""
+    row = nodes.row(chosen)
+    order = np.argsort(-totals, kind="stable")
+    rows = [row, *(other for other in order[: TOP + 1].tolist() if other != row)][:TOP]
+    behind = int(np.count_nonzero(totals == totals[row]))
+    if behind < len(order) and totals[order[behind]] >= 0 and int(order[behind]) not in rows:
+        rows[-1] = int(order[behind])
+    rows = [other for other in rows if totals[other] >= 0]
+    weights = {plugin.name: weight for plugin, weight in profile.scorers}
+    names = tuple(scores.by_plugin)
+    weighted = [scores.by_plugin[name][rows] for name in names]
+    normalized = [column // weights[name] for name, column in zip(names, weighted, strict=True)]
+    raw = [scores.raw[name][rows] for name in names]
+    sums = tuple((totals[rows] - totals[row] + total).tolist())
+    beyond = np.array(sums) - sum(weighted, np.zeros(len(rows), dtype=np.int64))
+    if beyond.any():
+        names = (*names, EXTENDERS)
+        raw, normalized, weighted = [*raw, beyond], [*normalized, beyond], [*weighted, beyond]
+    values = np.array([raw, normalized, weighted], dtype=np.int64).transpose(0, 2, 1)
+    return ScoreTable(names, tuple(nodes.name(other) for other in rows), sums, np.ascontiguousarray(values))

@@ -1,0 +1,50 @@
+"""Who refused which nodes and why, read off the columns of an attempt.
+
+In: an attempt. Out: one line for each plugin and reason, with how many nodes it is about and a few of their names.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from kubesched.scheduler.engine.deciding.cycle import Attempt
+from kubesched.scheduler.framework.advice import EXAMPLES
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """One reason that nodes were refused for."""
+
+    plugin: str
+    reason: str
+    count: int
+    helps_to_evict: bool
+    examples: tuple[str, ...]
+
+
+def refusals_of(made: Attempt) -> list[Refusal]:
+    """Return who refused how many nodes for which reason, the largest number first."""
+    verdicts = made.verdicts
+    if verdicts is None:
+        status = made.pre_filtered.status if made.pre_filtered is not None else None
+        if status is None:
+            return []
+        return [Refusal(status.plugin, reason, made.nodes.n, False, ()) for reason in status.reasons]
+    found: list[Refusal] = []
+    considered = verdicts.considered if verdicts.considered is not None else np.ones(made.nodes.n, dtype=np.bool_)
+    for number, (plugin, rejections) in enumerate(verdicts.columns):
+        if rejections.bits is None:
+            continue
+        mine = (verdicts.owner == number) & considered
+        for bit, reason in enumerate(rejections.reasons):
+            rows = np.flatnonzero(mine & (rejections.bits >> np.uint64(bit) & np.uint64(1) != 0))
+            if len(rows):
+                names = tuple(made.nodes.name(row) for row in rows[:EXAMPLES].tolist())
+                found.append(Refusal(plugin, reason.text, len(rows), reason.resolvable, names))
+    left_out = int(np.count_nonzero(~considered))
+    if left_out and made.pre_filtered is not None:
+        status = made.pre_filtered.absent
+        found.append(Refusal("", status.message, left_out, False, ()))
+    return sorted(found, key=lambda refusal: -refusal.count)

@@ -1,0 +1,84 @@
+"""Pods of many rows as numbers, taken away and given back one rank at a time.
+
+In: for each of some rows a list of its pods, most important first. Out: who is away, and what those would use. Preemption takes
+all pods of lower priority from five hundred nodes in one step, then gives the most important one of each node back, then the
+second of each, and asks the filters after every step (framework/preemption/whatif).
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from kubesched.scheduler.cluster import Bools, Codes, Ints
+from kubesched.scheduler.cluster.pods import PodTemplate
+
+_GROWTH = 256
+
+DEFAULTED_CPU, DEFAULTED_MEMORY = -2, -3
+"""The numbers under which cpu and memory are counted a second time, with the defaults for pods that ask for nothing. They are
+no resource's: those begin with 0, and -1 is one that nobody knows."""
+
+
+def usage_of(template: PodTemplate) -> Iterable[tuple[int, int]]:
+    """Return what a pod uses: (resource, amount), those with the defaults included."""
+    return *template.usage, (DEFAULTED_CPU, template.non_zero_cpu), (DEFAULTED_MEMORY, template.non_zero_memory)
+
+
+class TemplateNumbers:
+    """Templates by number, and what pods of each use as arrays by that number. Number 0 is nobody and uses nothing."""
+
+    def __init__(self) -> None:
+        self._ids: dict[PodTemplate | None, int] = {None: 0}
+        self.class_id: Ints = np.zeros(_GROWTH, dtype=np.int64)
+        self.usage: defaultdict[int, Ints] = defaultdict(lambda: np.zeros_like(self.class_id))
+        """By resource, as in `usage_of`."""
+
+    def __len__(self) -> int:
+        return len(self._ids)
+
+    def number(self, template: PodTemplate) -> int:
+        """Return the number of a template, giving it one if it is new."""
+        number = self._ids.get(template)
+        if number is None:
+            number = self._ids[template] = len(self._ids)
+            if number == len(self.class_id):
+                for resource, column in self.usage.items():
+                    self.usage[resource] = np.append(column, np.zeros_like(column))
+                self.class_id = np.append(self.class_id, np.zeros_like(self.class_id))
+            self.class_id[number] = template.class_id
+            for resource, amount in usage_of(template):
+                self.usage[resource][number] = amount
+        return number
+
+
+@dataclass(frozen=True, slots=True)
+class ListedPods:
+    """One line a row: the pods' templates by number, their slots in the table of placed pods, and which are away."""
+
+    book: TemplateNumbers
+    numbers: Codes
+    slots: Codes
+    gone: Bools
+
+    def take(self, kept: Ints) -> ListedPods:
+        """Return the lists of some rows."""
+        return ListedPods(self.book, self.numbers[kept], self.slots[kept], self.gone[kept])
+
+    def away(self, used: Ints) -> Ints:
+        """Return how much those that are away use, by what a pod of each template does."""
+        column: Ints = np.where(self.gone, used[self.numbers], 0).sum(axis=1)
+        return column
+
+    def slots_away(self, row: int) -> set[int]:
+        """Return the slots of the pods that are away from a row."""
+        return set(self.slots[row][self.gone[row]].tolist())
+
+    def move(self, rank: int, here: Bools, sign: int) -> Codes:
+        """Give the pods of one rank back (+1) to some rows, or take them away (-1); return their templates' numbers."""
+        self.gone[here, rank] = sign < 0
+        moved: Codes = self.numbers[:, rank] * here
+        return moved

@@ -1,0 +1,209 @@
+"""How plugins are called: timed and named in one place, and whatever one does, what comes out is an answer or a `PluginError`.
+
+In: a plugin, one of its methods, arguments. Out: what it answered, checked, or an error that names it; single plugins are timed
+in `call`, whole extension points by `reported`. Where nobody observes, no clock is read. A plugin that waits does so in a
+task of its own. framework/runtime/profile, framework/runtime/binding_points and framework/runtime/group_points are built on this.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import logging
+import time
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, Concatenate, ParamSpec, TypeVar
+
+from kubesched.errors import PluginError
+from kubesched.scheduler.cluster import PodView
+from kubesched.scheduler.framework.plugin import Plugin
+from kubesched.scheduler.framework.runtime.blame import blamed, misanswered, raised
+from kubesched.scheduler.framework.verdicts import SUCCESS, Code, Status
+
+FollowUp = Callable[[], Awaitable[None]]
+
+PointObserver = Callable[[str, str, str, float], None]
+"""(extension point, plugin or "" for the whole point, status code's text, seconds)"""
+
+CANCEL_SECONDS = 5.0
+"""How long a plugin that is called off may take to end."""
+
+log = logging.getLogger(__name__)
+
+P = ParamSpec("P")
+R = TypeVar("R")
+C = TypeVar("C", bound="PluginCalls")
+
+
+def _succeeded(answer: object) -> str:
+    return SUCCESS.code.text
+
+
+def reported(
+    point: str, told: Callable[[Any], str] = _succeeded
+) -> Callable[[Callable[Concatenate[C, P], R]], Callable[Concatenate[C, P], R]]:
+    """Report a whole extension point to whoever observes: what all its plugins took, and what they came to."""
+
+    def around(run: Callable[Concatenate[C, P], R]) -> Callable[Concatenate[C, P], R]:
+        @functools.wraps(run)
+        def run_reported(self: C, /, *args: P.args, **kwargs: P.kwargs) -> R:
+            observe = self.observe
+            if observe is None:
+                return run(self, *args, **kwargs)
+            started, text = time.perf_counter(), Code.ERROR.text
+            try:
+                answer = run(self, *args, **kwargs)
+                text = told(answer)
+                return answer
+            finally:
+                observe(point, "", text, time.perf_counter() - started)
+
+        return run_reported
+
+    return around
+
+
+class PluginCalls:
+    """The plugins of a profile by extension point, and how they are called."""
+
+    def __init__(self, points: Mapping[str, Sequence[tuple[Plugin, int]]]) -> None:
+        self.points = {point: tuple(entries) for point, entries in points.items()}
+        self.observe: PointObserver | None = None
+
+    def _at(self, point: str) -> tuple[Plugin, ...]:
+        return tuple(plugin for plugin, _ in self.points.get(point, ()))
+
+    @property
+    def plugins(self) -> tuple[Plugin, ...]:
+        """Return every plugin once, in the order of its first appearance."""
+        return tuple(dict.fromkeys(plugin for entries in self.points.values() for plugin, _ in entries))
+
+    @contextmanager
+    def unobserved(self) -> Iterator[None]:
+        """Keep what is done out of the metrics, which are about real attempts."""
+        observe, self.observe = self.observe, None
+        try:
+            yield
+        finally:
+            self.observe = observe
+
+    def report(self, point: str, status: Status, started: float) -> None:
+        """Report a whole extension point that began so long ago by `time.perf_counter`."""
+        if self.observe is not None:
+            self.observe(point, "", status.code.text, time.perf_counter() - started)
+
+    def _tell_all(self, point: str, told: Sequence[tuple[Plugin, Callable[..., None]]], *args: Any) -> None:
+        """Tell plugins something that none of them can refuse; the first to break is blamed after all were told."""
+        broken: PluginError | None = None
+        for plugin, function in told:
+            try:
+                self.call(point, plugin, function, *args)
+            except PluginError as error:
+                broken = broken or error
+        if broken is not None:
+            raise broken
+
+    async def _await(self, point: str, plugin: Plugin, function: Callable[..., Any], *args: Any) -> Status | None:
+        """Wait for a plugin's answer, in a task of its own: what the plugin does to its task, cancelling it or refusing to be
+        cancelled, stays its own affair. So a cancellation that arrives here is always ours."""
+        answer = self._answer(point, plugin, function, *args)
+        task = asyncio.ensure_future(answer)
+        try:
+            await asyncio.wait([task])
+        except GeneratorExit:  # the loop was dropped, perhaps before the task had its first turn
+            answer.close()
+            raise
+        except asyncio.CancelledError as cancelled:
+            task.cancel(*cancelled.args)
+            await asyncio.wait([task], timeout=CANCEL_SECONDS)
+            if not task.done():
+                log.error("plugin %s goes on at %s of pod %s although it was called off", plugin.name, point, _pod_in(args))
+            raise
+        if task.cancelled():
+            raise raised(plugin.name, point, "CancelledError", _pod_in(args))
+        error = task.exception()
+        if isinstance(error, GeneratorExit):
+            raise blamed(error, plugin.name, point, _pod_in(args)) from error
+        return task.result()
+
+    async def _answer(self, point: str, plugin: Plugin, function: Callable[..., Any], *args: Any) -> Status | None:
+        started = time.perf_counter()
+        try:
+            answer = await function(*args)
+        except (asyncio.CancelledError, GeneratorExit):
+            raise  # perhaps ours: whoever waits for the task knows
+        except BaseException as error:  # somebody else's code may raise anything, and a SystemExit would end the process
+            raise blamed(error, plugin.name, point, _pod_in(args)) from error
+        code = self._checked(point, plugin, answer, args).code if answer is not None else Code.SUCCESS
+        if self.observe is not None:
+            self.observe(point, plugin.name, code.text, time.perf_counter() - started)
+        return answer  # type: ignore[no-any-return]
+
+    def _ask(self, point: str, plugin: Plugin, function: Callable[..., Any], *args: Any) -> Status | None:
+        """Call a plugin at a point where it answers with a status, or with nothing for success."""
+        answer = self.call(point, plugin, function, *args)
+        return None if answer is None else self._checked(point, plugin, answer, args)
+
+    def _checked(self, point: str, plugin: Plugin, answer: object, args: Sequence[Any]) -> Status:
+        if not isinstance(answer, Status):
+            raise misanswered(plugin.name, point, "a Status or None", answer, _pod_in(args))
+        return answer
+
+    def call(self, point: str, plugin: Plugin, function: Callable[..., Any], *args: Any) -> Any:
+        """Call a plugin; what it raises comes out as a PluginError that names it."""
+        observe = self.observe
+        try:
+            if observe is None:
+                return function(*args)
+            started = time.perf_counter()
+            answer = function(*args)
+        except PluginError:
+            raise  # another plugin's, which this one asked
+        except BaseException as error:  # somebody else's code may raise anything, and a SystemExit would end the process
+            raise blamed(error, plugin.name, point, _pod_in(args)) from error
+        code = answer.code if isinstance(answer, Status) else Code.SUCCESS
+        observe(point, plugin.name, code.text, time.perf_counter() - started)
+        return answer
+
+
+def _pod_in(args: Iterable[Any]) -> str:
+    """Return the pod that a call is about, which is the first among its arguments."""
+    return next((arg.key for arg in args if isinstance(arg, PodView)), "")
+
+
+def are_all(kind: type, answer: object) -> bool:
+    return isinstance(answer, Sequence) and all(isinstance(each, kind) for each in answer)
+
+
+def named(status: Status, plugin: Plugin) -> Status:
+    return status if status.plugin else status.by(plugin.name)
+
+
+def named_follow_up(follow_up: FollowUp | None, plugin: Plugin, pod: PodView) -> FollowUp | None:
+    """Return an follow_up that names its plugin if it breaks."""
+    if follow_up is None:
+        return None
+
+    async def run() -> None:
+        try:
+            await follow_up()
+        except (asyncio.CancelledError, GeneratorExit):
+            raise
+        except BaseException as error:  # as in `Profile.call`
+            raise blamed(error, plugin.name, "PostFilter", pod.key) from error
+
+    return run
+
+
+def all_of(follow_ups: Sequence[FollowUp | None]) -> FollowUp | None:
+    """Return one follow_up that runs all of them, one after another; None if there is none."""
+    wanted = [follow_up for follow_up in follow_ups if follow_up is not None]
+    if len(wanted) < 2:
+        return wanted[0] if wanted else None
+
+    async def run() -> None:
+        for follow_up in wanted:
+            await follow_up()
+
+    return run

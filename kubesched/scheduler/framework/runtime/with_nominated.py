@@ -1,0 +1,171 @@
+"""Beside nominated pods: a pod must fit a node with those of equal or higher priority that are nominated to it.
+
+In: verdicts on the nodes as they are. Out: the same, with those nodes refused that would not do if the nominated pods
+came. Both passes must succeed: a nominated pod may be what another pod's affinity needs, and may never come.
+
+Where filters look at one node at a time, the answers for a pod class are kept and only asked for again where a node or
+its nominated pods changed: with thousands of pods nominated, an attempt pays for the few that are new.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+
+import numpy as np
+
+from kubesched.scheduler.cluster import Bools, Codes, Ints, PodView, Snapshot
+from kubesched.scheduler.cluster.changelog import Reader
+from kubesched.scheduler.cluster.journal import Change
+from kubesched.scheduler.framework.cycle_state import CycleState
+from kubesched.scheduler.framework.nominated import NominatedAbove, NominatedByRow, nominated_by_row
+from kubesched.scheduler.framework.ports import Nominations
+from kubesched.scheduler.framework.preemption.whatif import WhatIf
+from kubesched.scheduler.framework.preemption.whatif_filters import NodeTrial, Refused, WhatIfFilters
+from kubesched.scheduler.framework.runtime.profile import Profile
+from kubesched.scheduler.framework.verdicts import Verdicts
+
+UNKNOWN, PASSES = 0, 1
+_MOST_CLASSES = 32
+_FEW = 4
+"""Rows up to which one after the other is cheaper than all at once: arrays have a price of their own."""
+
+
+def filter_with_nominated(
+    profile: Profile,
+    pod: PodView,
+    nodes: Snapshot,
+    state: CycleState,
+    considered: Bools | None,
+    nominations: Nominations | None,
+) -> Verdicts:
+    """Run the filters; where pods of equal or higher priority are nominated to a node, the pod must fit beside them."""
+    verdicts = profile.filter(pod, nodes, state, considered)
+    refuse_for_nominated(profile, pod, nodes, state, nominations, verdicts)
+    return verdicts
+
+
+def refuse_for_nominated(
+    profile: Profile, pod: PodView, nodes: Snapshot, state: CycleState, nominations: Nominations | None, verdicts: Verdicts
+) -> None:
+    """Refuse those nodes, of the considered ones, that would not do with the pods nominated to them."""
+    coming = nominated_by_row(nodes, nominations) if nominations is not None else None
+    if not coming:
+        return
+    ahead = coming.above(pod.priority)
+    if not len(ahead.rows):
+        return
+    what_if = WhatIfFilters(profile, pod, state, verdicts)
+    own_row = coming.row_of(pod.uid)
+    if nodes.rows is None and what_if.is_remembered(nodes) and not pod.template.ports:
+        remembered = _remembered(profile, pod, what_if)
+        remembered.find_out(what_if, nodes, coming, ahead)
+        remembered.refuse(verdicts, own_row)
+        if own_row >= 0 and ahead.here[own_row]:
+            _refuse_alone(what_if, nodes, np.array([own_row]), ahead, verdicts)
+        return
+    positions = ahead.rows if nodes.rows is None else np.flatnonzero(ahead.here[nodes.rows])
+    if verdicts.considered is not None:
+        positions = positions[verdicts.considered[positions]]
+    if not len(positions):
+        return
+    rows = positions if nodes.rows is None else nodes.rows[positions]
+    apart = what_if.is_apart(rows, ahead, own_row, nodes)
+    _refuse_alone(what_if, nodes, positions[apart], ahead, verdicts)
+    together = positions[~apart]
+    if len(together):
+        imagined = WhatIf.of(nodes, together)
+        imagined.arrive(ahead)
+        verdicts.overrule(together, what_if.filter(imagined))
+
+
+def feasible_beside_nominated(
+    profile: Profile, pod: PodView, nodes: Snapshot, state: CycleState, nominations: Nominations | None, feasible: Bools
+) -> Bools:
+    """Return which of the feasible nodes are so beside the pods nominated to them: the very same column if all are."""
+    coming = nominated_by_row(nodes, nominations) if nominations is not None else None
+    if not coming:
+        return feasible
+    rows = np.flatnonzero(coming.above(pod.priority).here & feasible)
+    if not len(rows):
+        return feasible
+    some = nodes.take(rows)
+    verdicts = Verdicts(some)
+    refuse_for_nominated(profile, pod, some, state, nominations, verdicts)
+    if (verdicts.owner < 0).all():
+        return feasible
+    left = feasible.copy()
+    left[rows] = verdicts.owner < 0
+    return left
+
+
+def _refuse_alone(what_if: WhatIfFilters, nodes: Snapshot, positions: Ints, ahead: NominatedAbove, verdicts: Verdicts) -> None:
+    """Refuse nodes one by one that would not do with the pods nominated to them, which may move counters."""
+    whole = nodes.everything()
+    for position in positions.tolist():
+        row = position if nodes.rows is None else int(nodes.rows[position])
+        refused = NodeTrial(what_if, whole, row).refusal_beside(ahead.pods[row])
+        if refused is not None:
+            verdicts.refuse(np.array([position]), *refused)
+
+
+class _Remembered:
+    """What filters say about rows with the nominated pods on them, for one class of pods: UNKNOWN, PASSES, or the
+    number of a refusal."""
+
+    __slots__ = ("_journal", "_nominated", "_numbers", "_versions", "outcome")
+
+    def __init__(self) -> None:
+        self.outcome: Codes = np.zeros(0, dtype=np.int32)
+        self._numbers: dict[Refused, int] = {}
+        self._versions: tuple[int, ...] | None = None
+        self._journal: Reader[Change] = Reader()
+        self._nominated: Reader[int] = Reader()
+
+    def refuse(self, verdicts: Verdicts, own_row: int) -> None:
+        """Refuse the rows that the answers refuse, apart from the pod's own."""
+        if own_row >= 0:
+            self.outcome[own_row] = UNKNOWN
+        for (plugin, reasons), number in self._numbers.items():
+            verdicts.refuse(self.outcome == number, plugin, reasons)
+
+    def find_out(self, what_if: WhatIfFilters, nodes: Snapshot, coming: NominatedByRow, ahead: NominatedAbove) -> None:
+        """Bring the answers up to date."""
+        versions = what_if.versions(nodes)
+        changes, nominated = self._journal.changed(nodes.journal), self._nominated.changed(coming.changes)
+        if changes is None or nominated is None or versions != self._versions:
+            self._versions = versions
+            self.outcome = np.zeros(nodes.n, dtype=np.int32)
+            self._numbers = {}
+        else:
+            for row in (*(change.row for change in changes), *nominated):
+                self.outcome[row] = UNKNOWN
+        unknown = ahead.rows[self.outcome[ahead.rows] == UNKNOWN]
+        if len(unknown):
+            self._ask(what_if, nodes, unknown, ahead)
+
+    def _ask(self, what_if: WhatIfFilters, nodes: Snapshot, rows: Ints, ahead: NominatedAbove) -> None:
+        if len(rows) <= _FEW:
+            for row in rows.tolist():
+                refused = NodeTrial(what_if, nodes, row).refusal_beside(ahead.pods[row])
+                self.outcome[row] = PASSES if refused is None else self._number(refused)
+            return
+        imagined = WhatIf.of(nodes, rows)
+        imagined.arrive(ahead)
+        verdicts = what_if.filter(imagined)  # it may raise: the rows are as unknown as before then
+        self.outcome[rows] = PASSES
+        for plugin, reasons, alike in verdicts.refusals():
+            self.outcome[rows[alike]] = self._number((plugin, reasons))
+
+    def _number(self, refused: Refused) -> int:
+        return self._numbers.setdefault(refused, len(self._numbers) + PASSES + 1)
+
+
+def _remembered(profile: Profile, pod: PodView, what_if: WhatIfFilters) -> _Remembered:
+    """Return what is remembered for the class of a pod."""
+    memory: OrderedDict[tuple[bytes, frozenset[str]], _Remembered] = profile.kept.setdefault(__name__, OrderedDict())
+    key = (pod.template.signature, what_if.skipped)
+    found = memory.pop(key, None) or _Remembered()
+    memory[key] = found
+    if len(memory) > _MOST_CLASSES:
+        memory.popitem(last=False)
+    return found

@@ -1,0 +1,520 @@
+"""What plugins answer and what a cycle concludes.
+
+`Status` is one answer for a pod as a whole (PreFilter, Reserve, Permit ...). `Rejections` is one answer for every node
+at once: a column of bits, each bit a `Reason`, zero where the node passes. Reasons stay bits until somebody reads them.
+`Diagnosis` is why no node was found, `Decision` what a cycle returns. "Does not fit" is always a value, never raised.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from msgspec import Struct
+
+from kubesched.scheduler import kernels
+from kubesched.scheduler.cluster import Bools, Ints, PodView, Snapshot
+from kubesched.scheduler.framework.equivalence_cache.tracked import Tracked
+
+Bits = npt.NDArray[np.uint64]
+MAX_REASONS = 64
+FEW = 16
+"""So many elements are gone through one by one: arrays of a few elements cost more than the sums on them."""
+
+
+class Code(IntEnum):
+    """The reference's status codes, in its order."""
+
+    SUCCESS = 0
+    ERROR = 1
+    UNSCHEDULABLE = 2
+    UNRESOLVABLE = 3
+    WAIT = 4
+    SKIP = 5
+    PENDING = 6
+
+    @property
+    def text(self) -> str:
+        """Return the name that users see."""
+        return _CODE_TEXTS[self]
+
+    @property
+    def is_rejected(self) -> bool:
+        """Return whether the code says "not here" or "not now", as opposed to "something broke"."""
+        return self in _REJECTED
+
+
+_CODE_TEXTS = {
+    Code.SUCCESS: "Success",
+    Code.ERROR: "Error",
+    Code.UNSCHEDULABLE: "Unschedulable",
+    Code.UNRESOLVABLE: "UnschedulableAndUnresolvable",
+    Code.WAIT: "Wait",
+    Code.SKIP: "Skip",
+    Code.PENDING: "Pending",
+}
+_REJECTED = frozenset({Code.UNSCHEDULABLE, Code.UNRESOLVABLE, Code.PENDING})
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """Why a node is refused; `resolvable` says whether removing pods from it could help."""
+
+    text: str
+    resolvable: bool = True
+    pending: bool = False
+
+    @property
+    def code(self) -> Code:
+        """Return the status code that this reason alone gives a node."""
+        if self.pending:
+            return Code.PENDING
+        return Code.UNSCHEDULABLE if self.resolvable else Code.UNRESOLVABLE
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """One answer: a code, the reasons for it, and the plugin that gave it."""
+
+    code: Code
+    reasons: tuple[str, ...] = ()
+    plugin: str = ""
+
+    @property
+    def message(self) -> str:
+        """Return the reasons as one text."""
+        return ", ".join(self.reasons)
+
+    @property
+    def is_success(self) -> bool:
+        """Return whether the answer is a plain yes."""
+        return self.code is Code.SUCCESS
+
+    @property
+    def is_rejected(self) -> bool:
+        """Return whether the answer is a no, as opposed to an error."""
+        return self.code.is_rejected
+
+    def by(self, plugin: str) -> Status:
+        """Return the same answer with the plugin's name on it."""
+        return Status(self.code, self.reasons, plugin)
+
+
+SUCCESS = Status(Code.SUCCESS)
+SKIP = Status(Code.SKIP)
+
+
+def unschedulable(*reasons: str) -> Status:
+    """Return "no, but removing pods could help"."""
+    return Status(Code.UNSCHEDULABLE, reasons)
+
+
+def unresolvable(*reasons: str) -> Status:
+    """Return "no, and removing pods would not help"."""
+    return Status(Code.UNRESOLVABLE, reasons)
+
+
+def failed(*reasons: str) -> Status:
+    """Return "something broke"."""
+    return Status(Code.ERROR, reasons)
+
+
+class Rejections:
+    """One plugin's verdict on every node: a node passes where its bits are zero.
+
+    `errors` names the rows on which the plugin could not come to a verdict. Such a row ends the attempt, but only if
+    it is still in question: the reference never asks a plugin about a node that an earlier one refused.
+    """
+
+    __slots__ = ("bits", "errors", "reasons")
+
+    def __init__(self, bits: Bits | None, reasons: tuple[Reason, ...], errors: Mapping[int, str] | None = None) -> None:
+        self.bits = bits
+        self.reasons = reasons
+        self.errors = errors
+
+    @staticmethod
+    def none(nodes: Snapshot) -> Rejections:
+        """Refuse no node."""
+        return _NONE
+
+    @staticmethod
+    def where(refused: Bools, reason: Reason) -> Rejections:
+        """Refuse the nodes where the column is true, all for one reason."""
+        return Rejections(refused.astype(np.uint64), (reason,))
+
+    @staticmethod
+    def first(*cases: tuple[Bools, Reason]) -> Rejections:
+        """Refuse each node for the first of the reasons whose column is true on it."""
+        if len(cases) == 1:
+            return Rejections.where(*cases[0])
+        bits = np.zeros(len(cases[0][0]), dtype=np.uint64)
+        for i, (refused, _) in enumerate(cases):
+            bits[refused & (bits == 0)] = 1 << i
+        return Rejections(bits, tuple(reason for _, reason in cases))
+
+    @staticmethod
+    def every(*cases: tuple[Bools, Reason]) -> Rejections:
+        """Refuse each node for all of the reasons whose columns are true on it; at most 64 reasons."""
+        if len(cases) == 1:
+            return Rejections.where(*cases[0])
+        if len(cases) > MAX_REASONS:
+            raise ValueError(f"{len(cases)} reasons, at most {MAX_REASONS} fit one verdict")
+        bits = np.zeros(len(cases[0][0]), dtype=np.uint64)
+        for i, (refused, _) in enumerate(cases):
+            bits |= refused.astype(np.uint64) << np.uint64(i)
+        return Rejections(bits, tuple(reason for _, reason in cases))
+
+    @staticmethod
+    def looked_up(codes: npt.NDArray[np.int64], bits_by_code: Bits, reasons: Sequence[Reason]) -> Rejections:
+        """Refuse each node as its code says: bits are given once for each code, the last for code -1."""
+        return Rejections(bits_by_code[codes], tuple(reasons)) if bits_by_code.any() else _NONE
+
+    @staticmethod
+    def choose(which: npt.NDArray[np.integer[Any]], reasons: Sequence[Reason]) -> Rejections:
+        """Refuse each node for the reason of that number; 0 lets it pass, 1 is the first reason."""
+        bits = np.where(which > 0, np.uint64(1) << (which.astype(np.uint64) - np.uint64(1)), np.uint64(0))
+        return Rejections(bits, tuple(reasons))
+
+    @property
+    def passes(self) -> Bools | None:
+        """Return which nodes pass; None means all of them."""
+        return self.bits == 0 if self.bits is not None else None
+
+    def at(self, row: int) -> tuple[Reason, ...]:
+        """Return the reasons against one node; none if it passes."""
+        bits = int(self.bits[row]) if self.bits is not None else 0
+        return tuple(reason for i, reason in enumerate(self.reasons) if bits >> i & 1) if bits else ()
+
+    def status(self, row: int) -> Status:
+        """Return one node's verdict in words."""
+        given = self.at(row)
+        return Status(worst_code(given), tuple(reason.text for reason in given)) if given else SUCCESS
+
+
+_NONE = Rejections(None, ())
+
+
+class DomainTable(Tracked):
+    """One plugin's answer for every domain of a label key, by the number of the label's value; the last one is for nodes
+    that lack the label. A plugin may keep its table and change it in place: its readers find what changed."""
+
+    __slots__ = ("is_checked", "key")
+
+    def __init__(self, key: str, values: npt.NDArray[Any], *, is_checked: bool = False) -> None:
+        super().__init__(values)
+        self.key = key
+        self.is_checked = is_checked
+        """Whether every value that is read is known to be in range."""
+
+    def update(self, values: npt.NDArray[Any]) -> None:
+        """Change all answers: one by one where few are others than before."""
+        if len(values) <= FEW:
+            before = self.values.tolist()
+            for code, value in enumerate(values.tolist()):
+                if value != before[code]:
+                    self.put(code, value)
+            return
+        changed = np.flatnonzero(values != self.values)
+        if len(changed) > FEW:
+            self.replace(values)
+        else:
+            for code in changed.tolist():
+                self.put(code, values.item(code))
+
+
+class DomainVerdicts(DomainTable):
+    """Verdicts: a domain passes where its bits are zero."""
+
+    __slots__ = ("reasons",)
+
+    def __init__(self, key: str, values: Bits, reasons: tuple[Reason, ...]) -> None:
+        super().__init__(key, values)
+        self.reasons = reasons
+
+    def rejections(self, nodes: Snapshot) -> Rejections:
+        """Return the verdict on every node."""
+        return Rejections.looked_up(nodes.codes(self.key), self.values, self.reasons)
+
+
+class DomainScores(DomainTable):
+    """Normalised scores, 64-bit integers."""
+
+    __slots__ = ()
+
+
+class SpreadScores:
+    """Normalised scores of nodes by their domains of several label keys, or by themselves: the emptier those are together, the
+    more. They are worked out while they are added to totals, in one pass; nodes that are not scored get nothing."""
+
+    __slots__ = ("_scored", "_spreads")
+
+    def __init__(self, spreads: tuple[kernels.Spread, ...], scored: Bools) -> None:
+        self._spreads = spreads
+        self._scored = scored
+
+    def added_to(self, totals: Ints, weight: int) -> Ints:
+        """Return totals with the scores by their weight."""
+        return kernels.add_spread_scores(totals, self._spreads, self._scored, weight)
+
+
+def worst_code(reasons: Sequence[Reason]) -> Code:
+    """Return the code of a node that is refused for all of these reasons."""
+    codes = {reason.code for reason in reasons}
+    return next(code for code in (Code.UNRESOLVABLE, Code.UNSCHEDULABLE, Code.PENDING) if code in codes)
+
+
+ABSENT_BY_DEFAULT = Status(Code.UNRESOLVABLE)
+"""What a node that nobody looked at is given; it has no reasons, so it adds nothing to the message."""
+
+
+@dataclass(slots=True)
+class Diagnosis:
+    """Why no node was found. Rows that are in `statuses` were looked at; all others have the `absent` status."""
+
+    n_nodes: int
+    verdicts: Verdicts | None = None
+    extra: dict[str, Status] = field(default_factory=dict)
+    absent: Status = ABSENT_BY_DEFAULT
+    pre_filter_message: str = ""
+    post_filter_message: str = ""
+    unschedulable_plugins: set[str] = field(default_factory=set)
+    pending_plugins: set[str] = field(default_factory=set)
+
+    def status(self, node_name: str) -> Status:
+        """Return one node's status."""
+        if node_name in self.extra:
+            return self.extra[node_name]
+        if self.verdicts is not None:
+            row, considered = self.verdicts.nodes.row(node_name), self.verdicts.considered
+            if row >= 0 and self.verdicts.owner[row] >= 0 and (considered is None or considered[row]):
+                return self.verdicts.status(row)
+        return self.absent
+
+    def statuses(self) -> dict[str, Status]:
+        """Return the status of every node that was looked at and refused, by name."""
+        found: dict[str, Status] = {}
+        if self.verdicts is not None:
+            found.update(self.verdicts.statuses())
+        found.update(self.extra)
+        return found
+
+    def message(self) -> str:
+        """Return the text that users see."""
+        if self.pre_filter_message:
+            text = f"0/{self.n_nodes} nodes are available: {self.pre_filter_message}."
+        else:
+            text = none_available(self.n_nodes, self.histogram())
+        return f"{text} {self.post_filter_message}" if self.post_filter_message else text
+
+    def histogram(self) -> dict[str, int]:
+        """Return how many nodes gave each reason."""
+        counts: dict[str, int] = {}
+        explicit = 0
+        if self.verdicts is not None:
+            explicit = self.verdicts.count_reasons(counts, leaving_out=self.extra)
+        for status in self.extra.values():
+            explicit += 1
+            for reason in status.reasons:
+                counts[reason] = counts.get(reason, 0) + 1
+        if explicit < self.n_nodes:
+            for reason in self.absent.reasons:
+                counts[reason] = counts.get(reason, 0) + self.n_nodes - explicit
+        return counts
+
+
+def none_available(n_nodes: int, histogram: Mapping[str, int]) -> str:
+    """Return the text that says how many nodes gave which reason; its lines are sorted as text, not by number."""
+    lines = sorted(f"{count} {reason}" for reason, count in histogram.items())
+    text = f"0/{n_nodes} nodes are available:"
+    return f"{text} {', '.join(lines)}." if lines else text
+
+
+class Verdicts:
+    """All filters over all nodes: for each row the filter that refused it first, and what it said."""
+
+    __slots__ = ("_owned", "columns", "considered", "error", "nodes", "owner")
+
+    def __init__(self, nodes: Snapshot, considered: Bools | None = None) -> None:
+        self.nodes = nodes
+        self.considered = considered
+        self.error: tuple[str, str] | None = None
+        self.owner = np.empty(nodes.n, dtype=np.int16)
+        self.owner.fill(-1)  # np.full takes three times as long, and this is made for every pod
+        self.columns: list[tuple[str, Rejections]] = []
+        self._owned: tuple[Bools | None, list[tuple[int, Bools]]] | None = None
+
+    def add(self, plugin: str, rejections: Rejections) -> None:
+        """Take in the verdict of the next filter; it owns the nodes that no earlier one refused."""
+        self.columns.append((plugin, rejections))
+        self._owned = None
+        if rejections.errors and self.error is None:
+            for row, text in rejections.errors.items():
+                if self.owner[row] < 0 and (self.considered is None or self.considered[row]):
+                    self.error = plugin, text
+                    break
+        if rejections.bits is not None:
+            self.owner[(rejections.bits != 0) & (self.owner < 0)] = len(self.columns) - 1
+
+    def refuse(self, rows: npt.NDArray[np.int64] | Bools, plugin: str, reasons: tuple[Reason, ...]) -> None:
+        """Refuse rows for all of these reasons, whoever refused them before."""
+        bits = np.zeros(self.nodes.n, dtype=np.uint64)
+        bits[rows] = (1 << len(reasons)) - 1
+        self.columns.append((plugin, Rejections(bits, reasons)))
+        self.owner[rows] = len(self.columns) - 1
+        self._owned = None
+
+    def overrule(self, rows: npt.NDArray[np.int64], by: Verdicts) -> None:
+        """Refuse those of the rows that other verdicts, one for each of the rows, refuse; the others stay as they are."""
+        for plugin, reasons, alike in by.refusals():
+            self.refuse(rows[alike], plugin, reasons)
+
+    def refusals(self) -> Iterator[tuple[str, tuple[Reason, ...], npt.NDArray[np.int64]]]:
+        """Yield who refuses which considered rows for what; rows that are refused alike come together."""
+        for i, column in self.owned():
+            plugin, rejections = self.columns[i]
+            assert rejections.bits is not None
+            mine = np.flatnonzero(column)
+            kinds, kind = np.unique(rejections.bits[mine], return_inverse=True)
+            for at in range(len(kinds)):
+                alike = mine[kind == at]
+                yield plugin, rejections.at(int(alike[0])), alike
+
+    def owned(self) -> list[tuple[int, Bools]]:
+        """Return for each column that owns considered rows its number, and which rows these are."""
+        if self._owned is None or self._owned[0] is not self.considered:
+            refusing = (i for i, (_, rejections) in enumerate(self.columns) if rejections.bits is not None)
+            groups = ((i, self.owner == i) for i in refusing)
+            if self.considered is not None:
+                considered = self.considered
+                groups = ((i, mine & considered) for i, mine in groups)
+            self._owned = self.considered, [(i, mine) for i, mine in groups if mine.any()]
+        return self._owned[1]
+
+    @property
+    def feasible(self) -> Bools:
+        """Return which nodes pass every filter."""
+        passing: Bools = self.owner < 0
+        return passing if self.considered is None else passing & self.considered
+
+    def status(self, row: int) -> Status:
+        """Return a row's status in words."""
+        owner = int(self.owner[row])
+        if owner < 0:
+            return SUCCESS
+        plugin, rejections = self.columns[owner]
+        return rejections.status(row).by(plugin)
+
+    def statuses(self) -> dict[str, Status]:
+        """Return the status of every refused node by name."""
+        refused = self.owner >= 0 if self.considered is None else (self.owner >= 0) & self.considered
+        return {self.nodes.name(row): self.status(row) for row in np.flatnonzero(refused).tolist()}
+
+    def plugins(self) -> tuple[set[str], set[str]]:
+        """Return the plugins that refused some node, and those of them that said "pending"."""
+        refusing: set[str] = set()
+        pending: set[str] = set()
+        for i, mine in self.owned():
+            plugin, rejections = self.columns[i]
+            refusing.add(plugin)
+            if any(reason.pending for reason in rejections.reasons) and (mine & code_column(rejections, Code.PENDING)).any():
+                pending.add(plugin)
+        return refusing, pending
+
+    def count_reasons(self, counts: dict[str, int], leaving_out: Mapping[str, Status]) -> int:
+        """Add up reasons over the refused nodes; return how many nodes that were."""
+        left_out = self.nodes.rows_of(leaving_out) if leaving_out else None
+        n_refused = 0
+        for i, mine in self.owned():
+            _, rejections = self.columns[i]
+            bits = rejections.bits
+            assert bits is not None
+            if left_out is not None:
+                mine = mine.copy()
+                mine[left_out] = False
+            n_mine = int(np.count_nonzero(mine))
+            n_refused += n_mine
+            for bit, reason in enumerate(rejections.reasons):
+                if len(rejections.reasons) == 1:
+                    hits = n_mine
+                else:
+                    hits = int(np.count_nonzero((bits & np.uint64(1 << bit) != 0) & mine))
+                if hits:
+                    counts[reason.text] = counts.get(reason.text, 0) + hits
+        return n_refused
+
+    def has_code(self, code: Code) -> Bools:
+        """Return which considered nodes were refused with exactly this code."""
+        found = np.zeros(self.nodes.n, dtype=np.bool_)
+        for i, mine in self.owned():
+            _, rejections = self.columns[i]
+            if len(rejections.reasons) == 1:
+                if worst_code(rejections.reasons) is code:
+                    found |= mine
+            else:
+                found |= mine & code_column(rejections, code)
+        return found
+
+
+def code_column(rejections: Rejections, code: Code) -> Bools:
+    """Return on which nodes one filter's reasons add up to a code."""
+    bits, reasons = rejections.bits, rejections.reasons
+    assert bits is not None
+
+    def has_any(*codes: Code) -> Bools:
+        found: Bools = bits & np.uint64(sum(1 << i for i, r in enumerate(reasons) if r.code in codes)) != 0
+        return found
+
+    if code is Code.UNRESOLVABLE:
+        return has_any(code)
+    if code is Code.UNSCHEDULABLE:
+        return has_any(code) & ~has_any(Code.UNRESOLVABLE)
+    return has_any(code) & ~has_any(Code.UNRESOLVABLE, Code.UNSCHEDULABLE)
+
+
+@dataclass(frozen=True, slots=True)
+class Nomination:
+    """What PostFilter asks to be written into status.nominatedNodeName; an empty name clears it."""
+
+    node_name: str
+
+
+CLEAR = Nomination("")
+
+
+class Placed(Struct, frozen=True):
+    """A node was found."""
+
+    pod: PodView
+    node_name: str
+    evaluated: int = 0
+    feasible: int = 0
+
+
+class Unschedulable(Struct, frozen=True):
+    """No node was found; `nomination` is None where the pod's nominated node stays as it is."""
+
+    pod: PodView
+    diagnosis: Diagnosis
+    nomination: Nomination | None = None
+    message_override: str = ""
+
+    @property
+    def message(self) -> str:
+        """Return the text that users see."""
+        return self.message_override or self.diagnosis.message()
+
+
+class Failed(Struct, frozen=True):
+    """The attempt broke; it says nothing about whether the pod fits."""
+
+    pod: PodView
+    message: str
+    nomination: Nomination | None = CLEAR
+
+
+Decision = Placed | Unschedulable | Failed

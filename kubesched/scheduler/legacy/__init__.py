@@ -1,0 +1,82 @@
+"""Policy files, algorithm providers, predicates and priorities of older releases, on the same columns.
+
+    load_policy(text, version) -> Policy
+    profile_from_policy(policy, handle, version, options) -> Algorithm     convert_policy(policy, version) -> Conversion
+    profile_from_provider(name, handle, version, options) -> Algorithm     LegacyScheduler: all of a scheduler of then
+
+`policy` reads, `validation` complains, `selection` finds out which names run, `providers` holds the tables, `registry`
+the names, `algorithms` what they stand for, `predicates` and `priorities` the plugins, `profile` puts them together.
+"""
+
+from kubesched.scheduler.legacy.factory_args import PluginFactoryArgs
+from kubesched.scheduler.legacy.policies.componentconfig import ComponentConfig, load_component_config
+from kubesched.scheduler.legacy.policies.convert import Conversion, convert_policy
+from kubesched.scheduler.legacy.policies.policy import CONFIG_MAP_KEY, Policy, load_policy
+from kubesched.scheduler.legacy.policies.sources import (
+    FromConfigMap,
+    FromFile,
+    FromProvider,
+    PolicyFlags,
+    no_config_map,
+    policy_from_config_map,
+    policy_from_file,
+    source_of,
+)
+from kubesched.scheduler.legacy.profile import Algorithm, Options, profile_from_policy, profile_from_provider
+from kubesched.scheduler.legacy.registry import (
+    Custom,
+    Registry,
+    register_algorithm_provider,
+    register_fit_predicate,
+    register_fit_predicate_factory,
+    register_list_priority,
+    register_predicate_metadata_producer,
+    register_predicate_precomputation,
+    register_priority,
+    register_priority_factory,
+)
+from kubesched.scheduler.legacy.releases import LATEST, RELEASES, LegacyGates, Release, release_of
+from kubesched.scheduler.legacy.scheduler import LegacyScheduler
+from kubesched.scheduler.legacy.ties import ties_of
+from kubesched.scheduler.legacy.wording import fit_error
+
+__all__ = [
+    "CONFIG_MAP_KEY",
+    "LATEST",
+    "RELEASES",
+    "Algorithm",
+    "ComponentConfig",
+    "Conversion",
+    "Custom",
+    "FromConfigMap",
+    "FromFile",
+    "FromProvider",
+    "LegacyGates",
+    "LegacyScheduler",
+    "Options",
+    "PluginFactoryArgs",
+    "Policy",
+    "PolicyFlags",
+    "Registry",
+    "Release",
+    "convert_policy",
+    "fit_error",
+    "load_component_config",
+    "load_policy",
+    "no_config_map",
+    "policy_from_config_map",
+    "policy_from_file",
+    "profile_from_policy",
+    "profile_from_provider",
+    "register_algorithm_provider",
+    "register_fit_predicate",
+    "register_fit_predicate_factory",
+    "register_list_priority",
+    "register_predicate_metadata_producer",
+    "register_predicate_precomputation",
+    "register_priority",
+    "register_priority_factory",
+    "release_of",
+    "source_of",
+    "ties_of",
+]

@@ -1,0 +1,282 @@
+"""What old flags and old configuration files said about the whole scheduler, under the names of then.
+
+In: a KubeSchedulerConfiguration of `kubescheduler.config.k8s.io/v1alpha1` (from 1.10 on), or nothing. Out: a
+`ComponentConfig` with every default of its release filled in, and the document that the release showed at /configz.
+Flags are laid over the fields by whoever reads flags. A file is read strictly, as files are today: the releases passed
+over a misspelt field in silence, and nobody misses that.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Annotated, Any, ClassVar
+
+import msgspec
+
+from kubesched.errors import ConfigError
+from kubesched.scheduler.config import Duration
+from kubesched.scheduler.config.building import unreadable
+from kubesched.scheduler.config.documents.fielderrors import FieldError, Path, aggregate, invalid, required
+from kubesched.scheduler.config.documents.reading import Object, is_json, read_json
+from kubesched.scheduler.config.documents.wire import Go, Int32, Int64, Wire, decode, encode
+from kubesched.scheduler.config.documents.yamltext import read_yaml
+from kubesched.scheduler.config.types import API_GROUP, ClientConnection, LeaderElection, PluginConfig
+from kubesched.scheduler.config.types import KIND as CONFIGURATION
+from kubesched.scheduler.legacy.framework_plugins import OldPlugins
+from kubesched.scheduler.legacy.policies.providers import DEFAULT_PROVIDER
+from kubesched.scheduler.legacy.policies.sources import FromConfigMap, FromFile, FromProvider, Source
+from kubesched.scheduler.legacy.releases import Release
+
+API_VERSION = f"{API_GROUP}/v1alpha1"
+DEFAULT_SCHEDULER_NAME = "default-scheduler"
+SYSTEM_NAMESPACE = "kube-system"
+LOCK_NAME = "kube-scheduler"
+INSECURE_ADDRESS = "0.0.0.0:10251"
+FAILURE_DOMAINS = "kubernetes.io/hostname,failure-domain.beta.kubernetes.io/zone,failure-domain.beta.kubernetes.io/region"
+_FILES_SINCE = 10
+_SINCE = {"plugins": 16, "pluginConfig": 16, "podInitialBackoffSeconds": 17, "podMaxBackoffSeconds": 17}
+_UNTIL = {"failureDomains": 14}
+
+
+class PolicyFile(Wire, frozen=True, rename="camel"):
+    """A policy in a file."""
+
+    path: str = ""
+
+
+class PolicyConfigMap(Wire, frozen=True, rename="camel"):
+    """A policy in a ConfigMap."""
+
+    namespace: str = ""
+    name: str = ""
+
+
+class PolicySource(Wire, frozen=True, rename="camel"):
+    """Where a policy is; one of these."""
+
+    file: PolicyFile | None = None
+    config_map: PolicyConfigMap | None = None
+
+
+class AlgorithmSource(Wire, frozen=True, rename="camel"):
+    """What predicates and priorities run: a policy's, or a provider's."""
+
+    policy: PolicySource | None = None
+    provider: str | None = None
+
+
+class OldLeaderElection(Wire, frozen=True, rename="camel"):
+    """Who leads, with the lock under its old names."""
+
+    go_type: ClassVar[str] = "v1alpha1.KubeSchedulerLeaderElectionConfiguration"
+
+    leader_elect: bool = True
+    lease_duration: Duration = Duration(0)
+    renew_deadline: Duration = Duration(0)
+    retry_period: Duration = Duration(0)
+    resource_lock: str = ""
+    lock_object_namespace: str = ""
+    lock_object_name: str = ""
+
+    def today(self) -> LeaderElection:
+        """Return the same as today's configuration has it."""
+        return LeaderElection(
+            self.leader_elect,
+            self.lease_duration,
+            self.renew_deadline,
+            self.retry_period,
+            self.resource_lock,
+            self.lock_object_name,
+            self.lock_object_namespace,
+        )
+
+    @classmethod
+    def of(cls, given: LeaderElection) -> OldLeaderElection:
+        """Return today's settings under the old names."""
+        return cls(
+            given.leader_elect,
+            given.lease_duration,
+            given.renew_deadline,
+            given.retry_period,
+            given.resource_lock,
+            given.resource_namespace,
+            given.resource_name,
+        )
+
+
+class ComponentConfig(Wire, frozen=True, rename="camel"):
+    """A scheduler of then. Empty names, zero durations and None mean the release's default."""
+
+    go_type: ClassVar[str] = "v1alpha1.KubeSchedulerConfiguration"
+
+    scheduler_name: str = ""
+    algorithm_source: AlgorithmSource = AlgorithmSource()
+    hard_pod_affinity_symmetric_weight: Int32 | None = None
+    leader_election: OldLeaderElection = OldLeaderElection()
+    client_connection: ClientConnection = ClientConnection()
+    healthz_bind_address: str = ""
+    metrics_bind_address: str = ""
+    enable_profiling: bool = True
+    enable_contention_profiling: bool | None = None
+    disable_preemption: bool = False
+    percentage_of_nodes_to_score: Int32 | None = None
+    failure_domains: str = ""
+    bind_timeout_seconds: Int64 | None = None
+    pod_initial_backoff_seconds: Int64 | None = None
+    pod_max_backoff_seconds: Int64 | None = None
+    plugins: OldPlugins = OldPlugins()
+    plugin_config: Annotated[tuple[PluginConfig, ...], Go("[]v1alpha1.PluginConfig")] = ()
+
+    def defaulted(self, release: Release) -> ComponentConfig:
+        """Return the settings with every default of a release filled in; raise ConfigError for what it would refuse."""
+        source = self.algorithm_source
+        if source.policy is None and source.provider is None:
+            source = AlgorithmSource(provider=DEFAULT_PROVIDER)
+        election = OldLeaderElection.of(
+            LeaderElection(
+                self.leader_election.leader_elect,
+                self.leader_election.lease_duration,
+                self.leader_election.renew_deadline,
+                self.leader_election.retry_period,
+                self.leader_election.resource_lock or release.default_lock,
+                self.leader_election.lock_object_name or LOCK_NAME,
+                self.leader_election.lock_object_namespace or SYSTEM_NAMESPACE,
+            ).defaulted()
+        )
+        healthz = self.healthz_bind_address or INSECURE_ADDRESS
+        whole = msgspec.structs.replace(
+            self,
+            scheduler_name=self.scheduler_name or DEFAULT_SCHEDULER_NAME,
+            algorithm_source=source,
+            hard_pod_affinity_symmetric_weight=_or(self.hard_pod_affinity_symmetric_weight, 1),
+            leader_election=election,
+            client_connection=self.client_connection.defaulted(),
+            healthz_bind_address=healthz,
+            metrics_bind_address=self.metrics_bind_address or healthz,
+            enable_contention_profiling=_or(self.enable_contention_profiling, release.minor >= 17),
+            percentage_of_nodes_to_score=_or(self.percentage_of_nodes_to_score, release.percentage_of_nodes or 0),
+            failure_domains=self.failure_domains or FAILURE_DOMAINS,
+            bind_timeout_seconds=_or(self.bind_timeout_seconds, 600),
+            pod_initial_backoff_seconds=_or(self.pod_initial_backoff_seconds, 1),
+            pod_max_backoff_seconds=_or(self.pod_max_backoff_seconds, release.max_backoff_seconds),
+        )
+        errors = _errors(whole, release)
+        if errors:
+            raise ConfigError("", aggregate(errors))
+        return whole
+
+    @property
+    def source(self) -> Source:
+        """Return where the predicates and priorities come from."""
+        policy = self.algorithm_source.policy
+        if policy is None:
+            return FromProvider(self.algorithm_source.provider or DEFAULT_PROVIDER)
+        if policy.file is not None:
+            return FromFile(policy.file.path)
+        if policy.config_map is not None:
+            return FromConfigMap(policy.config_map.namespace or SYSTEM_NAMESPACE, policy.config_map.name)
+        raise ConfigError("", "unsupported algorithm source: a policy that is neither in a file nor in a ConfigMap")
+
+    def with_source(self, source: Source) -> ComponentConfig:
+        """Return the settings with another source."""
+        if isinstance(source, FromProvider):
+            chosen = AlgorithmSource(provider=source.name)
+        elif isinstance(source, FromFile):
+            chosen = AlgorithmSource(PolicySource(PolicyFile(source.path)))
+        else:
+            chosen = AlgorithmSource(PolicySource(config_map=PolicyConfigMap(source.namespace, source.name)))
+        return msgspec.structs.replace(self, algorithm_source=chosen)
+
+    def document(self, release: Release) -> dict[str, Any]:
+        """Return what the release showed at /configz: flat up to 1.9, the file's own shape later."""
+        if release.minor < _FILES_SINCE:
+            return self._flat()
+        shown = {name: value for name, value in encode(self).items() if _knows(release, name)}
+        return {"apiVersion": API_VERSION, "kind": CONFIGURATION, **{k: v for k, v in shown.items() if v is not None}}
+
+    def _flat(self) -> dict[str, Any]:
+        source, connection = self.source, self.client_connection
+        host, _, port = self.healthz_bind_address.rpartition(":")
+        election = encode(self.leader_election)
+        return {
+            "port": int(port),
+            "address": host.strip("[]"),
+            "algorithmProvider": source.name if isinstance(source, FromProvider) else DEFAULT_PROVIDER,
+            "policyConfigFile": source.path if isinstance(source, FromFile) else "",
+            "enableProfiling": self.enable_profiling,
+            "enableContentionProfiling": self.enable_contention_profiling,
+            "contentType": connection.content_type,
+            "kubeAPIQPS": connection.qps,
+            "kubeAPIBurst": connection.burst,
+            "schedulerName": self.scheduler_name,
+            "hardPodAffinitySymmetricWeight": self.hard_pod_affinity_symmetric_weight,
+            "failureDomains": self.failure_domains,
+            "leaderElection": {
+                name: election[name] for name in ("leaderElect", "leaseDuration", "renewDeadline", "retryPeriod")
+            },
+        }
+
+
+def load_component_config(file: str, release: Release) -> ComponentConfig:
+    """Return the settings in an old configuration file, not yet defaulted."""
+    if release.minor < _FILES_SINCE:
+        raise ConfigError("", f"{release} knows no configuration file; use its flags")
+    try:
+        with open(os.fspath(file), "rb") as opened:
+            text = opened.read().decode("utf-8", "replace")
+    except OSError as error:
+        raise unreadable(file, error) from error
+    tree, complaints = (read_json(text), []) if is_json(text) else read_yaml(text)
+    api_version, kind = (tree.get_folded(name) if isinstance(tree, Object) else None for name in ("apiVersion", "kind"))
+    if (api_version, kind) != (API_VERSION, CONFIGURATION):
+        raise ConfigError(
+            file, f'{release} reads a {CONFIGURATION} of "{API_VERSION}", found {kind or "no kind"} of "{api_version or ""}"'
+        )
+    decoded, strict = decode(ComponentConfig, tree, with_type=True)
+    assert isinstance(tree, Object)
+    strict += [f'unknown field "{name}"' for name, _ in tree.pairs if not _knows(release, name)]
+    if complaints or strict:
+        raise ConfigError(file, f"strict decoding error: {', '.join([*complaints, *strict])}")
+    return decoded
+
+
+def _knows(release: Release, name: str) -> bool:
+    return _SINCE.get(name, 0) <= release.minor <= _UNTIL.get(name, release.minor)
+
+
+def _or(value: Any, default: Any) -> Any:
+    return default if value is None else value
+
+
+def _errors(given: ComponentConfig, release: Release) -> list[FieldError]:
+    errors: list[FieldError] = []
+    weight = given.hard_pod_affinity_symmetric_weight
+    assert weight is not None
+    if release.minor >= _FILES_SINCE and not 0 <= weight <= 100:
+        errors.append(invalid(Path("hardPodAffinitySymmetricWeight"), weight, "not in valid range [0-100]"))
+    percentage = given.percentage_of_nodes_to_score
+    assert percentage is not None
+    if not 0 <= percentage <= 100:
+        errors.append(invalid(Path("percentageOfNodesToScore"), percentage, "not in valid range [0-100]"))
+    initial, most = given.pod_initial_backoff_seconds, given.pod_max_backoff_seconds
+    assert initial is not None and most is not None
+    if initial <= 0:
+        errors.append(invalid(Path("podInitialBackoffSeconds"), initial, "must be greater than 0"))
+    if most < initial:
+        errors.append(invalid(Path("podMaxBackoffSeconds"), most, "must be greater than or equal to PodInitialBackoffSeconds"))
+    timeout = given.bind_timeout_seconds
+    assert timeout is not None
+    if timeout < 0:
+        errors.append(invalid(Path("bindTimeoutSeconds"), timeout, "must not be negative"))
+    policy = given.algorithm_source.policy
+    if policy is not None and policy.config_map is not None and not policy.config_map.name:
+        errors.append(required(Path("algorithmSource.policy.configMap.name"), "no policy can be found without it"))
+    if given.metrics_bind_address != given.healthz_bind_address:
+        errors.append(
+            invalid(
+                Path("metricsBindAddress"),
+                given.metrics_bind_address,
+                "must be the same as healthzBindAddress: both are served on one port",
+            )
+        )
+    return errors

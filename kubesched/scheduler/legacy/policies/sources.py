@@ -1,0 +1,108 @@
+"""Where a scheduler of then is described: in a policy file, in a ConfigMap, or by the name of a provider.
+
+In: the old flags. Out: a source, by the rules of the release, and from what it holds a `Policy`. Nothing is fetched
+here: whoever talks to the API hands in the ConfigMap, or what went wrong with it.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+
+from kubesched.errors import ConfigError
+from kubesched.kube.api.core import ConfigMap
+from kubesched.scheduler.config.building import unreadable
+from kubesched.scheduler.legacy.policies.policy import CONFIG_MAP_KEY, Policy, load_policy
+from kubesched.scheduler.legacy.policies.providers import DEFAULT_PROVIDER
+from kubesched.scheduler.legacy.releases import LATEST, Release, release_of
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyFlags:
+    """The flags that choose what predicates and priorities run, as they were given."""
+
+    algorithm_provider: str = ""
+    policy_config_file: str = ""
+    policy_configmap: str = ""
+    policy_configmap_namespace: str = "kube-system"
+    use_legacy_policy_config: bool = False
+
+    @property
+    def are_given(self) -> bool:
+        """Return whether any of them asks for a scheduler of then."""
+        return bool(
+            self.algorithm_provider or self.policy_config_file or self.policy_configmap or self.use_legacy_policy_config
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class FromFile:
+    """A policy in a file."""
+
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class FromConfigMap:
+    """A policy in a ConfigMap."""
+
+    namespace: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class FromProvider:
+    """An algorithm provider."""
+
+    name: str
+
+
+Source = FromFile | FromConfigMap | FromProvider
+
+
+def source_of(flags: PolicyFlags, version: str | Release = LATEST) -> Source:
+    """Return what the flags mean to a release.
+
+    Up to 1.6 a policy file that does not exist is passed over for the provider. Later a file wins if it is asked for or
+    if there is no ConfigMap, and must then be there.
+    """
+    release = release_of(version)
+    provider = FromProvider(flags.algorithm_provider or DEFAULT_PROVIDER)
+    if release.minor < 7:
+        return FromFile(flags.policy_config_file) if os.path.exists(flags.policy_config_file) else provider
+    if flags.use_legacy_policy_config and not flags.policy_config_file:
+        raise ConfigError("", "policyConfigFile: Required value: required when --use-legacy-policy-config is true")
+    if flags.use_legacy_policy_config or (flags.policy_config_file and not flags.policy_configmap):
+        return FromFile(flags.policy_config_file)
+    if flags.policy_configmap:
+        return FromConfigMap(flags.policy_configmap_namespace, flags.policy_configmap)
+    return provider
+
+
+def policy_from_file(source: FromFile, version: str | Release = LATEST) -> Policy:
+    """Read a policy file."""
+    release = release_of(version)
+    try:
+        with open(source.path, "rb") as opened:
+            text = opened.read().decode("utf-8", "replace")
+    except FileNotFoundError as error:
+        if release.minor >= 7:
+            raise ConfigError("", f"missing policy config file {source.path}") from error
+        raise ConfigError("", f"unable to read policy config: {unreadable(source.path, error)}") from error
+    except OSError as error:
+        wrapper = "couldn't read policy config" if release.minor >= 7 else "unable to read policy config"
+        raise ConfigError("", f"{wrapper}: {unreadable(source.path, error)}") from error
+    return load_policy(text, release)
+
+
+def policy_from_config_map(found: ConfigMap, version: str | Release = LATEST) -> Policy:
+    """Read the policy that a ConfigMap holds."""
+    text = found.data.get(CONFIG_MAP_KEY)
+    if text is None:
+        raise ConfigError("", f'missing policy config map value at key "{CONFIG_MAP_KEY}"')
+    return load_policy(text, version)
+
+
+def no_config_map(source: FromConfigMap, problem: object) -> ConfigError:
+    """Return the error for a ConfigMap that could not be fetched."""
+    return ConfigError("", f"couldn't get policy config map {source.namespace}/{source.name}: {problem}")

@@ -1,0 +1,130 @@
+"""What all predicates have in common, and several predicates taken as one.
+
+A predicate is a plugin that filters. Its reasons depend on the release: up to 1.6 a node was refused with the short
+name of a failure, later with a sentence; and from 1.17 on, when predicates ran as plugins, each gave one reason only,
+as they had done in 1.3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar, TypeVar
+
+import numpy as np
+
+from kubesched.scheduler.cluster import Bools, PodView, Snapshot
+from kubesched.scheduler.framework import SKIP, Code, CycleState, NodeNames, Plugin, PreFilterAnswer, Reason, Rejections
+from kubesched.scheduler.framework.ports import Handle
+from kubesched.scheduler.framework.runtime import lifting
+from kubesched.scheduler.framework.verdicts import MAX_REASONS
+from kubesched.scheduler.framework.wakeups import Wakeup
+from kubesched.scheduler.legacy.context import LegacyContext
+
+Cases = list[tuple[Bools, Reason]]
+P = TypeVar("P", bound=Plugin)
+
+
+def named(cls: type[P], name: str) -> type[P]:
+    """Return the same plugin class under another name."""
+    return type(cls.__name__, (cls,), {"name": name, "__doc__": cls.__doc__, "__module__": cls.__module__})
+
+
+class Predicate(Plugin):
+    """The base of predicates. Whatever happens in the cluster gives refused pods another try, as it did then."""
+
+    failure: ClassVar[str] = ""
+    """The failure's short name, shown up to 1.6; the predicate's own name if there is no other."""
+
+    def __init__(self, context: LegacyContext, handle: Handle) -> None:
+        super().__init__(context, handle)
+        self.context = context
+        self.release = context.release
+
+    def reason(self, sentence: str, *, resolvable: bool = True, failure: str = "") -> Reason:
+        """Return a reason in the words of the release."""
+        text = (failure or self.failure or self.name) if self.release.names_failures else sentence
+        return Reason(text, resolvable=resolvable)
+
+    def refuse(self, nodes: Snapshot, cases: Cases) -> Rejections:
+        """Refuse nodes for all reasons that hold, or for one of them where the release gave only one.
+
+        That one is the first that no eviction can help, or else the first of all.
+        """
+        if not cases:
+            return Rejections.none(nodes)
+        if not self.release.gives_one_reason:
+            return Rejections.every(*cases)
+        return Rejections.first(*sorted(cases, key=lambda case: case[1].resolvable))
+
+
+class AllOf(Plugin):
+    """Several predicates as one: a node is refused for all reasons that any of them has."""
+
+    parts: ClassVar[tuple[Plugin, ...]] = ()
+
+    @staticmethod
+    def under(name: str, parts: Sequence[Plugin], handle: Handle) -> AllOf:
+        """Return a plugin of that name that does what its parts do."""
+        points: dict[str, Any] = {"name": name, "parts": tuple(parts), "__doc__": AllOf.__doc__}
+        cls: type[AllOf] = type("AllOf", (AllOf,), points)
+        return cls(None, handle)
+
+    def wakeups(self) -> tuple[Wakeup, ...] | None:
+        """Return what wakes any of the parts; nothing declared by one of them means everything."""
+        declared = [part.wakeups() for part in self.parts]
+        if any(wakeups is None for wakeups in declared):
+            return None
+        # A hint is a method of its own plugin; here the event alone decides.
+        return tuple(dict.fromkeys(Wakeup(wakeup.event) for wakeups in declared for wakeup in wakeups or ()))
+
+    def pre_filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> PreFilterAnswer:
+        skipping: set[str] = set()
+        names: frozenset[str] | None = None
+        for part in self.parts:
+            answer = part.pre_filter(pod, nodes, state) if part.implements("pre_filter") else None
+            if isinstance(answer, NodeNames):
+                names = answer.names if names is None else names & answer.names
+            elif answer is not None and answer.code is Code.SKIP:
+                skipping.add(part.name)
+            elif answer is not None and not answer.is_success:
+                return answer
+        state.write(self._skipping, frozenset(skipping))
+        if len(skipping) == len(self.parts):
+            return SKIP
+        return NodeNames(names) if names is not None else None
+
+    @property
+    def _skipping(self) -> str:
+        return f"{self.name}.skipping"
+
+    def _running(self, state: CycleState) -> list[Plugin]:
+        skipping: frozenset[str] = state.find(self._skipping) or frozenset()
+        return [part for part in self.parts if part.name not in skipping]
+
+    def filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Rejections:
+        reasons: dict[Reason, int] = {}
+        bits = np.zeros(nodes.n, dtype=np.uint64)
+        errors: dict[int, str] = {}
+        for part in self._running(state):
+            if part.implements("filter"):
+                verdict = part.filter(pod, nodes, state)
+            else:
+                verdict = lifting.filter_rows(part, pod, nodes, state)
+            errors.update({row: text for row, text in (verdict.errors or {}).items() if row not in errors})
+            if verdict.bits is None:
+                continue
+            for i, reason in enumerate(verdict.reasons):
+                number = min(reasons.setdefault(reason, len(reasons)), MAX_REASONS - 1)
+                hit = verdict.bits >> np.uint64(i) & np.uint64(1)
+                bits |= hit << np.uint64(number)
+        if not reasons and not errors:
+            return Rejections.none(nodes)
+        return Rejections(bits, tuple(reasons)[:MAX_REASONS], errors or None)
+
+    def add_pod(self, pod: PodView, other: PodView, row: int, nodes: Snapshot, state: CycleState) -> None:
+        for part in self._running(state):
+            part.add_pod(pod, other, row, nodes, state)
+
+    def remove_pod(self, pod: PodView, other: PodView, row: int, nodes: Snapshot, state: CycleState) -> None:
+        for part in self._running(state):
+            part.remove_pod(pod, other, row, nodes, state)

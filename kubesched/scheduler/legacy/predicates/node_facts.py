@@ -1,0 +1,106 @@
+"""Predicates about the node itself: its name, labels, ports, taints, and whether it is cordoned."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from kubesched.kube.api.matching import UNSCHEDULABLE_TAINT, compile_required_node_affinity, find_untolerated
+from kubesched.kube.api.requests import HostPort
+from kubesched.scheduler.cluster import ABSENT, PodView, Snapshot
+from kubesched.scheduler.cluster.selection import match_required
+from kubesched.scheduler.framework import CycleState, Input, Rejections
+from kubesched.scheduler.framework.ports import Handle
+from kubesched.scheduler.legacy.context import LegacyContext
+from kubesched.scheduler.legacy.predicates.base import Predicate
+from kubesched.scheduler.legacy.shared.pod_requests import host_ports
+
+
+class HostName(Predicate):
+    """A pod that names its node fits that node only."""
+
+    depends_on = (Input.POD_NODE_NAME, Input.NODE)
+
+    def filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Rejections:
+        wanted = pod.pod.spec.node_name
+        if not wanted:
+            return Rejections.none(nodes)
+        other = np.ones(nodes.n, dtype=np.bool_)
+        row = nodes.row(wanted)
+        if row >= 0:
+            other[row] = False
+        return Rejections.where(other, self.reason("node(s) didn't match the requested hostname", resolvable=False))
+
+
+class MatchNodeSelector(Predicate):
+    """The pod's node selector and required node affinity must match the node."""
+
+    depends_on = (Input.POD_TEMPLATE, Input.NODE)
+
+    def filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Rejections:
+        if not pod.pod.spec.node_selector and pod.pod.spec.affinity is None:
+            return Rejections.none(nodes)
+        required = pod.template.remember("legacy.selector", lambda: compile_required_node_affinity(pod.pod))
+        reason = self.reason("node(s) didn't match node selector", resolvable=False)
+        return Rejections.where(~match_required(required, nodes), reason)
+
+
+class PodFitsHostPorts(Predicate):
+    """The host ports that the pod's containers want must be free; up to 1.6 a port was its number alone."""
+
+    depends_on = (Input.POD_TEMPLATE, Input.NODE, Input.PODS_ON_NODE)
+
+    def filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Rejections:
+        wanted = host_ports(pod)
+        if not wanted:
+            return Rejections.none(nodes)
+        if self.release.minor < 7:
+            numbers = {port.port for port in wanted}
+            wanted = tuple(
+                HostPort("0.0.0.0", protocol, number) for number in sorted(numbers) for protocol in ("TCP", "UDP", "SCTP")
+            )
+        reason = self.reason("node(s) didn't have free ports for the requested pod ports", failure="PodFitsHostPorts")
+        return Rejections.where(nodes.port_conflicts(wanted), reason)
+
+
+class CheckNodeUnschedulable(Predicate):
+    """Keep pods off cordoned nodes, unless they tolerate the cordon."""
+
+    depends_on = (Input.POD_TEMPLATE, Input.NODE)
+
+    def filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Rejections:
+        if not nodes.is_unschedulable.any() or pod.tolerates(UNSCHEDULABLE_TAINT):
+            return Rejections.none(nodes)
+        return Rejections.where(nodes.is_unschedulable, self.reason("node(s) were unschedulable", resolvable=False))
+
+
+class PodToleratesNodeTaints(Predicate):
+    """Every taint that keeps pods away, or drives them out, must be tolerated."""
+
+    depends_on = (Input.POD_TEMPLATE, Input.NODE)
+
+    def filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Rejections:
+        refused = np.array([find_untolerated(taints, pod.tolerations) is not None for taints in nodes.taint_sets])
+        if not refused.any():
+            return Rejections.none(nodes)
+        reason = self.reason("node(s) had taints that the pod didn't tolerate", resolvable=False)
+        return Rejections.where(refused[nodes.taint_set], reason)
+
+
+class CheckNodeLabelPresence(Predicate):
+    """The node must have some labels and must not have others, whatever their values."""
+
+    depends_on = (Input.POD_TEMPLATE, Input.NODE)
+
+    def __init__(self, context: LegacyContext, handle: Handle, present: tuple[str, ...], absent: tuple[str, ...]) -> None:
+        super().__init__(context, handle)
+        self.present = present
+        self.absent = absent
+
+    def filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Rejections:
+        refused = np.zeros(nodes.n, dtype=np.bool_)
+        for key in self.present:
+            refused |= nodes.codes(key) == ABSENT
+        for key in self.absent:
+            refused |= nodes.codes(key) != ABSENT
+        reason = self.reason("node(s) didn't have the requested labels", resolvable=False, failure="CheckNodeLabelPresence")
+        return Rejections.where(refused, reason)

@@ -1,0 +1,237 @@
+"""The volume predicates of older releases, as 1.17 had them, on the arithmetic of today's plugins.
+
+NoDiskConflict, NoVolumeZoneConflict and CheckVolumeBinding; `volume_counts` has the Max*VolumeCount family. Differences
+from today's plugins are those of the old release: only old zone labels count, storage capacity was not known, and what
+is broken about a claim is an error and not a refusal. `volume_predicate` puts them into the words of each release and
+under its gates.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from kubesched.kube.api.pod import Pod
+from kubesched.kube.api.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
+from kubesched.kube.values.well_known import BETA_REGION, BETA_ZONE
+from kubesched.scheduler.cluster import Ints, Objects, PodView, Snapshot
+from kubesched.scheduler.cluster.claims import class_of_claim
+from kubesched.scheduler.framework import SKIP, Code, CycleState, Plugin, PreFilterAnswer, Reason, Rejections, Status
+from kubesched.scheduler.framework.ports import Handle
+from kubesched.scheduler.legacy.context import LegacyContext
+from kubesched.scheduler.legacy.predicates.volume_counts import (
+    InTreeVolumeCount,
+    MaxAzureDiskVolumeCount,
+    MaxCinderVolumeCount,
+    MaxCSIVolumeCountPred,
+    MaxEBSVolumeCount,
+    MaxGCEPDVolumeCount,
+    VolumeCountPredicate,
+)
+from kubesched.scheduler.plugins.shared.volumes import WAIT_FOR_FIRST_CONSUMER, VolumeError, claim_not_found, direct_claim_names
+from kubesched.scheduler.plugins.volume_binding import VolumeBinding
+from kubesched.scheduler.plugins.volume_binding.args import VolumeBindingArgs
+from kubesched.scheduler.plugins.volume_binding.plugin import NO_SPACE, NOTHING_TO_BIND, VOLUME_MISSING
+from kubesched.scheduler.plugins.volume_restrictions.disks import DisksInUse
+from kubesched.scheduler.plugins.volume_restrictions.plugin import DISK_CONFLICT
+from kubesched.scheduler.plugins.volume_zone import ZONE_CONFLICT, VolumeTopology, placements_of_volume, zone_conflicts
+
+COUNTED = "MaxVolumeCount"
+OLD_ZONE_LABELS = (BETA_ZONE, BETA_REGION)
+GONE = "a persistent volume that a claim is bound to was not found"
+OLD_AFFINITY = Reason("node(s) had volume node affinity conflict", resolvable=False)
+
+
+class NoDiskConflict(Plugin):
+    """Refuse nodes on which an inline disk of the pod is in use."""
+
+    def __init__(self, args: None, handle: Handle) -> None:
+        super().__init__(args, handle)
+        self._disks = DisksInUse()
+
+    def pre_filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> PreFilterAnswer:
+        return None if pod.pod.spec.volumes else SKIP
+
+    def filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Rejections:
+        return Rejections.where(self._disks.conflicts(pod, nodes, self._touched(state)), DISK_CONFLICT)
+
+    def add_pod(self, pod: PodView, other: PodView, row: int, nodes: Snapshot, state: CycleState) -> None:
+        """Remember that the row differs from the cluster."""
+        state.write(self.name, self._touched(state) | {row})
+
+    remove_pod = add_pod
+
+    def _touched(self, state: CycleState) -> frozenset[int]:
+        return state.find(self.name) or frozenset()
+
+
+class NoVolumeZoneConflict(Plugin):
+    """Refuse nodes whose old zone or region label contradicts that of a bound volume."""
+
+    def pre_filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> PreFilterAnswer:
+        return None if direct_claim_names(pod.pod) else SKIP
+
+    def filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Rejections:
+        """Refuse nodes in other zones than the volumes; nodes without zone labels are not even asked."""
+        judged = np.zeros(nodes.n, dtype=np.bool_)
+        for key in OLD_ZONE_LABELS:
+            judged |= nodes.codes(key) >= 0
+        if not judged.any():
+            return Rejections.none(nodes)
+        found = _old_placements(pod.pod, self.handle.objects)
+        if isinstance(found, str):
+            return Rejections(None, (), dict.fromkeys(np.flatnonzero(judged).tolist(), found))
+        return Rejections.where(zone_conflicts(found, nodes, OLD_ZONE_LABELS), ZONE_CONFLICT)
+
+
+def _old_placements(pod: Pod, objects: Objects) -> list[VolumeTopology] | str:
+    """Return where a pod's bound volumes are, or what is broken about one of them."""
+    found: list[VolumeTopology] = []
+    for name in direct_claim_names(pod):
+        if not name:
+            return "PersistentVolumeClaim had no name"
+        claim = objects.get(PersistentVolumeClaim, name, pod.metadata.namespace)
+        if claim is None:
+            return f'PersistentVolumeClaim was not found: "{name}"'
+        volume_name = claim.spec.volume_name
+        if not volume_name:
+            class_name = class_of_claim(claim)
+            storage_class = objects.get(StorageClass, class_name) if class_name else None
+            if storage_class is not None:
+                if storage_class.volume_binding_mode is None:
+                    return f'VolumeBindingMode not set for StorageClass "{class_name}"'
+                if storage_class.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER:
+                    continue
+            return f'PersistentVolumeClaim was not found: "{name}"'
+        volume = objects.get(PersistentVolume, volume_name)
+        if volume is None:
+            return f'PersistentVolume was not found: "{volume_name}"'
+        found += placements_of_volume(volume, OLD_ZONE_LABELS)
+    return found
+
+
+class CheckVolumeBinding(VolumeBinding):
+    """VolumeBinding with the old text, with what is broken as an error, and without asking for storage capacity."""
+
+    reasons = (OLD_AFFINITY, NOTHING_TO_BIND, NO_SPACE, VOLUME_MISSING)
+    heeds_capacity = False
+
+    def pre_filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> PreFilterAnswer:
+        """Sort the pod's claims; remember what keeps the pod from being placed anywhere."""
+        answer = super().pre_filter(pod, nodes, state)
+        if isinstance(answer, Status) and answer.code is Code.UNRESOLVABLE:
+            state.write(self.name, answer)
+            return None
+        return answer
+
+    def filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Rejections:
+        """Refuse nodes where the pod's volumes cannot be.
+
+        What is broken, a bound volume that does not exist among it, is an error on the nodes that came this far: where
+        predicates before this one refused all of them, nobody finds out.
+        """
+        broken = state.find(self.name)
+        if isinstance(broken, Status):
+            return Rejections(None, (), dict.fromkeys(range(nodes.n), broken.message))
+        refused = super().filter(pod, nodes, state)
+        missing = state.read(self.name).plan.volume_missing
+        if not missing.any():
+            return refused
+        rows = np.flatnonzero(missing if nodes.rows is None else missing[nodes.rows]).tolist()
+        return Rejections(refused.bits, refused.reasons, {**(refused.errors or {}), **dict.fromkeys(rows, GONE)})
+
+
+class ClaimsExist(Plugin):
+    """Before any node is looked at, the claims that a pod names must exist and not be on their way out (1.17)."""
+
+    def pre_filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> PreFilterAnswer:
+        for name in direct_claim_names(pod.pod):
+            claim = self.handle.objects.get(PersistentVolumeClaim, name, pod.namespace)
+            if claim is None:
+                raise VolumeError(claim_not_found(name))
+            if claim.metadata.deletion_timestamp is not None:
+                raise VolumeError(f'persistentvolumeclaim "{name}" is being deleted')
+        return None
+
+
+VOLUME_PREDICATES: dict[str, type[Plugin]] = {
+    cls.name: cls
+    for cls in (
+        NoDiskConflict,
+        NoVolumeZoneConflict,
+        MaxEBSVolumeCount,
+        MaxGCEPDVolumeCount,
+        MaxAzureDiskVolumeCount,
+        MaxCinderVolumeCount,
+        MaxCSIVolumeCountPred,
+        CheckVolumeBinding,
+    )
+}
+"""The predicates by the names that Policy files use."""
+
+
+def volume_predicate(name: str, context: LegacyContext, handle: Handle) -> Plugin:
+    """Return the volume predicate of that name as a release had it."""
+    cls = VOLUME_PREDICATES[name]
+    points: dict[str, Any] = {"name": name, "__doc__": cls.__doc__}
+    if context.gates.balance_attached_node_volumes and issubclass(cls, InTreeVolumeCount):
+        cls = type(cls.__name__, (_Noted, cls), points)
+    if context.release.gives_one_reason:
+        cls = type(cls.__name__, (_Terse, cls), points)
+    if context.release.names_failures:
+        failure = COUNTED if issubclass(cls, VolumeCountPredicate) else name
+        cls = type(cls.__name__, (_Renamed, cls), {**points, "failure": failure})
+    args: int | VolumeBindingArgs | None = None
+    if issubclass(cls, VolumeCountPredicate):
+        args = context.max_pd_volumes
+    elif issubclass(cls, CheckVolumeBinding) and context.bind_timeout_seconds is not None:
+        args = VolumeBindingArgs(bind_timeout_seconds=context.bind_timeout_seconds)
+    return cls(args, handle)
+
+
+class _Terse(Plugin):
+    """Give the first reason of a node only; a mixin."""
+
+    def filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Rejections:
+        verdict = super().filter(pod, nodes, state)
+        if verdict.bits is None:
+            return verdict
+        lowest = verdict.bits & (~verdict.bits + np.uint64(1))
+        return Rejections(lowest, verdict.reasons, verdict.errors)
+
+
+class _Renamed(Plugin):
+    """Show the failure's short name for whatever reason there is; a mixin."""
+
+    failure: ClassVar[str] = ""
+
+    def filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Rejections:
+        verdict = super().filter(pod, nodes, state)
+        reasons = tuple(Reason(self.failure, reason.resolvable) for reason in verdict.reasons)
+        return Rejections(verdict.bits, reasons, verdict.errors)
+
+
+@dataclass(frozen=True, slots=True)
+class AttachedVolumes:
+    """How many more volumes of the kind that the pod brings every node takes, and how many would be new to it."""
+
+    KEY: ClassVar[str] = "legacy.attached volumes"
+
+    free: Ints
+    new: Ints
+
+
+class _Noted(InTreeVolumeCount):
+    """Leave a note of the volumes for BalancedResourceAllocation; a mixin."""
+
+    def filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Rejections:
+        verdict = super().filter(pod, nodes, state)
+        wanted = state.find(self.name)
+        volumes = wanted.by_driver.get(self.plugin) if wanted is not None else None
+        if volumes and nodes.rows is None:
+            held, limits = self.attachments.count(self.plugin), self.limits(self.plugin, nodes)
+            free = limits - (0 if held is None else held)
+            state.write(AttachedVolumes.KEY, AttachedVolumes(free, self.new_volumes(volumes, nodes)))
+        return verdict

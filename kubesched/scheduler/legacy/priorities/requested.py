@@ -1,0 +1,151 @@
+"""Priorities by how full a node would be: LeastRequested, MostRequested, Balanced, RequestedToCapacityRatio.
+
+"Requested" takes a container that asks for no cpu or memory as 100m and 200Mi, on the node as in the pod. Whole numbers
+are divided towards zero. Unlike today, a node that would be overfull scores nothing in MostRequested.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from kubesched.kube.api.requests import CPU, MEMORY
+from kubesched.scheduler import kernels
+from kubesched.scheduler.cluster import Ints, PodView, Snapshot
+from kubesched.scheduler.framework import CycleState, Input
+from kubesched.scheduler.framework.ports import Handle
+from kubesched.scheduler.legacy.context import LegacyContext
+from kubesched.scheduler.legacy.predicates.volumes import AttachedVolumes
+from kubesched.scheduler.legacy.priorities.base import Priority
+from kubesched.scheduler.legacy.shared.pod_requests import asked
+from kubesched.scheduler.plugins.shared.allocation import shape_table
+
+Floats = npt.NDArray[np.float64]
+
+
+class _Requested(Priority):
+    depends_on = (Input.POD_TEMPLATE, Input.NODE, Input.PODS_ON_NODE)
+
+    def usage(self, pod: PodView, nodes: Snapshot, name: str) -> tuple[Ints, Ints]:
+        """Return what would be requested of a resource with the pod, and what the nodes offer of it."""
+        resource = nodes.resource(name)
+        wanted = asked(pod, overhead=self.context.gates.pod_overhead)
+        extra = wanted.overhead.get(name, 0)
+        if name == CPU and self.context.to_the_letter:
+            extra = -(-extra // 1000)  # whole cpus, rounded up and then taken for thousandths: 1.17's mistake
+        amount = wanted.scoring.get(name, 0) + extra
+        return nodes.non_zero_requested(resource) + amount, nodes.allocatable(resource)
+
+    def mean_share(self, pod: PodView, nodes: Snapshot, *, of_free: bool) -> Ints:
+        """Return the mean of what would be free, or used, of cpu and of memory, from 0 to the release's most."""
+        total = np.zeros(nodes.n, dtype=np.int64)
+        for name in (CPU, MEMORY):
+            requested, offered = self.usage(pod, nodes, name)
+            total += _fitting(requested, offered, offered - requested if of_free else requested, self.most)
+        return total // 2
+
+
+def _fitting(requested: Ints, offered: Ints, part: Ints, most: int) -> Ints:
+    """Return `most` times a part of what is offered; zero where nothing is, or less than requested."""
+    there = (offered > 0) & (requested <= offered)
+    shares: Ints = np.where(there, part * most // np.where(there, offered, 1), 0)
+    return shares
+
+
+class LeastRequestedPriority(_Requested):
+    """The emptier, the better."""
+
+    def score(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Ints:
+        return self.mean_share(pod, nodes, of_free=True)
+
+
+class MostRequestedPriority(_Requested):
+    """The fuller, the better."""
+
+    def score(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Ints:
+        return self.mean_share(pod, nodes, of_free=False)
+
+
+class BalancedResourceAllocation(_Requested):
+    """The closer cpu and memory would be used to the same degree, the better; a full node gets nothing."""
+
+    def score(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Ints:
+        cpu, memory = self._degrees(pod, nodes)
+        difference = np.abs(cpu - memory)
+        if self.release.minor < 10:
+            balance = self.most - difference * self.most
+        else:
+            balance = (1 - difference) * self.most
+        scores: Ints = np.where((cpu >= 1) | (memory >= 1), 0, balance).astype(np.int64)
+        return scores
+
+    def _degrees(self, pod: PodView, nodes: Snapshot) -> tuple[Floats, Floats]:
+        """Return to what degree cpu and memory would be used; a node that offers none is full."""
+        cpu, memory = (self.usage(pod, nodes, name) for name in (CPU, MEMORY))
+        return _degree(*cpu), _degree(*memory)
+
+
+def _degree(requested: Ints, offered: Ints) -> Floats:
+    there = offered > 0
+    degree: Floats = np.where(there, requested / np.where(there, offered, 1), 1.0)
+    return degree
+
+
+class BalancedWithVolumes(BalancedResourceAllocation):
+    """The same behind the gate BalanceAttachedNodeVolumes: the disks that the pod brings count as a third degree."""
+
+    name = "BalancedResourceAllocation"
+
+    def score(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Ints:
+        scores = super().score(pod, nodes, state)
+        volumes: AttachedVolumes | None = state.find(AttachedVolumes.KEY)
+        if volumes is None:
+            return scores
+        rows = slice(None) if nodes.rows is None else nodes.rows
+        free, new = volumes.free[rows], volumes.new[rows]
+        counted = free > 0
+        cpu, memory = self._degrees(pod, nodes)
+        disks = np.where(counted, new / np.where(counted, free, 1), 0.0)
+        mean = (cpu + memory + disks) / 3
+        variance = ((cpu - mean) ** 2 + (memory - mean) ** 2 + (disks - mean) ** 2) / 3
+        full = (cpu >= 1) | (memory >= 1) | (disks >= 1)
+        of_three = np.where(full, 0, (1 - variance) * self.most).astype(np.int64)
+        return np.where(counted, of_three, scores)
+
+
+class RequestedToCapacityRatioPriority(_Requested):
+    """A shape of one's own: a line through given points from utilization (percent) to score.
+
+    A resource that scores nothing does not enter the average. Without arguments, the emptier the better.
+    """
+
+    def __init__(
+        self,
+        context: LegacyContext,
+        handle: Handle,
+        shape: Sequence[tuple[int, int]] = (),
+        weights: Mapping[str, int] | None = None,
+    ) -> None:
+        super().__init__(context, handle)
+        self.shape = shape_table(shape or ((0, self.most), (100, 0)))
+        self.weights = weights or {CPU: 1, MEMORY: 1}
+
+    def score(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Ints:
+        total = np.zeros(nodes.n, dtype=np.int64)
+        weight_sum = np.zeros(nodes.n, dtype=np.int64)
+        for name, weight in self.weights.items():
+            requested, offered = self.usage(pod, nodes, name)
+            there = (offered > 0) & (requested <= offered)
+            free = np.where(there, (offered - requested) * 100 // np.where(there, offered, 1), 0)
+            scores = self.shape[100 - free]
+            counts = scores > 0 if self.release.minor >= 16 else np.ones(nodes.n, dtype=np.bool_)
+            total += np.where(counts, scores * weight, 0)
+            weight_sum += np.where(counts, weight, 0)
+        average = np.where(weight_sum, total, 0) / np.where(weight_sum, weight_sum, 1)
+        if self.release.minor < 16:
+            return average.astype(np.int64)
+        # Weights may be negative: nobody checked them. Halves are rounded away from zero.
+        rounded: Ints = np.copysign(kernels.round_half_up(np.abs(average)), average).astype(np.int64)
+        return rounded

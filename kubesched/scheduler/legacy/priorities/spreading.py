@@ -1,0 +1,125 @@
+"""Priorities that keep pods which belong together apart: SelectorSpread, ServiceSpreading, ServiceAntiAffinity.
+
+Map counts a pod's siblings on each node; reduce prefers nodes, zones or values of a label with few of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from kubesched.kube.api.matching import Selector
+from kubesched.scheduler.cluster import ABSENT, Bools, Ints, PodView, Snapshot
+from kubesched.scheduler.cluster.topology import REGION_LABELS, ZONE_LABELS
+from kubesched.scheduler.framework import CycleState
+from kubesched.scheduler.framework.ports import Handle
+from kubesched.scheduler.legacy.context import LegacyContext
+from kubesched.scheduler.legacy.priorities.base import Priority
+from kubesched.scheduler.legacy.shared.siblings import all_of, count_matching, owner_selectors, service_selectors
+
+ZONE_WEIGHT = 2.0 / 3.0
+NODE_WEIGHT = 1.0 - ZONE_WEIGHT  # not 1/3: the last bit decides whether an empty node in an empty zone gets all
+Floats = npt.NDArray[np.float64]
+
+
+class SelectorSpreadPriority(Priority):
+    """Few siblings on the node and, counting twice as much, few in its zone.
+
+    Up to 1.6 a pod was a sibling if any service or controller selected both; later all of them had to.
+    """
+
+    def selectors(self, pod: PodView) -> Sequence[Selector]:
+        """Return the selectors of which one must match a sibling."""
+        found = owner_selectors(pod, self.handle.objects)
+        return found if self.release.minor < 10 else all_of(found)
+
+    def score(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Ints:
+        return count_matching(self.selectors(pod), pod.namespace, nodes)
+
+    def normalize(self, scores: Ints, feasible: Bools, pod: PodView, nodes: Snapshot, state: CycleState) -> Ints:
+        most = float(self.most)
+        counted = np.where(feasible, scores, 0)
+        if not counted.any():  # nobody anywhere: all nodes are equally empty, in equally empty zones
+            return np.full(nodes.n, self.most, dtype=np.int64)
+        of_node = _emptiness(counted, most)
+        zones = _zones(nodes)
+        in_zone = zones >= 0
+        present = np.unique(zones[feasible & in_zone])
+        if not len(present):
+            return of_node.astype(np.int64)
+        per_zone = np.bincount(zones[in_zone], weights=counted[in_zone]).astype(np.int64)
+        of_zone = _emptiness(per_zone, most)[zones]
+        mixed: Ints = np.where(in_zone, of_node * NODE_WEIGHT + ZONE_WEIGHT * of_zone, of_node).astype(np.int64)
+        return mixed
+
+
+class ServiceSpreadingPriority(SelectorSpreadPriority):
+    """The same with services alone. From 1.10 on it read the selectors of controllers too, a mistake that stayed."""
+
+    def selectors(self, pod: PodView) -> Sequence[Selector]:
+        if self.release.minor >= 10:
+            return super().selectors(pod)
+        return service_selectors(pod, self.handle.objects)
+
+
+def _emptiness(counts: Ints, most: float) -> Floats:
+    """Return `most` where there is nothing and zero where there is most, as the share in between elsewhere."""
+    largest = int(counts.max(initial=0))
+    if largest == 0:
+        return np.full(len(counts), most)
+    return most * ((largest - counts) / float(largest))
+
+
+def _zones(nodes: Snapshot) -> Ints:
+    """Return a number for each node's zone, which is a region and a zone; -1 where it has neither."""
+    region, n_regions = _values(nodes, REGION_LABELS)
+    zone, _ = _values(nodes, ZONE_LABELS)
+    numbers: Ints = zone * n_regions + region
+    return np.where(numbers == 0, -1, numbers)
+
+
+def _values(nodes: Snapshot, keys: Sequence[str]) -> tuple[Ints, int]:
+    """Return a number for each node's value of the first of these labels that it has (0 for none), and how many."""
+    numbers: dict[str, int] = {"": 0}
+    found = np.zeros(nodes.n, dtype=np.int64)
+    for key in reversed(keys):
+        column = nodes.label(key)
+        if column is None:
+            continue
+        # One more element at the end for nodes without the label, which is code -1; those keep what they have.
+        of_code = np.array([numbers.setdefault(value, len(numbers)) for value in column.values.values] + [0])
+        codes = nodes.codes(key)
+        found = np.where(codes == ABSENT, found, of_code[codes])
+    return found, len(numbers)
+
+
+class ServiceAntiAffinity(Priority):
+    """Few pods of the pod's first service on nodes that share the value of a label; several labels are averaged."""
+
+    def __init__(self, context: LegacyContext, handle: Handle, labels: tuple[str, ...]) -> None:
+        super().__init__(context, handle)
+        self.labels = labels
+
+    def score(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Ints:
+        first = service_selectors(pod, self.handle.objects)[:1]
+        return count_matching([s for s in first if not s.is_everything], pod.namespace, nodes)
+
+    def normalize(self, scores: Ints, feasible: Bools, pod: PodView, nodes: Snapshot, state: CycleState) -> Ints:
+        counted = np.where(feasible, scores, 0)
+        everywhere = int(counted.sum())
+        total = np.zeros(nodes.n)
+        for label in self.labels:
+            codes = nodes.codes(label)
+            here = codes != ABSENT
+            if not here.any():
+                continue
+            if everywhere:
+                per_value = np.bincount(codes[here], weights=counted[here])
+                share = self.most * ((everywhere - per_value) / float(everywhere))
+                total += np.where(here, share[codes], 0.0) / len(self.labels)
+            else:
+                total += np.where(here, float(self.most), 0.0) / len(self.labels)
+        rounded: Ints = total.astype(np.int64)
+        return rounded

@@ -1,0 +1,314 @@
+"""From a policy or a provider to a profile that the ordinary cycle runs.
+
+In: a `Policy` or a provider's name, the release, a handle. Out: an `Algorithm`: the profile, the extenders beside it,
+and what of the release's ways the engine must be told (how ties are broken, how a failure is worded). Predicates become
+filters in the release's order, priorities become scorers with their weights. Errors are the old program's, wrapped as
+it wrapped them; those that ended it on the spot are not.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from kubesched.errors import ConfigError
+from kubesched.scheduler.config import Extender
+from kubesched.scheduler.config.building import build_extenders
+from kubesched.scheduler.config.types import PluginConfig
+from kubesched.scheduler.framework import Plugin, Profile
+from kubesched.scheduler.framework.ports import Handle
+from kubesched.scheduler.legacy import log_lines
+from kubesched.scheduler.legacy.algorithms import FILTER_PLUGINS, SCORE_PLUGINS
+from kubesched.scheduler.legacy.context import LegacyContext
+from kubesched.scheduler.legacy.framework_plugins import FRAMEWORK, Framework, OldPlugins, build, check, final, known_plugins
+from kubesched.scheduler.legacy.policies.policy import Policy
+from kubesched.scheduler.legacy.policies.policy_validation import MAX_INT, check_policy
+from kubesched.scheduler.legacy.policies.providers import DEFAULT_PROVIDER, is_listed, ordered
+from kubesched.scheduler.legacy.policies.selection import Selected, select
+from kubesched.scheduler.legacy.predicates.base import AllOf
+from kubesched.scheduler.legacy.predicates.conditions import ListedNodes
+from kubesched.scheduler.legacy.predicates.custom import FunctionPredicate
+from kubesched.scheduler.legacy.predicates.volume_counts import max_volumes_from
+from kubesched.scheduler.legacy.predicates.volumes import ClaimsExist
+from kubesched.scheduler.legacy.priorities.preferences import EqualPriority
+from kubesched.scheduler.legacy.queueing import FirstInFirstOut
+from kubesched.scheduler.legacy.registry import Custom, Registry
+from kubesched.scheduler.legacy.releases import LATEST, LegacyGates, Release, release_of
+from kubesched.scheduler.legacy.wording import fit_error
+from kubesched.scheduler.plugins.default_binder import DefaultBinder
+from kubesched.scheduler.plugins.default_preemption.plugin import DefaultPreemption, DefaultPreemptionArgs
+from kubesched.scheduler.plugins.priority_sort import PrioritySort
+from kubesched.scheduler.plugins.scheduling_gates import SchedulingGates
+
+DEFAULT_SCHEDULER_NAME = "default-scheduler"
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What flags and the component configuration of then said beside policy and provider."""
+
+    scheduler_name: str = DEFAULT_SCHEDULER_NAME
+    hard_pod_affinity_symmetric_weight: int = 1
+    disable_preemption: bool = False
+    percentage_of_nodes_to_score: int | None = None
+    """None is the release's own default."""
+    feature_gates: Mapping[str, bool] | None = None
+    """Gates of then by name, where they differ from the release's defaults."""
+    bind_timeout_seconds: int | None = None
+    """How long a pod waits for its volumes; None is today's default, which was the default then."""
+    to_the_letter: bool = False
+    """Repeat the release's mistakes: 1.17 ignored a policy's hardPodAffinitySymmetricWeight, counted an image's holders
+    when nodes came and cut weights off after 32 bits, and from 1.10 on predicates of unlisted names were accepted and
+    never run."""
+    custom: Custom | None = None
+    """Predicates and priorities of one's own; None are those of `register_fit_predicate` and its like."""
+    plugins: OldPlugins = field(default_factory=OldPlugins)
+    """What a file of 1.17 enables beside predicates and priorities, and in `plugin_config` what it tells them."""
+    plugin_config: tuple[PluginConfig, ...] = ()
+    brought: tuple[type[Plugin], ...] = ()
+    """Plugin classes of one's own, which `plugins` may name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Algorithm:
+    """A legacy scheduler, ready to run."""
+
+    profile: Profile
+    release: Release
+    context: LegacyContext
+    predicates: tuple[str, ...]
+    priorities: Mapping[str, int]
+    extenders: tuple[Extender, ...] = ()
+    always_check_all_predicates: bool = False
+    framework: Framework | None = None
+    """The final plugins and their configuration, in a release that ran plugins."""
+
+
+def profile_from_provider(
+    name: str, handle: Handle, version: str | Release = LATEST, options: Options | None = None
+) -> Algorithm:
+    """Build the scheduler of an algorithm provider; an empty name is the default provider. It has no extenders."""
+    release, options = release_of(version), options or Options()
+    context = _context(release, options, options.hard_pod_affinity_symmetric_weight, ())
+    registry = Registry(release, context.gates, options.custom)
+    log_lines.say_provider(name or DEFAULT_PROVIDER)
+    with _wrapped(f'couldn\'t create scheduler using provider "{name}"', release):
+        predicates, priorities = registry.provider(name or DEFAULT_PROVIDER)
+        selected = Selected(set(predicates), {key: registry.priority(key).weight for key in priorities})
+        check_hard_weight(context.hard_pod_affinity_weight, release)
+        check_total(selected, release)
+    return _create(selected, registry, context, handle, options)
+
+
+def profile_from_policy(
+    policy: Policy, handle: Handle, version: str | Release = LATEST, options: Options | None = None
+) -> Algorithm:
+    """Build the scheduler that a policy describes."""
+    release, options = release_of(version), options or Options()
+    log_lines.say_policy(policy, release)
+    with _wrapped("couldn't create scheduler from policy", release):
+        check_policy(policy, release)
+    gates = LegacyGates.of(release, options.feature_gates)
+    registry = Registry(release, gates, options.custom)
+    selected = select(policy, registry)
+    extenders = tuple(extender.modern() for extender in policy.extenders)
+    weight = policy.hard_pod_affinity_symmetric_weight or options.hard_pod_affinity_symmetric_weight
+    with _wrapped("couldn't create scheduler from policy", release):
+        extenders = build_extenders(extenders, prefix="")
+        check_hard_weight(weight, release)
+        check_total(selected, release)
+    if options.to_the_letter and release.runs_plugins:
+        weight = options.hard_pod_affinity_symmetric_weight
+    context = _context(release, options, weight, extenders)
+    return _create(selected, registry, context, handle, options, extenders, policy.always_check_all_predicates)
+
+
+@contextmanager
+def _wrapped(prefix: str, release: Release) -> Iterator[None]:
+    try:
+        yield
+    except ConfigError as error:
+        raise ConfigError("", f"{prefix}: {error}" if release.minor >= 10 else str(error)) from error
+
+
+def _context(release: Release, options: Options, weight: int, extenders: Sequence[Extender]) -> LegacyContext:
+    return LegacyContext(
+        release=release,
+        gates=LegacyGates.of(release, options.feature_gates),
+        hard_pod_affinity_weight=weight,
+        ignored_resources=frozenset(
+            resource.name for extender in extenders for resource in extender.managed_resources if resource.ignored_by_scheduler
+        ),
+        max_pd_volumes=max_volumes_from(os.environ),
+        bind_timeout_seconds=options.bind_timeout_seconds,
+        to_the_letter=options.to_the_letter,
+    )
+
+
+def check_hard_weight(weight: int, release: Release) -> None:
+    """Raise ConfigError for a weight of required affinity that the release does not take."""
+    least = release.least_hard_weight
+    if not least <= weight <= 100:
+        raise ConfigError("", f"invalid hardPodAffinitySymmetricWeight: {weight}, must be in the range {least}-100")
+
+
+def check_total(selected: Selected, release: Release) -> None:
+    """Raise ConfigError for weights whose sum no total can hold."""
+    if release.minor >= 7 and sum(selected.priorities.values()) * release.max_score > MAX_INT:
+        word = "total" if release.minor >= 17 else "Total"
+        raise ConfigError("", f"{word} priority of priority functions has overflown")
+
+
+def _create(
+    selected: Selected,
+    registry: Registry,
+    context: LegacyContext,
+    handle: Handle,
+    options: Options,
+    extenders: tuple[Extender, ...] = (),
+    checks_all: bool = False,
+) -> Algorithm:
+    release = context.release
+    log_lines.say_keys(selected.predicates, selected.priorities, release)
+    names = names_to_run(selected, registry)
+    if options.to_the_letter and release.has_order:
+        names = [name for name in names if is_listed(name, release)]
+    filters = [plugin for name in names for plugin in registry.build_predicate(name, context, handle)]
+    scorers: list[tuple[Plugin, int]] = []
+    for name in sorted(selected.priorities):
+        scorer = registry.priority(name).factory(context, handle)
+        weight = selected.priorities[name]
+        if options.to_the_letter and release.runs_plugins and name in SCORE_PLUGINS:
+            weight = _cut_off(weight)
+        scorers.append((scorer, weight))
+    if not scorers and not extenders:
+        scorers = [(EqualPriority(context, handle), 1)]
+    if extenders and release.max_score == 10:
+        # Today an extender's 0 to 10 count tenfold beside plugins of 0 to 100. Tenfold plugins keep the old proportion.
+        scorers = [(plugin, weight * 10) for plugin, weight in scorers]
+    framework: Framework | None = None
+    points = _points(filters, _grouped(filters, release, checks_all, handle), scorers, context, handle, options)
+    if release.runs_plugins:
+        framework = final(names, selected.priorities, selected.plugin_config, options.plugins, options.plugin_config)
+        check(framework, known_plugins(options.brought))
+        log_lines.say_framework(framework)
+        own = OwnPlugins(registry, context, handle)
+        enabled = build(options.plugins, framework, options.brought, handle, own.filter_of, own.scorer_of)
+        for point, plugins in enabled.items():
+            points[point] = _joined(point, points.get(point, []), plugins)
+    profile = Profile(
+        options.scheduler_name,
+        points,
+        release.percentage_of_nodes if options.percentage_of_nodes_to_score is None else options.percentage_of_nodes_to_score,
+    )
+    profile.word = lambda pod, diagnosis: fit_error(pod, diagnosis, release)
+    weights = dict(sorted(selected.priorities.items()))
+    return Algorithm(profile, release, context, tuple(names), weights, extenders, checks_all, framework)
+
+
+def _joined(point: str, first: list[tuple[Plugin, int]], own: list[tuple[Plugin, int]]) -> list[tuple[Plugin, int]]:
+    """Return a point's plugins with those of a file: the only ones that sort, before the default binder, else behind."""
+    if point == "queue_sort":
+        return own
+    return [*own, *first] if point == "bind" else [*first, *own]
+
+
+@dataclass(frozen=True, slots=True)
+class OwnPlugins:
+    """The plugins that came with 1.17, by their own names, for a file that enables them beside predicates and priorities."""
+
+    registry: Registry
+    context: LegacyContext
+    handle: Handle
+
+    def filter_of(self, name: str) -> Plugin:
+        """Return the filter that a plugin of the release is."""
+        predicate = next(key for key, plugins in FILTER_PLUGINS.items() if plugins == (name,))
+        self._check_bare(name, predicate in self.registry.predicates)
+        return self.registry.build_predicate(predicate, self.context, self.handle)[0]
+
+    def scorer_of(self, name: str) -> Plugin:
+        """Return the scorer that a plugin of the release is."""
+        priority = next(key for key, plugin in SCORE_PLUGINS.items() if plugin == name)
+        self._check_bare(name, priority in self.registry.priorities)
+        return self.registry.priority(priority).factory(self.context, self.handle)
+
+    def _check_bare(self, name: str, is_known: bool) -> None:
+        if not is_known:
+            raise ConfigError("", f'{FRAMEWORK}: error initializing plugin "{name}": its arguments are read from a policy')
+
+
+def _cut_off(weight: int) -> int:
+    """Return what was left of a weight in 32 bits, of which the first is a sign; none was taken for one."""
+    return ((weight + (1 << 31)) % (1 << 32) - (1 << 31)) or 1
+
+
+def names_to_run(selected: Selected, registry: Registry) -> list[str]:
+    """Return the predicates that run, mandatory ones included, in order; raise ConfigError if they cannot."""
+    if selected.conflict:
+        raise ConfigError("", f"{FRAMEWORK}: {selected.conflict}")
+    names = selected.predicates | (registry.mandatory & registry.predicates.keys())
+    if names & {"PodFitsHostPorts", "GeneralPredicates"}:
+        names -= {"PodFitsPorts"}  # only another name for what is there already
+    in_order = ordered(names, registry.release)
+    if registry.release.runs_plugins:
+        _check_repeated(in_order)
+    return in_order
+
+
+def _check_repeated(names: Sequence[str]) -> None:
+    """Refuse predicates that ran as the same plugin, such as GeneralPredicates beside PodFitsResources."""
+    seen: set[str] = set()
+    for name in names:
+        for plugin in FILTER_PLUGINS.get(name, ()):
+            if plugin in seen:
+                raise ConfigError("", f'{FRAMEWORK}: plugin "{plugin}" already registered as "FilterPlugin"')
+            seen.add(plugin)
+
+
+def _grouped(filters: Sequence[Plugin], release: Release, checks_all: bool, handle: Handle) -> list[Plugin]:
+    """Return the filters as they are to run: one by one, or as one where all reasons of all predicates are wanted."""
+    if release.runs_plugins:
+        own = [plugin for plugin in filters if isinstance(plugin, FunctionPredicate)]
+        if not checks_all or len(own) < 2:
+            return list(filters)
+        # In 1.17 only predicates that were not plugins heeded the wish; those are the ones registered from outside.
+        return [plugin for plugin in filters if plugin not in own] + [AllOf.under("CustomPredicates", own, handle)]
+    if release.stops_at_first and not checks_all:
+        return list(filters)
+    return [AllOf.under("AllPredicates", filters, handle)]
+
+
+def _points(
+    leaves: Sequence[Plugin],
+    filters: Sequence[Plugin],
+    scorers: Sequence[tuple[Plugin, int]],
+    context: LegacyContext,
+    handle: Handle,
+    options: Options,
+) -> dict[str, list[tuple[Plugin, int]]]:
+    release = context.release
+    first: list[Plugin] = []
+    if release.lists_ready_nodes:
+        first.append(ListedNodes(context, handle))
+    if release.checks_claims_first:
+        first.append(ClaimsExist(context, handle))
+    points: dict[str, list[tuple[Plugin, int]]] = {
+        # Old releases knew no gates, so none of their decisions changes; the API refuses to bind a gated pod.
+        "pre_enqueue": [(SchedulingGates(None, handle), 0)],
+        "queue_sort": [(PrioritySort(None, handle) if release.has_priorities_of_pods else FirstInFirstOut(context, handle), 0)],
+        "pre_filter": [(plugin, 0) for plugin in (*first, *filters) if plugin.implements("pre_filter")],
+        "filter": [(plugin, 0) for plugin in filters],
+        "pre_score": [(plugin, 0) for plugin, _ in scorers if plugin.implements("pre_score")],
+        "score": list(scorers),
+        "reserve": [(plugin, 0) for plugin in leaves if plugin.implements("reserve")],
+        "pre_bind": [(plugin, 0) for plugin in leaves if plugin.implements("pre_bind")],
+        "bind": [(DefaultBinder(None, handle), 0)],
+    }
+    if release.has_priorities_of_pods and not options.disable_preemption:
+        preemption = DefaultPreemption(DefaultPreemptionArgs(), handle)
+        points["post_filter"] = [(preemption, 0)]
+        points["pre_enqueue"].append((preemption, 0))
+    return points

@@ -1,0 +1,72 @@
+"""Which placed pods belong with an incoming one: by the services and controllers whose selectors match its labels.
+
+Unlike today, who owns a pod does not matter: any controller of the namespace that would select the pod counts. Counting
+is done per node: each distinct set of labels is judged once, and its pods are added up by row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from kubesched.kube.api.apps import ReplicaSet, StatefulSet
+from kubesched.kube.api.core import ReplicationController, Service
+from kubesched.kube.api.matching import Selector, SelectorError, compile_selector, selector_from_map
+from kubesched.scheduler.cluster import Ints, Objects, PodView, Snapshot
+
+
+def services_of(pod: PodView, objects: Objects) -> list[Service]:
+    """Return the services that select a pod; one without a selector selects nobody."""
+    return [
+        service
+        for service in objects.named(Service, pod.namespace).values()
+        if service.spec.selector is not None and selector_from_map(service.spec.selector).matches(pod.labels)
+    ]
+
+
+def service_selectors(pod: PodView, objects: Objects) -> list[Selector]:
+    """Return the selectors of a pod's services."""
+    return [selector_from_map(service.spec.selector or {}) for service in services_of(pod, objects)]
+
+
+def owner_selectors(pod: PodView, objects: Objects) -> list[Selector]:
+    """Return the selectors of the services and controllers that select a pod."""
+    if not pod.labels:
+        return service_selectors(pod, objects)
+    controllers = [
+        selector_from_map(controller.spec.selector or {})
+        for controller in objects.named(ReplicationController, pod.namespace).values()
+    ]
+    owners: list[ReplicaSet | StatefulSet] = [
+        *objects.named(ReplicaSet, pod.namespace).values(),
+        *objects.named(StatefulSet, pod.namespace).values(),
+    ]
+    for owner in owners:
+        try:
+            controllers.append(compile_selector(owner.spec.selector))
+        except SelectorError:
+            continue
+    return service_selectors(pod, objects) + [
+        selector for selector in controllers if not selector.is_everything and selector.matches(pod.labels)
+    ]
+
+
+def all_of(selectors: Sequence[Selector]) -> list[Selector]:
+    """Return one selector for what all of these select together; none if they ask for nothing."""
+    requirements = tuple(dict.fromkeys(r for selector in selectors for r in selector.requirements))
+    return [Selector(requirements)] if requirements else []
+
+
+def count_matching(selectors: Sequence[Selector], namespace: str, nodes: Snapshot) -> Ints:
+    """Return how many pods of a namespace on each node match any of the selectors, pods on their way out left out."""
+    counts = np.zeros(nodes.total, dtype=np.int64)
+    classes = nodes.templates.label_classes
+    counted = np.zeros(len(classes), dtype=np.bool_)
+    for class_id in nodes.slots.by_namespace.get(namespace, ()):
+        other = classes[class_id]
+        counted[class_id] = not other.terminating and any(selector.matches(other.labels) for selector in selectors)
+    if counted.any():
+        rows = nodes.pod_rows()[counted[nodes.pod_classes()]]
+        counts += np.bincount(rows, minlength=nodes.total)
+    return counts if nodes.rows is None else counts[nodes.rows]

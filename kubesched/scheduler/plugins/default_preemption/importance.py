@@ -1,0 +1,154 @@
+"""The pods of each node, most important first: who would be spared longest.
+
+In: snapshots, one after the other. Out: for given rows the pods below a priority, as arrays with one line a row.
+More important is who has the higher priority, and among equals who started earlier; a pod that has not started yet is
+the least important of its priority. A row is put in order when it is first asked for and again after its pods changed,
+so a decision pays for the rows that it looks at and not for the cluster.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+from math import inf
+
+import numpy as np
+import numpy.typing as npt
+
+from kubesched.kube.api.meta import parse_time
+from kubesched.scheduler.cluster import Bools, Codes, Ints, Objects, PodView, Snapshot
+from kubesched.scheduler.cluster.changelog import Reader
+from kubesched.scheduler.cluster.journal import Change
+from kubesched.scheduler.framework.preemption.listed_pods import TemplateNumbers
+
+Floats = npt.NDArray[np.float64]
+
+MOST_PODS = 256
+"""Rows with more pods than this are not kept as arrays: one crowded node would make every line as long."""
+_MOST_TEMPLATES = 1 << 15
+_NOBODY = np.int64(1) << np.int64(40)
+"""The priority of an empty place: above every real one."""
+
+
+@lru_cache(maxsize=1 << 16)
+def _seconds(text: str) -> float:
+    return parse_time(text)
+
+
+def started_at(pod: PodView) -> float:
+    """Return when a pod started, in seconds since the epoch; one that has not yet will start after all others."""
+    text = pod.pod.status.start_time
+    return _seconds(text) if text else inf
+
+
+def most_important_first(pods: Iterable[PodView], *, reverses_unstarted: bool = False) -> list[PodView]:
+    """Return the pods of a node in order. Those that have not started follow each other as the node has them; before 1.37
+    the other way round: the reference asked the clock anew for each comparison, so the one asked first was the older."""
+    keyed = []
+    for at, pod in enumerate(pods):
+        started = started_at(pod)
+        keyed.append((-pod.priority, started, -at if reverses_unstarted and started == inf else at, pod))
+    keyed.sort()
+    return [pod for *_, pod in keyed]
+
+
+@dataclass(frozen=True, slots=True)
+class Lines:
+    """The pods below a priority, most important first; one line a row, short ones filled up with number 0."""
+
+    slots: Codes
+    numbers: Codes
+    priority: Ints
+    started: Floats
+    count: Ints
+
+
+class Importance:
+    """Placed pods in order. One for each store, shared by its profiles."""
+
+    def __init__(self, objects: Objects) -> None:
+        self.book = TemplateNumbers()
+        self.reverses_unstarted = False
+        self._reader: Reader[Change] = Reader()
+        self._reordered: Reader[int] = Reader()
+        self._ordered: Bools = np.zeros(0, dtype=np.bool_)
+        self._size: Codes = np.zeros(0, dtype=np.int32)
+        self._members: Codes = np.zeros((0, 8), dtype=np.int32)
+        # By slot, with one element more at the end: that is where an empty place, slot -1, looks.
+        self._priority: Ints = np.full(1, _NOBODY)
+        self._started: Floats = np.full(1, inf)
+        self._number: Codes = np.zeros(1, dtype=np.int32)
+
+    def follow(self, nodes: Snapshot) -> None:
+        """Take notice of the rows whose pods changed."""
+        changes, reordered = self._reader.changed(nodes.journal), self._reordered.changed(nodes.slots.reordered)
+        if changes is not None and reordered is not None and len(self.book) < _MOST_TEMPLATES:
+            for row in (*(change.row for change in changes), *reordered):
+                self._ordered[row] = False
+            return
+        if len(self.book) >= _MOST_TEMPLATES:
+            self.book = TemplateNumbers()
+        self._ordered = np.zeros(nodes.total, dtype=np.bool_)
+        if len(self._size) != nodes.total:
+            self._size = np.zeros(nodes.total, dtype=np.int32)
+            self._members = np.full((nodes.total, self._members.shape[1]), -1, dtype=np.int32)
+
+    def order(self, rows: Ints, nodes: Snapshot) -> None:
+        """Put rows of the whole cluster in order, as far as they are not."""
+        waiting = rows[~self._ordered[rows]]
+        if not len(waiting):
+            return
+        n_slots = len(nodes.slots.views)
+        if n_slots >= len(self._priority):
+            self._make_room(n_slots)
+        whole = nodes.everything()
+        for row in waiting.tolist():
+            self._order(row, most_important_first(whole.pods_on(row), reverses_unstarted=self.reverses_unstarted))
+        self._ordered[waiting] = True
+
+    def _order(self, row: int, pods: list[PodView]) -> None:
+        size = self._size[row] = len(pods)
+        if size > MOST_PODS:
+            return
+        while size > self._members.shape[1]:
+            self._members = np.concatenate((self._members, np.full_like(self._members, -1)), axis=1)
+        slots = [pod.slot for pod in pods]
+        self._members[row, :size] = slots
+        self._members[row, size:] = -1
+        if slots:
+            self._priority[slots] = [pod.priority for pod in pods]
+            self._started[slots] = [started_at(pod) for pod in pods]
+            self._number[slots] = [self.book.number(pod.template) for pod in pods]
+
+    def _make_room(self, n_slots: int) -> None:
+        more = max(n_slots + 1 - len(self._priority), len(self._priority))
+        self._priority = np.append(self._priority, np.full(more, _NOBODY))
+        self._started = np.append(self._started, np.full(more, inf))
+        self._number = np.append(self._number, np.zeros(more, dtype=np.int32))
+
+    def is_crowded(self, rows: Ints) -> Bools:
+        """Return which rows have too many pods to be kept as arrays."""
+        return self._size[rows] > MOST_PODS
+
+    def below(self, rows: Ints, priority: int) -> Lines:
+        """Return the pods of lower priority on rows that are in order and not crowded."""
+        width = int(self._size[rows].max(initial=0))
+        members = self._members[rows, :width] if width else np.zeros((len(rows), 0), dtype=np.int32)
+        lower = self._priority[members] < priority
+        count = np.count_nonzero(lower, axis=1)
+        longest = int(count.max(initial=0))
+        # Lines are sorted by priority: those below it are the tails. Shift every tail to the front of its line.
+        at = (self._size[rows] - count)[:, None] + np.arange(longest)
+        padded: Codes = np.concatenate((members, np.full((len(rows), longest), -1, dtype=np.int32)), axis=1)
+        slots: Codes = np.take_along_axis(padded, at, axis=1)
+        return Lines(slots, self._number[slots], self._priority[slots], self._started[slots], count)
+
+    def pods(self, row: int, priority: int, nodes: Snapshot) -> list[PodView]:
+        """Return the pods of lower priority on one row, in order, whatever their number."""
+        if self._ordered[row] and self._size[row] <= MOST_PODS:
+            views = nodes.slots.views
+            there = (views[slot] for slot in self._members[row, : self._size[row]].tolist())
+            return [pod for pod in there if pod is not None and pod.priority < priority]
+        lower = (pod for pod in nodes.everything().pods_on(row) if pod.priority < priority)
+        return most_important_first(lower, reverses_unstarted=self.reverses_unstarted)

@@ -1,0 +1,392 @@
+"""DefaultPreemption: when nothing fits, find the cheapest pods of lower priority to evict.
+
+A pod group needs room as a whole (plugins/default_preemption/group_preemption); where pods of groups have places, they go as their group says.
+Nodes on which an eviction may help are visited from a random one on, until enough candidates are found; among them the
+node is chosen whose victims matter least. The plugin only decides: it returns the node and the victims, and the engine
+evicts them (engine/acting/eviction). While it does, the pod is kept out of the active queue.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from kubesched.errors import SchedulerError
+from kubesched.kube.api.pod import Pod
+from kubesched.kube.api.selectors import aggregate
+from kubesched.kube.api.workload import PodGroup
+from kubesched.scheduler.cluster import Bools, Ints, PodView, Snapshot
+from kubesched.scheduler.cluster.columns import Array
+from kubesched.scheduler.config.args import Args
+from kubesched.scheduler.config.documents.fielderrors import FieldError, Path, invalid
+from kubesched.scheduler.config.documents.wire import Int32
+from kubesched.scheduler.config.releases.gates import Gates
+from kubesched.scheduler.framework.cycle_state import CycleState
+from kubesched.scheduler.framework.group_hierarchy import GroupHierarchy
+from kubesched.scheduler.framework.grouping import FailedGroup, GroupPostFiltered, GroupTrial, workload_of
+from kubesched.scheduler.framework.nominated import nominated_by_row
+from kubesched.scheduler.framework.plugin import Plugin, PostFiltered
+from kubesched.scheduler.framework.ports import Handle
+from kubesched.scheduler.framework.preemption.preempting import Preemption
+from kubesched.scheduler.framework.preemption.whatif_filters import WhatIfFilters
+from kubesched.scheduler.framework.runtime.profile import Profile
+from kubesched.scheduler.framework.verdicts import (
+    CLEAR,
+    SUCCESS,
+    Code,
+    Diagnosis,
+    Nomination,
+    Status,
+    failed,
+    none_available,
+    unresolvable,
+    unschedulable,
+)
+from kubesched.scheduler.framework.wakeups import DELETE, POD, on
+from kubesched.scheduler.plugins.default_preemption.budgets import Budgets
+from kubesched.scheduler.plugins.default_preemption.dry_run_results import CANDIDATE, ERROR, PRIORITY_OFFSET, DryRunResults
+from kubesched.scheduler.plugins.default_preemption.group_preemption import make_room
+from kubesched.scheduler.plugins.default_preemption.importance import Importance, started_at
+from kubesched.scheduler.plugins.default_preemption.victim_units import VictimUnits, makes_way
+from kubesched.scheduler.plugins.default_preemption.victims import DryRun
+
+
+class DefaultPreemptionArgs(Args, frozen=True, rename="camel"):
+    min_candidate_nodes_percentage: Int32 = 10
+    min_candidate_nodes_absolute: Int32 = 100
+
+    def validate(self, path: Path, gates: Gates) -> list[FieldError]:
+        percentage, absolute = self.min_candidate_nodes_percentage, self.min_candidate_nodes_absolute
+        of_percentage = path.child("minCandidateNodesPercentage")
+        of_absolute = path.child("minCandidateNodesAbsolute")
+        errors = []
+        if not 0 <= percentage <= 100:
+            errors.append(invalid(of_percentage, percentage, "not in valid range [0, 100]"))
+        if absolute < 0:
+            errors.append(invalid(of_absolute, absolute, "not in valid range [0, inf)"))
+        if percentage == 0 and absolute == 0:
+            both = "cannot be zero at the same time as"
+            errors.append(invalid(of_percentage, percentage, f"{both} minCandidateNodesAbsolute"))
+            errors.append(invalid(of_absolute, absolute, f"{both} minCandidateNodesPercentage"))
+        return errors
+
+
+PREFIX = "preemption: "
+NEVER = "not eligible due to preemptionPolicy=Never."
+IN_PLACEMENTS = "not eligible due to placement-based pod group scheduling limitation"
+NO_GROUP = "pod group for pod not found"
+STILL_TERMINATING = "not eligible due to a terminating pod on the nominated node."
+NOT_HELPFUL = "Preemption is not helpful for scheduling"
+NO_CANDIDATE = "no candidate node for preemption"
+UNDER_WAY = unresolvable("waiting for the preemption for this pod to be finished")
+GROUP_UNDER_WAY = unresolvable("waiting for the preemption for this pod group to be finished")
+FOR_THE_GROUP = "not eligible due to workload aware preemption enabled"
+GROUP_PREFIX = "pod group preemption: "
+
+Narrow = Callable[[PodView, Sequence[Preemption], Snapshot], Sequence[Preemption]]
+"""(preemptor, candidates, nodes) -> those of the candidates that are left, maybe with other victims. Raises a
+SchedulerError if the attempt must end."""
+
+_MOST_REMEMBERED = 16
+_SMALLEST_WINDOW = 64
+
+
+class DefaultPreemption(Plugin):
+    """The policy. `attempts` counts how often a way out was asked for; `narrow` holds what extenders have to say about
+    the candidates, called in order until none is left."""
+
+    Args = DefaultPreemptionArgs
+    wakes_on = (on(POD, DELETE, "pod_went", by_template=True),)
+
+    def __init__(self, args: DefaultPreemptionArgs, handle: Handle) -> None:
+        super().__init__(args, handle)
+        self.attempts = 0
+        self.narrow: list[Narrow] = []
+        gates = handle.gates
+        self._has_placements = gates.is_enabled("TopologyAwareWorkloadScheduling")
+        self._evicts_for_groups = gates.is_enabled("WorkloadAwarePreemption")
+        self._has_policies = gates.is_enabled("PodGroupPreemptionPolicy")
+        self._hierarchy = GroupHierarchy(handle.objects, has_composites=gates.is_enabled("CompositePodGroup"))
+        self._behaviour = gates.behaviour
+        weighs_by_group = gates.behaviour.weighs_victims_by_group
+        self._units = VictimUnits(self._hierarchy, handle.groups, weighs_by_group=weighs_by_group)
+        self._counts_groups = gates.is_enabled("GenericWorkload") and gates.behaviour.judges_groups_whole
+        """Whether pods of groups go with their group, and count with its priority, when a single pod needs room, too."""
+        self._results: OrderedDict[tuple[bytes, frozenset[str]], DryRunResults] = OrderedDict()
+
+    def pre_enqueue(self, pod: PodView) -> Status | None:
+        """Keep a pod back whose victims, or whose group's, are just being evicted."""
+        preempting = self.handle.preempting
+        if not len(preempting):
+            return None
+        key = workload_of(pod) if self._evicts_for_groups else None
+        if key is None:
+            return UNDER_WAY if preempting.is_under_way(pod.uid) else None
+        root = self._hierarchy.root(key)
+        group = self._hierarchy.get(root) if root is not None else None
+        return GROUP_UNDER_WAY if group is not None and preempting.is_under_way(group.metadata.uid) else None
+
+    def pod_went(self, pod: PodView, old: Pod, new: Pod | None) -> bool:
+        """Return False: whether the pod fits now is for the plugins to say that refused it."""
+        return False
+
+    def post_filter(
+        self, pod: PodView, nodes: Snapshot, state: CycleState, diagnosis: Diagnosis, profile: Profile
+    ) -> PostFiltered:
+        """Find the node whose pods of lower priority it costs least to evict."""
+        self.attempts += 1
+        why_not = self._why_not_in_group(pod) or self._why_not_eligible(pod, nodes, diagnosis)
+        if why_not:
+            return PostFiltered(unschedulable(PREFIX + why_not))
+        potential = np.flatnonzero(_may_be_helped(diagnosis, nodes))
+        if not len(potential):
+            return replace(_no_candidates(nodes.n, {}), is_settled=not pod.pod.status.nominated_node_name)
+        by_units = self._counts_groups and self.handle.groups.are_any_scheduled()
+        run = self._dry_run(WhatIfFilters(profile, pod, state, diagnosis.verdicts), nodes, remembers=not by_units)
+        if by_units:
+            return self._evict_units(potential, run)
+        rows = self._candidates(potential, run)
+        answer = self._choose(rows, run) if len(rows) else _explain(potential, run)
+        own_row = run.coming.row_of(pod.uid)
+        if own_row >= 0:
+            run.results.forget(own_row)  # where a pod is nominated itself, the results are its own, not its class's
+        return answer
+
+    def _why_not_in_group(self, pod: PodView) -> str:
+        """Return why a member of a pod group may not evict anybody: its group must lie in one domain, and what is freed
+        elsewhere is of no use. Empty if it may."""
+        key = workload_of(pod) if self._has_placements or self._evicts_for_groups else None
+        if key is None:
+            return ""
+        if self._evicts_for_groups and not self._has_placements:
+            return FOR_THE_GROUP
+        group = self.handle.objects.get(PodGroup, key.name, key.namespace)
+        if group is None:
+            return NO_GROUP
+        if group.spec.scheduling_constraints is not None:
+            return IN_PLACEMENTS
+        return FOR_THE_GROUP if self._evicts_for_groups else ""
+
+    def _why_not_eligible(self, pod: PodView, nodes: Snapshot, diagnosis: Diagnosis) -> str:
+        """Return why a pod may not evict anybody; empty if it may."""
+        if pod.pod.spec.preemption_policy == "Never":
+            return NEVER
+        nominated = pod.pod.status.nominated_node_name
+        if nominated and diagnosis.status(nominated).code is not Code.UNRESOLVABLE:
+            row = nodes.row(nominated)
+            if row >= 0 and any(makes_way(other) and self._priority(other) < pod.priority for other in nodes.pods_on(row)):
+                return STILL_TERMINATING
+        return ""
+
+    def _priority(self, pod: PodView) -> int:
+        return self._units.priority(pod) if self._counts_groups else pod.priority
+
+    # For a group
+
+    def pod_group_post_filter(self, failed: FailedGroup, trial: GroupTrial) -> GroupPostFiltered:
+        """Find the pods of lower priority, wherever they are, that have to go so that a group fits."""
+        if self._has_policies:
+            never = failed.group.spec.preemption_policy == "Never"
+        else:
+            never = any(pod.pod.spec.preemption_policy == "Never" for pod in failed.members)
+        if never:
+            found = GroupPostFiltered(unschedulable(NEVER))
+        else:
+            budgets = self.handle.objects.shared(Budgets)
+            budgets.follow()
+            awaits_victims = self._behaviour.awaits_victims_of_groups
+            found = make_room(failed, trial, self._units, budgets, plugin=self.name, awaits_victims=awaits_victims)
+        status = found.status
+        if not status.message or not self._behaviour.names_group_preemption:
+            return found
+        return replace(found, status=Status(status.code, (GROUP_PREFIX + status.message,)))
+
+    # Where groups lie about
+
+    def _evict_units(self, potential: Ints, run: DryRun) -> PostFiltered:
+        """Propose the cheapest eviction for a pod where pods of groups go with their group: node by node, from a random one
+        on, until there are enough candidates."""
+        limit, offset = self._visit_plan(len(potential))
+        clean: list[Preemption] = []
+        breaking: list[Preemption] = []
+        for row in (*potential[offset:].tolist(), *potential[:offset].tolist()):
+            lower = [u for u in self._units.of(run.nodes.pods_on(row), run.nodes) if u.priority < run.pod.priority]
+            found = run.look_at_units(row, sorted(lower, key=lambda unit: unit.order))
+            if found is None:
+                continue
+            pods, violations = found
+            (breaking if violations else clean).append(Preemption(run.nodes.name(row), pods, violations, self.name))
+            if clean and len(clean) + len(breaking) >= limit:
+                break
+        candidates = [*clean[:limit], *breaking[:limit]]
+        return self._narrowed(candidates, run) if candidates else _explain(potential, run)
+
+    # Node by node
+
+    def _dry_run(self, what_if: WhatIfFilters, nodes: Snapshot, *, remembers: bool) -> DryRun:
+        """Return a dry run that starts from what is remembered for the pod's class, if anything may be."""
+        pod, objects = what_if.pod, nodes.objects
+        coming = nominated_by_row(nodes, self.handle.nominations)
+        importance, budgets = objects.shared(Importance), objects.shared(Budgets)
+        importance.reverses_unstarted = not self._behaviour.keeps_order_of_unstarted
+        importance.follow(nodes)
+        budgets.follow()
+        versions = what_if.versions(nodes)
+        key = (pod.template.signature, what_if.skipped)
+        is_remembered = remembers and what_if.is_remembered(nodes)
+        results = self._results.pop(key, None) if is_remembered else None
+        if results is None or not results.follow(nodes, coming, budgets, versions):
+            results = DryRunResults(nodes.n)
+            results.follow(nodes, coming, budgets, versions)
+        if is_remembered:
+            self._results[key] = results
+            if len(self._results) > _MOST_REMEMBERED:
+                self._results.popitem(last=False)
+        own_row = coming.row_of(pod.uid)
+        if own_row >= 0:
+            results.forget(own_row)
+        return DryRun(pod, nodes, what_if, coming, importance, budgets, results)
+
+    def _visit_plan(self, n: int) -> tuple[int, int]:
+        """Return how many candidates are enough among n nodes, and where the visit begins."""
+        args: DefaultPreemptionArgs = self.args
+        enough = max(n * args.min_candidate_nodes_percentage // 100, args.min_candidate_nodes_absolute)
+        return min(n, enough), self.handle.random.randrange(n)
+
+    def _candidates(self, potential: Ints, run: DryRun) -> Ints:
+        """Return the rows to choose from: visit some at a time, until there are enough, those that break no budget first."""
+        limit, at = self._visit_plan(len(potential))
+        end = at + len(potential)
+        found, window = potential[:0], max(limit, _SMALLEST_WINDOW)
+        while True:
+            rows = potential.take(np.arange(at, min(at + window, end)), mode="wrap")
+            run.look_at(rows)
+            found = np.concatenate((found, rows[run.results.outcome[rows] == CANDIDATE]))
+            chosen, is_enough = _enough(found, limit, run.results)
+            at, window = at + window, 2 * window
+            if is_enough or at >= end:
+                return chosen
+
+    def _choose(self, rows: Ints, run: DryRun) -> PostFiltered:
+        """Propose the cheapest of the candidates, or of those that extenders leave."""
+        if not self.narrow:
+            return self._proposal(_preemption(int(rows[self._pick(_costs_of_rows(rows, run.results))]), run))
+        return self._narrowed([_preemption(row, run) for row in rows.tolist()], run)
+
+    def _narrowed(self, candidates: Sequence[Preemption], run: DryRun) -> PostFiltered:
+        """Propose the cheapest of the candidates that extenders leave."""
+        try:
+            for narrow in self.narrow:
+                candidates = narrow(run.pod, candidates, run.nodes)
+                if not candidates:
+                    return PostFiltered(unschedulable(PREFIX + NO_CANDIDATE))
+        except SchedulerError as error:
+            return PostFiltered(failed(PREFIX + str(error)))
+        return self._proposal(candidates[self._pick(_costs(candidates))])
+
+    def _proposal(self, preemption: Preemption) -> PostFiltered:
+        status = SUCCESS
+        if self._behaviour.tells_placement_found:
+            node, n = preemption.node_name, len(preemption.victims)
+            status = Status(
+                Code.SUCCESS, (f"{PREFIX}found a potential placement for pod on node {node}, preempting {n} victims",)
+            )
+        return PostFiltered(status, Nomination(preemption.node_name), preemption)
+
+    def _pick(self, costs: Iterator[Array]) -> int:
+        """Return the index of the cheapest candidate: by the first cost, among equals by the second, and so on."""
+        left: Ints | None = None
+        for cost in costs:
+            mine = cost if left is None else cost[left]
+            least = mine.min()
+            if least != mine.max():
+                cheapest = np.flatnonzero(mine == least)
+                left = cheapest if left is None else left[cheapest]
+                if len(left) == 1:
+                    return int(left[0])
+        n = len(mine) if left is None else len(left)
+        at = self.handle.random.randrange(n) if n > 1 else 0
+        return at if left is None else int(left[at])
+
+
+def _enough(rows: Ints, limit: int, results: DryRunResults) -> tuple[Ints, bool]:
+    """Return those of the candidates, given in the order of the visit, that are found before there are enough, and
+    whether there are: so many in all, one of which breaks no budget. Of each kind no more than that are kept."""
+    breaks = results.violations[rows] > 0
+    if not breaks.any():
+        return rows[:limit], limit > 0 and len(rows) >= limit
+    n_breaking = np.minimum(np.cumsum(breaks), limit)
+    n_clean = np.minimum(np.cumsum(~breaks), limit)
+    enough = (n_clean > 0) & (n_clean + n_breaking >= limit)
+    is_enough = bool(enough.any())
+    if is_enough:
+        seen = int(enough.argmax()) + 1
+        rows, breaks = rows[:seen], breaks[:seen]
+    return np.concatenate((rows[~breaks][:limit], rows[breaks][:limit])), is_enough
+
+
+def _may_be_helped(diagnosis: Diagnosis, nodes: Snapshot) -> Bools:
+    """Return which nodes were refused with a code that says that removing pods could help."""
+    verdicts = diagnosis.verdicts
+    hopeful = verdicts.has_code(Code.UNSCHEDULABLE) if verdicts is not None else np.zeros(nodes.n, dtype=np.bool_)
+    if diagnosis.absent.code is Code.UNSCHEDULABLE:
+        hopeful |= True if verdicts is None else verdicts.owner < 0
+    for name, status in diagnosis.extra.items():
+        row = nodes.row(name)
+        if row >= 0:
+            hopeful[row] = status.code is Code.UNSCHEDULABLE
+    return hopeful
+
+
+def _explain(potential: Ints, run: DryRun) -> PostFiltered:
+    """Return why there is no candidate at all."""
+    results = run.results
+    outcome = results.outcome[potential]
+    broken = potential[outcome == ERROR]
+    if len(broken):
+        return PostFiltered(failed(PREFIX + aggregate([results.errors[row] for row in broken.tolist()])))
+    counts = np.bincount(outcome[outcome > 0], minlength=len(results.reasons) + 1).tolist()
+    histogram: dict[str, int] = {}
+    for reasons, number in results.reasons.items():
+        for reason in reasons if counts[number] else ():
+            histogram[reason] = histogram.get(reason, 0) + counts[number]
+    return _no_candidates(run.nodes.n, histogram, sum(counts))
+
+
+def _no_candidates(n_nodes: int, histogram: dict[str, int], n_explained: int = 0) -> PostFiltered:
+    if n_explained < n_nodes:
+        histogram[NOT_HELPFUL] = histogram.get(NOT_HELPFUL, 0) + n_nodes - n_explained
+    return PostFiltered(unschedulable(PREFIX + none_available(n_nodes, histogram)), CLEAR)
+
+
+def _preemption(row: int, run: DryRun) -> Preemption:
+    pods = run.importance.pods(row, run.pod.priority, run.nodes)
+    victims = tuple(pods[rank] for rank in run.results.victims(row))
+    return Preemption(run.nodes.name(row), victims, int(run.results.violations[row]), DefaultPreemption.name)
+
+
+def _costs_of_rows(rows: Ints, results: DryRunResults) -> Iterator[Array]:
+    """Yield what candidates cost, in the order in which it counts: broken budgets, the highest priority among the
+    victims, the sum of their priorities, their number, and how late the first of the most important ones started."""
+    yield results.violations[rows]
+    yield results.top_priority[rows]
+    yield results.total_priority[rows]
+    yield results.n_victims[rows]
+    yield -results.started[rows]
+
+
+def _costs(candidates: Sequence[Preemption]) -> Iterator[Array]:
+    """Yield the same for candidates whose victims are not those of the dry run."""
+    yield np.array([c.violations for c in candidates])
+    yield np.array([c.victims[0].priority for c in candidates])
+    yield np.array([sum(victim.priority + PRIORITY_OFFSET for victim in c.victims) for c in candidates])
+    yield np.array([len(c.victims) for c in candidates])
+    yield np.array([-_first_start(c.victims) for c in candidates])
+
+
+def _first_start(victims: Sequence[PodView]) -> float:
+    top = max(victim.priority for victim in victims)
+    return min(started_at(victim) for victim in victims if victim.priority == top)

@@ -1,0 +1,58 @@
+"""DeferredPodScheduling: pods that are to grow in place and have no room for it yet stay where they are.
+
+A running pod whose resize the kubelet has deferred is tried again on its own node (engine/arrivals/deferred_resizes). This plugin
+refuses a node whose spec.podPreemptionPolicy wants no evictions for that, and lets no such pod go on to be bound: if it fits,
+the kubelet carries the resize out. All other pods pass.
+"""
+
+from __future__ import annotations
+
+from kubesched.kube.api.node import Node
+from kubesched.kube.api.pod import is_resize_deferred
+from kubesched.scheduler.framework import (
+    SKIP,
+    SUCCESS,
+    CycleState,
+    Input,
+    NodeView,
+    Plugin,
+    PodView,
+    Reason,
+    Snapshot,
+    Status,
+    unresolvable,
+)
+from kubesched.scheduler.framework.plugin import PreFilterAnswer
+from kubesched.scheduler.framework.wakeups import NODE, Action, on
+
+ELSEWHERE = Reason("pod assigned to different node", resolvable=False)
+DISABLED = Reason("node had resize preemption disabled", resolvable=False)
+FITS = "pod resize fits, waiting for Kubelet actuation"
+
+
+class DeferredPodScheduling(Plugin):
+    wakes_on = (on(NODE, Action.NODE_PREEMPTION_POLICY, "is_allowed_now"), on(NODE, Action.ADD, "is_allowed_now"))
+    depends_on = (Input.POD_REQUIREMENTS, Input.POD_NODE_NAME, Input.NODE)
+
+    def pre_filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> PreFilterAnswer:
+        return None if is_resize_deferred(pod.pod) else SKIP
+
+    def filter_node(self, pod: PodView, node: NodeView, state: CycleState) -> tuple[Reason, ...] | None:
+        if pod.node_name and pod.node_name != node.name:
+            return (ELSEWHERE,)
+        return (DISABLED,) if _keeps_sizes(node.node) else None
+
+    def permit(self, pod: PodView, node_name: str, state: CycleState) -> tuple[Status, float]:
+        return (unresolvable(FITS), 0.0) if is_resize_deferred(pod.pod) else (SUCCESS, 0.0)
+
+    def is_allowed_now(self, pod: PodView, old: Node | None, new: Node) -> bool:
+        """Return whether the pod's own node came, or changed its mind, and now wants evictions."""
+        if not is_resize_deferred(pod.pod) or new.metadata.name != pod.node_name or _keeps_sizes(new):
+            return False
+        return old is None or _keeps_sizes(old)
+
+
+def _keeps_sizes(node: Node) -> bool:
+    """Return whether nobody on a node is evicted so that others can grow."""
+    policy = node.spec.pod_preemption_policy
+    return policy is not None and bool(policy.disable_resize_preemption)

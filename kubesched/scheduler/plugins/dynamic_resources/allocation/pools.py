@@ -1,0 +1,369 @@
+"""Pools of devices as each node can reach them.
+
+In: ResourceSlices and the snapshot's nodes. Out: for every row the number of its *group*; nodes that reach the same
+slices in the same way are one group, so nodes without devices of their own cost nothing and all answers are per group.
+A group lists its pools in the order in which devices are tried. Slices are grouped by (driver, pool); only the newest
+generation that reaches the node counts; a pool of which slices are missing is incomplete, one that contradicts itself
+is invalid, and neither gives devices.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence, Set
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from kubesched.kube.api.matching import compile_node_selector
+from kubesched.kube.api.resource import DeviceTaintRule, ResourceSlice
+from kubesched.kube.cel import FactBook
+from kubesched.scheduler.cluster import Bools, Ints, Objects, Snapshot
+from kubesched.scheduler.cluster.changelog import Reader
+from kubesched.scheduler.cluster.device_claims import DeviceId, PoolId
+from kubesched.scheduler.cluster.journal import NODE, Change
+from kubesched.scheduler.cluster.objects import ObjectChange
+from kubesched.scheduler.cluster.selection import match_node_selector
+from kubesched.scheduler.plugins.dynamic_resources.allocation.devices import Counters, DeviceView, SliceView, declared_counters
+from kubesched.scheduler.plugins.dynamic_resources.features import Features
+
+GroupKey = tuple[bytes, tuple[int, ...], tuple[str, ...]]
+"""(the ways that selectors open, those that name the node, the node's own slices)"""
+
+OPTIONAL_NODE_OPERATIONS = "DRAOptionalNodeOperations"
+"""What a node declares that can do without the calls to a driver which a slice says may be skipped."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pool:
+    """One pool as some nodes see it."""
+
+    id: PoolId
+    devices: tuple[DeviceView, ...] = ()
+    elsewhere: tuple[DeviceView, ...] = ()
+    """Devices of the pool that other nodes reach: they use up the same counters."""
+    counters: Counters = field(default_factory=dict)
+    is_incomplete: bool = False
+    invalid: str = ""
+
+    @property
+    def is_usable(self) -> bool:
+        """Return whether devices may be taken from the pool."""
+        return not self.is_incomplete and not self.invalid
+
+    def __str__(self) -> str:
+        return f"{self.id[0]}/{self.id[1]}"
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A device in its turn; `is_reachable` is false for a device that chooses its own nodes and not this one."""
+
+    device: DeviceView
+    pool: Pool
+    is_reachable: bool = True
+
+
+class Group:
+    """Nodes that reach the same devices in the same way."""
+
+    def __init__(self, pools: Sequence[Pool], unreachable: Set[int], error: str | None, skips_operations: bool) -> None:
+        self.skips_operations = skips_operations
+        """Whether the nodes can do without operations that a driver does not need."""
+        self.pools = pools
+        self.error = error
+        self.has_invalid = any(pool.invalid for pool in pools)
+        self.candidates = tuple(
+            Candidate(device, pool, id(device) not in unreachable)
+            for pool in pools
+            if pool.is_usable
+            for device in pool.devices
+        )
+
+
+@dataclass(slots=True)
+class _Ways:
+    """How rows reach slices that are not their own: each way has a number, `to` tells the slice or the device in it."""
+
+    to: list[tuple[SliceView, DeviceView | None]] = field(default_factory=list)
+    columns: list[tuple[int, Bools]] = field(default_factory=list)
+    named: dict[str, list[int]] = field(default_factory=dict)
+    patterns: Sequence[bytes] = ()
+
+
+class Pools:
+    """All pools, and who reaches them. `epoch` moves whenever groups from before are no longer true."""
+
+    def __init__(self, objects: Objects, features: Features) -> None:
+        self._objects = objects
+        self.features = features
+        self._facts = FactBook(lists=features.list_attributes, newer=features.behaviour.speaks_newer_cel)
+        self._versions: tuple[int, int] | None = None
+        self._views: dict[str, SliceView] = {}
+        self._slices: Reader[ObjectChange] = Reader()
+        self._journal: Reader[Change] = Reader()
+        self._rules: tuple[DeviceTaintRule, ...] = ()
+        self._reset()
+        self.epoch = 0
+        self._nodes: Snapshot | None = None
+        self.group_of_row: Ints = np.zeros(0, dtype=np.int64)
+        self.in_use: Set[int] = frozenset()
+        """The groups that have nodes: one that was replaced has none any more."""
+
+    def _reset(self) -> None:
+        self.groups: list[Group] = []
+        self.groups_of_pool: dict[PoolId, list[int]] = {}
+        self._by_key: dict[GroupKey, int] = {}
+        self._keys_of_slice: dict[str, list[GroupKey]] = {}
+        self._pools: dict[PoolId, dict[tuple[str, ...], Pool | None]] = {}
+        self._by_pool: dict[PoolId, list[SliceView]] = {}
+        self._local: dict[str, list[SliceView]] = {}
+        self._wide: list[SliceView] = []
+        self._counters: dict[PoolId, list[SliceView]] = {}
+        self._broken_elsewhere: dict[PoolId, Pool] = {}
+        self._error: str | None = None
+        self._has_skips = False
+        self._journal.forget()
+        self._ways = _Ways()
+        self._regroup_nodes: set[str] = set()
+
+    def rows(self, nodes: Snapshot) -> Ints:
+        """Return the group of every row of the view."""
+        self.follow(nodes)
+        return self.group_of_row if nodes.rows is None else self.group_of_row[nodes.rows]
+
+    def follow(self, nodes: Snapshot) -> None:
+        """Take in what happened to slices and nodes; `group_of_row` is another array if anything about it changed."""
+        versions = self._objects.version(ResourceSlice), self._objects.version(DeviceTaintRule)
+        if versions != self._versions:
+            if not self._take_in_changes():
+                self._read_slices()
+            self._versions = versions
+        changes = self._journal.changed(nodes.journal)
+        if changes is None or any(change.what & NODE and self._regroups(change) for change in changes):
+            self._find_ways(nodes.everything())
+            self._regroup(np.zeros(nodes.total, dtype=np.int64), range(nodes.total), nodes.everything())
+        elif self._regroup_nodes:
+            rows = map(nodes.everything().row, self._regroup_nodes)
+            self._regroup(self.group_of_row.copy(), [row for row in rows if row >= 0], nodes.everything())
+        self._nodes = nodes
+
+    def group_of(self, node_name: str) -> int:
+        """Return the group of a node that was looked at before, or -1."""
+        row = self._nodes.everything().row(node_name) if self._nodes is not None else -1
+        return int(self.group_of_row[row]) if 0 <= row < len(self.group_of_row) else -1
+
+    def published(self, key: DeviceId) -> DeviceView | None:
+        """Return a device that some slice tells of, wherever it is."""
+        slices = self._by_pool.get((key.driver, key.pool), ())
+        return next((device for view in slices for device in view.devices if device.id == key), None)
+
+    def _read_slices(self) -> None:
+        rules = tuple(self._objects.all(DeviceTaintRule)) if self.features.taint_rules else ()
+        before = self._views if rules == self._rules else {}
+        self._reset()
+        self.epoch += 1
+        self._views, self._rules = {}, rules
+        for published in self._objects.all(ResourceSlice):
+            view = before.get(published.metadata.name)
+            if view is None or view.published is not published:
+                view = SliceView(published, self._facts, rules)
+            self._sort_in(view)
+        for pool, slices in self._counters.items():
+            found = self._pool(pool, slices)
+            if found is not None and not found.is_usable:
+                self._broken_elsewhere[pool] = found
+
+    def _take_in_changes(self) -> bool:
+        """Repair what changes to slices of single nodes touch; False if everything must be read again."""
+        changes = self._slices.changed(self._objects.log(ResourceSlice))
+        if self._versions is None or self.features.taint_rules:
+            return False
+        if len(self.groups) > 4 * len(self.group_of_row) + 1000:
+            return False  # mostly groups that nobody is in any more
+        if changes is None or len(changes) > len(self._views):
+            return False
+        for before, after in changes:
+            some = after if after is not None else before
+            assert some is not None
+            old = self._views.get(some.metadata.name)
+            view = SliceView(some, self._facts, ()) if after is not None else None
+            touched = [each for each in (old, view) if each is not None]
+            beside = [each for mine in touched for each in self._by_pool.get(mine.pool, ())]
+            if not all(each.is_of_one_node for each in (*touched, *beside)):
+                return False
+            for each in (*touched, *beside):
+                self._forget_slice(each)
+            if old is not None:
+                del self._views[old.name]
+                self._by_pool[old.pool].remove(old)
+                self._local[old.spec.node_name or ""].remove(old)
+            if view is not None:
+                self._sort_in(view)
+        return True
+
+    def _forget_slice(self, view: SliceView) -> None:
+        for key in self._keys_of_slice.pop(view.name, ()):
+            self._by_key.pop(key, None)
+        self._pools.pop(view.pool, None)
+        self._regroup_nodes.add(view.spec.node_name or "")
+
+    def _sort_in(self, view: SliceView) -> None:
+        spec, with_partitions = view.spec, self.features.partitionable_devices
+        self._views[view.name] = view
+        self._has_skips = self._has_skips or bool(spec.skip_node_operations)
+        self._by_pool.setdefault(view.pool, []).append(view)
+        if spec.shared_counters:
+            self._counters.setdefault(view.pool, []).append(view)
+            if not (with_partitions and self.features.behaviour.ignores_distant_counters):
+                return
+        # Counters are a way to their pool as devices are: one whose devices are still to come is being updated.
+        if spec.node_name:
+            self._local.setdefault(spec.node_name, []).append(view)
+        elif spec.all_nodes or spec.node_selector is not None or (spec.per_device_node_selection and with_partitions):
+            self._wide.append(view)
+
+    # Grouping
+
+    def _regroups(self, change: Change) -> bool:
+        """Return whether a node may reach other devices since it changed: by its labels, or by features that it declares."""
+        if not change.labels:
+            return self._has_skips
+        return any(view.spec.node_selector is not None or view.spec.per_device_node_selection for view in self._wide)
+
+    def _find_ways(self, nodes: Snapshot) -> None:
+        """Find out how each row reaches slices that are not its own."""
+        self._error = None
+        self._ways = ways = _Ways()
+        for view in self._wide:
+            for device in view.devices if view.spec.per_device_node_selection else (None,):
+                if device is not None and device.place.node_name:
+                    ways.named.setdefault(device.place.node_name, []).append(len(ways.to))
+                else:
+                    ways.columns.append((len(ways.to), self._column(view, device, nodes)))
+                ways.to.append((view, device))
+        columns = np.array([column for _, column in ways.columns], dtype=np.bool_).reshape(len(ways.columns), nodes.n)
+        error_mark = b"!" if self._error else b""
+        ways.patterns = [error_mark + bits.tobytes() for bits in np.packbits(columns, axis=0).T]
+
+    def _regroup(self, group_of_row: Ints, rows: Sequence[int], nodes: Snapshot) -> None:
+        """Give rows their group anew, in a column that has those of all others."""
+        group_of_row[rows] = [self._group_for(row, nodes) for row in rows]
+        self.group_of_row = group_of_row
+        self._regroup_nodes.clear()
+        self.in_use = set(np.unique(group_of_row).tolist())
+
+    def _group_for(self, row: int, nodes: Snapshot) -> int:
+        name = nodes.name(row)
+        ways, local = self._ways, self._local.get(name, ())
+        own = tuple(ways.named.get(name, ()))
+        skips = not self._has_skips or OPTIONAL_NODE_OPERATIONS in nodes.node(row).status.declared_features
+        key: GroupKey = (ways.patterns[row] + (b"" if skips else b"-"), own, tuple(view.name for view in local))
+        group = self._by_key.get(key)
+        if group is None:
+            reached = [ways.to[way] for way in (*own, *(way for way, column in ways.columns if column[row]))]
+            group = self._by_key[key] = self._new_group(local, reached, skips)
+            for view in local:
+                self._keys_of_slice.setdefault(view.name, []).append(key)
+        return group
+
+    def _column(self, view: SliceView, device: DeviceView | None, nodes: Snapshot) -> Bools:
+        place = device.place if device is not None else view.spec
+        if place.all_nodes or place.node_selector is None:
+            return np.full(nodes.n, bool(place.all_nodes), dtype=np.bool_)
+        matcher = compile_node_selector(place.node_selector)
+        if matcher.error is not None:
+            what = f"device {device.id} in slice {view.name}" if device is not None else f"slice {view.name}"
+            self._error = self._error or (
+                f"gather pool information: failed to perform node selection for {what}: {matcher.error}"
+            )
+        return match_node_selector(matcher, nodes)
+
+    def _new_group(
+        self, local: Sequence[SliceView], reached: list[tuple[SliceView, DeviceView | None]], skips_operations: bool
+    ) -> int:
+        slices: dict[PoolId, dict[str, SliceView]] = {}
+        for view in (*local, *(view for view, _ in reached)):
+            slices.setdefault(view.pool, {})[view.name] = view
+        there = {id(device) for _, device in reached if device is not None}
+        unreachable = {id(device) for view, way in reached if way is not None for device in view.devices} - there
+        here = {view.spec.node_name for view in local}
+        for key, views in slices.items():
+            for view in self._counters.get(key, ()):
+                owner = view.spec.node_name
+                if not (self.features.behaviour.ignores_distant_counters and owner and owner not in here):
+                    views[view.name] = view
+        found = []
+        if not self.features.behaviour.ignores_distant_counters:
+            found = [pool for key, pool in self._broken_elsewhere.items() if key not in slices]
+        for key, views in slices.items():
+            seen = self._pool(key, views.values())
+            if seen is not None:
+                found.append(seen)
+        binding = self.features.binding_conditions
+        found.sort(key=lambda pool: (binding and any(d.binding_conditions for d in pool.devices), pool.id))
+        index = len(self.groups)
+        self.groups.append(Group(found, unreachable, self._error, skips_operations))
+        for pool in found:
+            if pool.devices:
+                self.groups_of_pool.setdefault(pool.id, []).append(index)
+        return index
+
+    # Pools
+
+    def _pool(self, key: PoolId, relevant: Iterable[SliceView]) -> Pool | None:
+        """Return a pool as it looks to nodes that reach these slices of it; None if it is being replaced."""
+        seen = [view for view in relevant if not self._is_ignored(view)]
+        if not seen:
+            return None
+        newest = max(view.spec.pool.generation for view in seen)
+        kept = sorted((view for view in seen if view.spec.pool.generation == newest), key=lambda view: view.name)
+        known, names = self._pools.setdefault(key, {}), tuple(view.name for view in kept)
+        if names not in known:
+            known[names] = self._build(key, newest, kept)
+        return known[names]
+
+    def _is_ignored(self, view: SliceView) -> bool:
+        """Return whether nobody here can tell which devices of a slice go together, so that its pool is incomplete."""
+        if self.features.compatibility_groups:
+            return False
+        return any(groups for device in view.devices for groups in device.compatible.values())
+
+    def _build(self, key: PoolId, newest: int, kept: list[SliceView]) -> Pool | None:
+        everything = self._by_pool[key]
+        wanted = kept[0].spec.pool.resource_slice_count
+        devices = tuple(device for view in kept for device in view.devices)
+        if len(kept) != wanted:
+            if any(view.spec.pool.generation > newest for view in everything):
+                return None
+            if sum(view.spec.pool.generation == newest and not self._is_ignored(view) for view in everything) != wanted:
+                return Pool(key, devices, is_incomplete=True)
+        mine = set(kept)
+        distant = [view for view in everything if view.spec.pool.generation == newest and view not in mine]
+        elsewhere = tuple(device for view in distant for device in view.devices)
+        counters: Counters = {}
+        sets: set[str] = set()
+        invalid = _duplicate(device.id.device for device in devices)
+        # Counters of the pool that are for other nodes count too, unless the pool was complete without them.
+        for view in (*kept, *(distant if len(kept) != wanted else ())):
+            for declared in view.spec.shared_counters:
+                if declared.name in sets:
+                    invalid = invalid or f"duplicate counter set name {declared.name}"
+                sets.add(declared.name)
+            counters.update(declared_counters(view))
+        for device in (*devices, *elsewhere) if self.features.partitionable_devices else ():
+            missing = next((name for name in device.compatible if name not in sets), None)
+            unknown = next((use for use in device.consumes if use not in counters), None)
+            if missing is not None:
+                invalid = invalid or f"counter set {missing} not found"
+            if unknown is not None:
+                invalid = invalid or f"counter {unknown[1]} not found in counter set {unknown[0]}"
+        return Pool(key, devices, elsewhere, counters, invalid=invalid)
+
+
+def _duplicate(names: Iterable[str]) -> str:
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            return f"duplicate device name {name}"
+        seen.add(name)
+    return ""

@@ -1,0 +1,146 @@
+"""Picks turned into the allocation that a claim's status carries."""
+
+from __future__ import annotations
+
+import hashlib
+import uuid
+from collections.abc import Callable, Sequence
+
+from kubesched.kube.api.node import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
+from kubesched.kube.api.resource import (
+    AllocationResult,
+    DeviceAllocationConfiguration,
+    DeviceAllocationResult,
+    DeviceRequestAllocationResult,
+    ResourceClaim,
+)
+from kubesched.scheduler.framework.ports import Random
+from kubesched.scheduler.plugins.dynamic_resources.allocation.allocator import MAX_SUB_REQUESTS, Allocation, Pick
+from kubesched.scheduler.plugins.dynamic_resources.allocation.shapes import AllocationError, ClaimShape, RequestShape
+from kubesched.scheduler.plugins.dynamic_resources.features import Features
+
+FROM_CLASS, FROM_CLAIM = "FromClass", "FromClaim"
+
+
+def build(
+    allocation: Allocation, shapes: Sequence[ClaimShape], node_name: str, features: Features, new_id: Callable[[], str]
+) -> list[AllocationResult]:
+    """Return what each claim gets when the pod goes to a node; shares of devices get new identities."""
+    return [
+        AllocationResult(
+            devices=DeviceAllocationResult(
+                results=tuple(_result(pick, features, new_id) for pick in picks),
+                config=_config(shape, picks),
+            ),
+            node_selector=_node_selector(picks, node_name, shape.index),
+        )
+        for shape, picks in zip(shapes, allocation, strict=True)
+    ]
+
+
+def check(allocation: Allocation) -> None:
+    """Raise if the allocation cannot be written down."""
+    for i, picks in enumerate(allocation):
+        _node_selector(picks, "", i)
+
+
+def score(allocation: Allocation) -> int:
+    """Return how much the solution is liked: the earlier in its list a taken way stands, the more."""
+    return sum(MAX_SUB_REQUESTS - each.way for picks in allocation for each in _requests_of(picks) if each.parent)
+
+
+def _requests_of(picks: Sequence[Pick]) -> Sequence[RequestShape]:
+    """Return the requests that picks are for: of a list the one that was taken. All have devices, or there is no solution."""
+    return list(dict.fromkeys(pick.request for pick in picks))
+
+
+def score_of_claim(claim: ResourceClaim) -> int:
+    """Return the same for a claim that has its devices already."""
+    allocation = claim.status.allocation
+    if allocation is None:
+        return 0
+    taken = {result.request for result in allocation.devices.results}
+    return sum(
+        next((MAX_SUB_REQUESTS - way for way, sub in enumerate(ways) if f"{name}/{sub.name}" in taken), 0)
+        for name, ways in ((request.name, request.first_available) for request in claim.spec.devices.requests)
+    )
+
+
+def _result(pick: Pick, features: Features, new_id: Callable[[], str]) -> DeviceRequestAllocationResult:
+    device, request = pick.device, pick.request
+    return DeviceRequestAllocationResult(
+        request=request.full_name,
+        driver=device.id.driver,
+        pool=device.id.pool,
+        device=device.id.device,
+        admin_access=True if request.admin else None,
+        tolerations=request.tolerations,
+        binding_conditions=device.binding_conditions if features.binding_conditions else (),
+        binding_failure_conditions=device.published.binding_failure_conditions if features.binding_conditions else (),
+        share_id=new_id() if pick.shared is not None else None,
+        consumed_capacity={taken.name: taken.text for taken in pick.shared or ()},
+        skip_node_operations=device.skip_operations,
+    )
+
+
+def new_uid(chance: Random, pod_uid: str) -> str:
+    """Return a random identity for what a pod gets. Chance begins anew with every engine, in the next process or after a
+    reload; that of the pod keeps it apart from what was handed out before, perhaps of the same device."""
+    drawn = f"{pod_uid}/{chance.randrange(1 << 128)}".encode()
+    return str(uuid.UUID(bytes=hashlib.blake2b(drawn, digest_size=16).digest(), version=4))
+
+
+def _config(shape: ClaimShape, picks: Sequence[Pick]) -> tuple[DeviceAllocationConfiguration, ...]:
+    chosen = _requests_of(picks)
+    by_class: dict[str, list[RequestShape]] = {}
+    for request in chosen:
+        by_class.setdefault(request.class_name, []).append(request)
+    found = []
+    for requests in by_class.values():
+        device_class, names = requests[0].device_class, tuple(request.full_name for request in requests)
+        assert device_class is not None
+        found += [
+            DeviceAllocationConfiguration(source=FROM_CLASS, requests=names, opaque=config.opaque)
+            for config in device_class.spec.config
+        ]
+    for config in shape.spec.devices.config:
+        written = DeviceAllocationConfiguration(source=FROM_CLAIM, requests=config.requests, opaque=config.opaque)
+        if not config.requests:
+            found.append(written)
+        found += [
+            written
+            for request in chosen
+            if request.base in config.requests or (request.parent and request.full_name in config.requests)
+        ]
+    return tuple(found)
+
+
+def _node_selector(picks: Sequence[Pick], node_name: str, claim: int) -> NodeSelector | None:
+    if any(pick.device.place.node_name or pick.device.published.binds_to_node for pick in picks):
+        here = NodeSelectorRequirement(key="metadata.name", operator="In", values=(node_name,))
+        return NodeSelector(node_selector_terms=(NodeSelectorTerm(match_fields=(here,)),))
+    fields: dict[object, NodeSelectorRequirement] = {}
+    expressions: dict[object, NodeSelectorRequirement] = {}
+    for pick in picks:
+        selector = pick.device.place.node_selector
+        if selector is None or not selector.node_selector_terms:
+            continue
+        if len(selector.node_selector_terms) > 1:
+            raise AllocationError(
+                "create NodeSelector for claim {name}: unsupported ResourceSlice.NodeSelector with "
+                f"{len(selector.node_selector_terms)} terms",
+                claim,
+            )
+        term = selector.node_selector_terms[0]
+        for requirement in term.match_fields:
+            fields.setdefault(_identity(requirement), requirement)
+        for requirement in term.match_expressions:
+            expressions.setdefault(_identity(requirement), requirement)
+    if not fields and not expressions:
+        return None
+    together = NodeSelectorTerm(match_expressions=tuple(expressions.values()), match_fields=tuple(fields.values()))
+    return NodeSelector(node_selector_terms=(together,))
+
+
+def _identity(requirement: NodeSelectorRequirement) -> object:
+    return requirement.key, requirement.operator, frozenset(requirement.values or ())

@@ -1,0 +1,201 @@
+"""Claims boiled down to what the search reads: requests with their classes, selectors and modes.
+
+Claims of equal specs have equal shapes, whatever their names, so a search's outcome is remembered by shape.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from kubesched.kube.api.meta import Quantity
+from kubesched.kube.api.resource import (
+    DeviceAttribute,
+    DeviceClass,
+    DeviceSubRequest,
+    DeviceTaint,
+    DeviceToleration,
+    ExactDeviceRequest,
+    ResourceClaim,
+    ResourceClaimSpec,
+)
+from kubesched.kube.cel import Allowance, CelError, CompileError, DeviceFacts, derive, holds
+from kubesched.kube.values.quantity import QuantityError
+from kubesched.scheduler.cluster import Objects
+from kubesched.scheduler.plugins.dynamic_resources.allocation.capacity import CapacityError, Consumption, consumption
+from kubesched.scheduler.plugins.dynamic_resources.allocation.devices import DeviceView
+from kubesched.scheduler.plugins.dynamic_resources.features import Features
+
+EXACT_COUNT = "ExactCount"
+ALL = "All"
+
+_encode = msgspec.json.Encoder().encode
+
+
+class AllocationError(Exception):
+    """The search cannot say yes or no; `claim` is the position of the claim that it broke on, -1 for none."""
+
+    def __init__(self, text: str, claim: int = -1) -> None:
+        super().__init__(text)
+        self.text = text
+        self.claim = claim
+
+    def message(self, claims: Sequence[ResourceClaim]) -> str:
+        """Return the text with the claim's name in it."""
+        if self.claim < 0:
+            return self.text
+        claim = claims[self.claim]
+        return self.text.replace("{claim}", claim.key).replace("{name}", claim.name)
+
+
+_OPTIONAL_CHAINING = (
+    ". consider using CEL optional chaining (.? followed by orValue()) or guarding the check with has() for optional fields"
+)
+
+
+class RequestShape:
+    """One request or subrequest."""
+
+    def __init__(
+        self,
+        claim: int,
+        name: str,
+        parent: str,
+        way: int,
+        wanted: ExactDeviceRequest | DeviceSubRequest,
+        device_class: DeviceClass | None,
+        features: Features,
+    ) -> None:
+        self._features = features
+        self.claim = claim
+        self.name = name
+        self.parent = parent
+        self.way = way
+        """Its place among the subrequests of its parent."""
+        self.class_name = wanted.device_class_name
+        self.device_class = device_class
+        self.selectors = wanted.selectors
+        self.mode = wanted.allocation_mode
+        self.count = wanted.count
+        self.admin = bool(wanted.admin_access) if isinstance(wanted, ExactDeviceRequest) else False
+        self.tolerations = wanted.tolerations
+        self.derived = {derived.name: derived.expression for derived in wanted.derived_attributes}
+        self.capacity: Mapping[str, Quantity] = wanted.capacity.requests if wanted.capacity is not None else {}
+        self._matches: dict[DeviceFacts, bool] = {}
+        self._consumption: dict[DeviceFacts, tuple[Consumption, ...] | None] = {}
+
+    @property
+    def base(self) -> str:
+        """Return the name of the request, whether or not this is one of its subrequests."""
+        return self.parent or self.name
+
+    @property
+    def full_name(self) -> str:
+        """Return the name under which results know the request."""
+        return f"{self.parent}/{self.name}" if self.parent else self.name
+
+    def error_of(self, text: str) -> AllocationError:
+        """Return an error about this request; `text` goes on after its name."""
+        return AllocationError(f"claim {{claim}}, request {self.name}{text}", self.claim)
+
+    def validate(self) -> None:
+        """Raise if the request is one that we cannot understand."""
+        for i, selector in enumerate(self.selectors):
+            if selector.cel is None:
+                raise self.error_of(f", selector #{i}: CEL expression empty (unsupported selector type?)")
+        if not self.class_name:
+            raise self.error_of(": missing device class name (unsupported request type?)")
+        if self.device_class is None:
+            name = self.class_name
+            raise self.error_of(f': could not retrieve device class {name}: deviceclass.resource.k8s.io "{name}" not found')
+
+    def selects(self, device: DeviceView, allowance: Allowance | None = None) -> bool:
+        """Return whether the class and the request want such a device; raise `NoAllowance` if that is for another time."""
+        known = self._matches.get(device.facts)
+        if known is None:
+            known = self._matches[device.facts] = self._evaluate(device, allowance)
+        return known
+
+    def _evaluate(self, device: DeviceView, allowance: Allowance | None) -> bool:
+        assert self.device_class is not None
+        sources = ((f"class {self.class_name}", self.device_class.spec.selectors), ("claim {claim}", self.selectors))
+        for source, selectors in sources:
+            for i, selector in enumerate(selectors):
+                expression = selector.cel.expression if selector.cel is not None else ""
+                try:
+                    if not holds(expression, device.facts, allowance):
+                        return False
+                except CelError as error:
+                    where = f"{source}: selector #{i}"
+                    if isinstance(error, CompileError):
+                        raise AllocationError(f"{where}: CEL compile error: {error}", self.claim) from None
+                    text = str(error)
+                    if self._features.behaviour.names_device_in_cel_errors:
+                        where += f" on device {device.id}"
+                        text += _OPTIONAL_CHAINING if "no such key:" in text else ""
+                    raise AllocationError(f"{where}: CEL runtime error: {text}", self.claim) from None
+        return True
+
+    def attribute(self, name: str, device: DeviceView, allowance: Allowance | None = None) -> DeviceAttribute | None:
+        """Return a device's attribute as the request sees it: its own expression for it comes before what is published."""
+        expression = self.derived.get(name)
+        if expression is None:
+            return device.attribute(name)
+        try:
+            return derive(expression, device.facts, allowance)
+        except CompileError as error:
+            raise self.error_of(f": compile derived attribute {name} failed: {error}") from None
+        except CelError as error:
+            raise self.error_of(f": evaluate derived attribute {name} on device {device.id} failed: {error}") from None
+
+    def consumption(self, device: DeviceView) -> tuple[Consumption, ...] | None:
+        """Return what the request takes of the device's capacities; None if the device cannot serve it."""
+        try:
+            return self._consumption[device.facts]
+        except KeyError:
+            try:
+                found = self._consumption[device.facts] = consumption(device, self.capacity, self._features)
+            except QuantityError as error:
+                raise self.error_of(f": capacity on device {device.id}: {error}") from None
+            except CapacityError as error:
+                raise self.error_of(f": checking capacity for device {device.id}: {error}") from None
+            return found
+
+    def tolerates(self, taints: tuple[DeviceTaint, ...]) -> bool:
+        """Return whether the request puts up with all of these taints."""
+        return all(any(_tolerates(toleration, taint) for toleration in self.tolerations) for taint in taints)
+
+
+class ClaimShape:
+    """One claim: for each request the ways to serve it, one for an exact request, several for a list."""
+
+    def __init__(self, index: int, spec: ResourceClaimSpec, objects: Objects, features: Features) -> None:
+        self.index = index
+        self.spec = spec
+
+        def shape(wanted: ExactDeviceRequest | DeviceSubRequest, name: str, parent: str = "", way: int = 0) -> RequestShape:
+            device_class = objects.get(DeviceClass, wanted.device_class_name)
+            return RequestShape(index, name, parent, way, wanted, device_class, features)
+
+        self.requests = tuple(
+            (shape(request.exactly, request.name),)
+            if request.exactly is not None
+            else tuple(shape(sub, sub.name, request.name, way) for way, sub in enumerate(request.first_available))
+            for request in spec.devices.requests
+        )
+
+
+def signature(claims: Sequence[ResourceClaim]) -> bytes:
+    """Return what the outcome of a search depends on, besides devices and classes."""
+    return b"\0".join(_encode(claim.spec) for claim in claims)
+
+
+def _tolerates(toleration: DeviceToleration, taint: DeviceTaint) -> bool:
+    if toleration.effect and toleration.effect != taint.effect:
+        return False
+    if toleration.key and toleration.key != taint.key:
+        return False
+    if toleration.operator == "Exists":
+        return True
+    return toleration.operator in ("", "Equal") and toleration.value == taint.value

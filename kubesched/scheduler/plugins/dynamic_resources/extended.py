@@ -1,0 +1,131 @@
+"""Extended resources served by devices: the special claim that stands in for them.
+
+In: a pod that asks for resources which a device class serves. Out: on which nodes devices must serve which of them, and
+the claim with one request a container that asks for them. Short-lived init containers use the devices of the containers
+that start after them; only what those cannot cover is asked for in addition, and only once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import msgspec
+
+from kubesched.kube.api import requests
+from kubesched.kube.api.meta import ObjectMeta, OwnerReference
+from kubesched.kube.api.pod import ContainerExtendedResourceRequest, Pod
+from kubesched.kube.api.resource import (
+    DEVICE_CLASS_RESOURCE_PREFIX,
+    EXTENDED_RESOURCE_CLAIM_ANNOTATION,
+    DeviceClaim,
+    DeviceRequest,
+    ExactDeviceRequest,
+    ResourceClaim,
+    ResourceClaimSpec,
+)
+from kubesched.kube.values import quantity
+from kubesched.scheduler.cluster import PodView
+from kubesched.scheduler.cluster.device_classes import DeviceClassMap
+from kubesched.scheduler.plugins.dynamic_resources.allocation.shapes import EXACT_COUNT
+
+SPECIAL_NAME = "<extended-resources>"
+"""What the claim is called while it exists in memory only."""
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """The special claim as it is on nodes where devices serve some of the resources."""
+
+    claim: ResourceClaim
+    mappings: tuple[ContainerExtendedResourceRequest, ...]
+
+
+def wanted_resources(pod: PodView) -> tuple[str, ...]:
+    """Return the extended resources that a pod asks for, sorted by name."""
+    names = pod.template.interners.resources.values
+    return tuple(
+        sorted(
+            names[resource]
+            for resource, amount in pod.requests
+            if amount
+            and (requests.is_extended_name(names[resource]) or names[resource].startswith(DEVICE_CLASS_RESOURCE_PREFIX))
+        )
+    )
+
+
+def special_claim(pod: Pod, uid: str) -> ResourceClaim:
+    """Return the claim that is made for a pod, still without requests; it exists in memory only."""
+    owner = OwnerReference(api_version="v1", kind="Pod", name=pod.metadata.name, uid=pod.metadata.uid, controller=True)
+    return ResourceClaim(
+        metadata=ObjectMeta(
+            name=SPECIAL_NAME,
+            generate_name=f"{pod.metadata.name}-extended-resources-",
+            namespace=pod.metadata.namespace,
+            uid=uid,
+            annotations={EXTENDED_RESOURCE_CLAIM_ANNOTATION: "true"},
+            owner_references=(owner,),
+        )
+    )
+
+
+def make_variant(pod: Pod, claim: ResourceClaim, resources: Iterable[str], classes: DeviceClassMap) -> Variant:
+    """Return the special claim with the requests for the resources that devices must serve."""
+    made: list[DeviceRequest] = []
+    long_mappings: list[ContainerExtendedResourceRequest] = []
+    for resource in resources:
+        device_class = classes.find(resource)
+        if device_class is not None:
+            added, mapped = _requests_for(pod, resource, device_class.metadata.name)
+            made += added
+            long_mappings += mapped
+    spec = ResourceClaimSpec(devices=DeviceClaim(requests=tuple(sorted(made, key=lambda request: request.name))))
+    return Variant(msgspec.structs.replace(claim, spec=spec), tuple(long_mappings))
+
+
+def _requests_for(
+    pod: Pod, resource: str, class_name: str
+) -> tuple[list[DeviceRequest], list[ContainerExtendedResourceRequest]]:
+    containers = (*pod.spec.init_containers, *pod.spec.containers)
+    n_init = len(pod.spec.init_containers)
+    long_lived: dict[int, tuple[str, int]] = {}
+    short_lived: dict[int, int] = {}
+    for i, container in enumerate(containers):
+        asked = container.resources.requests.get(resource)
+        count = quantity.value(quantity.parse(asked)) if asked is not None else 0
+        if count <= 0:
+            continue
+        if i >= n_init or container.is_restartable:
+            long_lived[i] = _request_name(pod, i, resource), count
+        else:
+            short_lived[i] = count
+    made = [_request(name, class_name, count) for name, count in long_lived.values()]
+    mappings = [_mapping(containers[i].name, resource, name) for i, (name, _) in long_lived.items()]
+    lacking = {i: count - sum(n for j, (_, n) in long_lived.items() if j >= i) for i, count in short_lived.items()}
+    rest_name = ""
+    if max(lacking.values(), default=0) > 0:
+        most = max(lacking, key=lacking.__getitem__)
+        rest_name = _request_name(pod, most, resource)
+        made.append(_request(rest_name, class_name, lacking[most]))
+    for i, count in short_lived.items():
+        for j, (name, there) in long_lived.items():
+            if j >= i and count > 0:
+                mappings.append(_mapping(containers[i].name, resource, name))
+                count -= there
+        if count > 0:
+            mappings.append(_mapping(containers[i].name, resource, rest_name))
+    return made, mappings
+
+
+def _request_name(pod: Pod, container: int, resource: str) -> str:
+    asked = (*pod.spec.init_containers, *pod.spec.containers)[container].resources.requests
+    return f"container-{container}-request-{sorted(asked).index(resource)}"
+
+
+def _request(name: str, class_name: str, count: int) -> DeviceRequest:
+    exactly = ExactDeviceRequest(device_class_name=class_name, allocation_mode=EXACT_COUNT, count=count)
+    return DeviceRequest(name=name, exactly=exactly)
+
+
+def _mapping(container: str, resource: str, request: str) -> ContainerExtendedResourceRequest:
+    return ContainerExtendedResourceRequest(container_name=container, resource_name=resource, request_name=request)

@@ -1,0 +1,516 @@
+"""DynamicResources: find, reserve and allocate the devices that a pod claims.
+
+PreFilter collects the pod's claims. Those that have devices tie the pod to the nodes where these can be used; for the
+others Filter finds devices on every node, all claims together, and Reserve promises those of the chosen node. PreBind
+writes the promise into the claims and waits for devices that must be made ready. When no node will do, PostFilter gives
+back an allocation that stands in the way. A pod that asks for extended resources which devices serve gets one more
+claim, made for it, with the resources as requests. A pod without any of this costs nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from functools import partial
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from kubesched.kube.api.matching import compile_node_selector
+from kubesched.kube.api.pod import Pod
+from kubesched.kube.api.resource import AllocationResult, ResourceClaim
+from kubesched.kube.api.workload import PodGroup
+from kubesched.scheduler.cluster import Bools, Ints, PodView, Snapshot
+from kubesched.scheduler.cluster.device_claims import DeviceClaims
+from kubesched.scheduler.cluster.device_classes import DeviceClassMap
+from kubesched.scheduler.framework.cycle_state import NODE_ALLOCATABLE, CycleState
+from kubesched.scheduler.framework.grouping import (
+    GROUP_TURN,
+    FailedGroup,
+    GroupPostFiltered,
+    GroupTrial,
+    GroupTurn,
+    workload_of,
+)
+from kubesched.scheduler.framework.inputs import Input
+from kubesched.scheduler.framework.plugin import Plugin, PostFiltered, PreFilterAnswer
+from kubesched.scheduler.framework.ports import Handle
+from kubesched.scheduler.framework.runtime.profile import Profile
+from kubesched.scheduler.framework.verdicts import (
+    SKIP,
+    Diagnosis,
+    Reason,
+    Rejections,
+    Status,
+    failed,
+    unresolvable,
+    unschedulable,
+)
+from kubesched.scheduler.framework.wakeups import (
+    ADD,
+    ADMITTED_LATER,
+    DELETE,
+    DEVICE_CLASS,
+    NODE,
+    POD,
+    RESOURCE_CLAIM,
+    RESOURCE_SLICE,
+    UPDATE,
+    Action,
+    Wakeup,
+    on,
+)
+from kubesched.scheduler.plugins.dynamic_resources import conditions, extended
+from kubesched.scheduler.plugins.dynamic_resources.allocation import results
+from kubesched.scheduler.plugins.dynamic_resources.allocation.offers import Offer, offers
+from kubesched.scheduler.plugins.dynamic_resources.allocation.outcomes import OutcomeBook, Outcomes
+from kubesched.scheduler.plugins.dynamic_resources.allocation.pools import Pools
+from kubesched.scheduler.plugins.dynamic_resources.args import DynamicResourcesArgs
+from kubesched.scheduler.plugins.dynamic_resources.claims import (
+    can_be_deallocated,
+    check_requests,
+    claims_of,
+    is_reserved_for,
+    shared_with_group,
+)
+from kubesched.scheduler.plugins.dynamic_resources.features import Features
+from kubesched.scheduler.plugins.dynamic_resources.node_allocatable import ClaimStatus
+from kubesched.scheduler.plugins.dynamic_resources.node_resources import NodeResources, Refusals
+from kubesched.scheduler.plugins.dynamic_resources.pod_claims import Allocated, PodClaims
+from kubesched.scheduler.plugins.dynamic_resources.writes import BindError, ClaimWriter, with_finalizer
+from kubesched.scheduler.plugins.shared.normalizing import scale_to_best
+
+CANNOT_ALLOCATE = Reason("cannot allocate all claims", resolvable=False)
+INVALID_POOLS = Reason("invalid resource pools were encountered", resolvable=False)
+NOT_AVAILABLE = Reason("resourceclaim not available on the node", resolvable=False)
+CANNOT_FIT = Reason("cannot fit resource", resolvable=False)
+STALE_CLAIM = Reason("cannot schedule extended resource claim", resolvable=False)
+
+NOTHING_TO_DEALLOCATE = "no new claims to deallocate"
+DEALLOCATED = "deallocation of ResourceClaim completed"
+DELETED = "deletion of ResourceClaim completed"
+GROUP_DEALLOCATED = "deallocation and deletion of ResourceClaims completed"
+STILL_NOT = "still not schedulable"
+DEFAULT_FILTER_TIMEOUT, DEFAULT_BINDING_TIMEOUT = 10.0, 600.0
+
+
+class DynamicResources(Plugin):
+    """Find, reserve and allocate devices."""
+
+    Args = DynamicResourcesArgs
+    wakes_on = (
+        on(
+            NODE,
+            ADD | Action.NODE_LABELS | Action.NODE_ALLOCATABLE,
+            without_hints=ADD | Action.NODE_ALLOCATABLE | ADMITTED_LATER,
+        ),
+        on(RESOURCE_CLAIM, ADD | UPDATE, "claim_may_help"),
+        on(POD, Action.POD_CLAIMS, "pod_got_claims"),
+        on(DEVICE_CLASS, ADD | UPDATE),
+        on(RESOURCE_SLICE, ADD | UPDATE),
+    )
+    needs = (
+        ("filter", "pre_filter", "not found"),
+        ("score", "pre_filter", "not found"),
+    )
+    depends_on = (Input.POD_RESOURCE_CLAIMS, Input.POD_DEVICES, Input.NODE)
+
+    def __init__(self, args: DynamicResourcesArgs | None, handle: Handle) -> None:
+        super().__init__(args, handle)
+        self._features = features = Features(handle.gates)
+        self._has_placements = handle.gates.is_enabled("TopologyAwareWorkloadScheduling")
+        self._filter_seconds = _seconds(args.filter_timeout if args is not None else None, DEFAULT_FILTER_TIMEOUT)
+        self._binding_seconds = _seconds(args.binding_timeout if args is not None else None, DEFAULT_BINDING_TIMEOUT)
+        self._book = handle.objects.shared(DeviceClaims)
+        self._classes = handle.objects.shared(DeviceClassMap)
+        self._pools = Pools(handle.objects, features)
+        self._outcomes = OutcomeBook(handle.objects, self._pools, self._book, self._deadline)
+        self._writer = ClaimWriter(handle, self._book, features.binding_conditions)
+        self._errands: set[asyncio.Task[None]] = set()
+        self._node_resources = NodeResources(self._pools, handle.gates)
+        if features.node_allocatable:
+            vars(self)["depends_on"] = (*self.depends_on, Input.PODS_ON_NODE)  # what is left of a node's resources counts, too
+
+    def offers(self, pod: PodView, nodes: Snapshot) -> list[Offer]:
+        """Return which nodes have the devices that a pod claims, for people to read."""
+        return offers(pod.pod, nodes, self.handle.objects, self._book, self._pools)
+
+    def _deadline(self) -> Callable[[], bool] | None:
+        if not self._features.filter_timeout or self._filter_seconds <= 0:
+            return None
+        clock, end = self.handle.clock, self.handle.clock.monotonic() + self._filter_seconds
+        return lambda: clock.monotonic() > end
+
+    def _wanted(self, pod: PodView) -> tuple[str, ...]:
+        if not pod.template.resources.asks_for_scalars:
+            return ()
+        wanted: tuple[str, ...] = pod.template.remember((DynamicResources, "wanted"), lambda: extended.wanted_resources(pod))
+        return wanted
+
+    def _claims_of(self, pod: Pod) -> list[ResourceClaim] | str:
+        return claims_of(pod, self._book, of_groups=self._features.group_claims)
+
+    # Before the queue
+
+    def pre_enqueue(self, pod: PodView) -> Status | None:
+        """Keep a pod back until all its claims are there."""
+        if not pod.pod.spec.resource_claims:
+            return None
+        found = self._claims_of(pod.pod)
+        return unresolvable(found) if isinstance(found, str) else None
+
+    def wakeups(self) -> tuple[Wakeup, ...]:
+        """Return what could help; claims that are deleted only in releases that look at them."""
+        wakes: tuple[Wakeup, ...] = self.wakes_on
+        if self._features.behaviour.wakes_by_deleted_claims:
+            wakes += (on(RESOURCE_CLAIM, DELETE, "claim_may_help"),)
+        if self._features.node_allocatable:
+            wakes += (on(POD, DELETE),)  # what a node has too little of may be left by any pod that goes
+        return wakes
+
+    def claim_may_help(self, pod: PodView, old: ResourceClaim | None, new: ResourceClaim | None) -> bool:
+        """Wake if devices were given back, or if a claim of the pod changed where it matters."""
+        if new is None:
+            return old is not None and old.status.allocation is not None
+        found = self._claims_of(pod.pod)
+        if isinstance(found, str):
+            return False
+        if old is not None and old.status.allocation is not None and new.status.allocation is None:
+            return True
+        if all(claim.metadata.uid != new.metadata.uid for claim in found):
+            return False
+        return old is None or old.status != new.status
+
+    def pod_got_claims(self, pod: PodView, old: Pod | None, new: Pod) -> bool:
+        """Wake if the pod's own claims are there now."""
+        return new.metadata.uid == pod.uid and not isinstance(self._claims_of(new), str)
+
+    # Which nodes
+
+    def pre_filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> PreFilterAnswer:
+        """Collect the pod's claims; refuse the pod if one of them cannot be served on any node."""
+        state.write(self.name, PodClaims())
+        wanted = self._wanted(pod) if self._features.extended_resources else ()
+        if not pod.pod.spec.resource_claims and not wanted:
+            return SKIP
+        self._book.refresh()
+        found = self._claims_of(pod.pod)
+        if isinstance(found, str):
+            return unresolvable(found)
+        collected = PodClaims()
+        if any(self._classes.find(resource) is not None for resource in wanted):
+            collected.resources = wanted
+            collected.special = self._book.made_for_pod(pod.uid) or extended.special_claim(
+                pod.pod, results.new_uid(self.handle.random, pod.uid)
+            )
+        if not found and collected.special is None:
+            return SKIP
+        key = workload_of(pod) if self._features.group_claims else None
+        if key is not None:
+            collected.group = self.handle.objects.get(PodGroup, key.name, key.namespace)
+            if collected.group is not None:
+                collected.of_group = shared_with_group(pod.pod, collected.group)
+        turn: GroupTurn | None = state.find(GROUP_TURN)
+        for claim in found:
+            refused = self._collect(claim, collected, turn)
+            if refused is not None:
+                return refused
+        if collected.special is not None and self._book.promised(collected.special.metadata.uid) is not None:
+            return unresolvable(f"resource claim {collected.special.key} is in the process of being allocated")
+        state.write(self.name, collected)
+        return None
+
+    def _collect(self, claim: ResourceClaim, mine: PodClaims, turn: GroupTurn | None) -> Status | None:
+        allocation = claim.status.allocation
+        promised = self._book.promised(claim.metadata.uid) if allocation is None else None
+        if promised is not None:
+            # Members of a group that is being tried share what those before them were promised. All others wait until it
+            # is written: somebody else's promise may be taken back.
+            if turn is None or not self._book.is_promised_to(claim.metadata.uid, turn.uids):
+                return unresolvable(f"resource claim {claim.key} is in the process of being allocated")
+            allocation = promised.status.allocation
+        if allocation is not None:
+            where = None
+            if allocation.node_selector is not None:
+                where = compile_node_selector(allocation.node_selector)
+                if where.error is not None:
+                    return failed(where.error)
+            mine.allocated.append(Allocated(claim, allocation, where, is_shared=promised is not None))
+            return None
+        refused = check_requests(claim, self.handle.objects, self._features.prioritized_list)
+        if refused is None:
+            mine.pending.append(claim)
+        return refused
+
+    def filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Rejections:
+        """Refuse nodes where the pod's devices are not, or where there are none left for it."""
+        mine: PodClaims = state.read(self.name)
+        if mine.is_empty:
+            return Rejections.none(nodes)
+        if mine.is_stale:
+            return Rejections.where(np.ones(nodes.n, dtype=np.bool_), STALE_CLAIM)
+        mine.nodes = nodes.everything()
+        served = self._served(mine, nodes)
+        refusals = Refusals(nodes.n, (CANNOT_ALLOCATE, INVALID_POOLS))  # in the order of the bits of `outcomes`
+        self._refuse_unserved(mine, nodes, refusals)
+        if self._features.node_allocatable:
+            self._pools.follow(nodes)
+            self._node_resources.refuse_shared(pod, mine, nodes, refusals)
+        bits, errors = refusals.bits, dict[int, str]()
+        for kind in (0,) if served is None else np.unique(served).tolist():
+            if kind and kind not in mine.variants:
+                assert mine.special is not None
+                resources = [name for bit, name in enumerate(mine.resources) if kind >> bit & 1]
+                mine.variants[kind] = extended.make_variant(pod.pod, mine.special, resources, self._classes)
+            claims = mine.to_allocate(kind)
+            if claims:
+                mine.found[kind] = found = self._outcomes.outcomes(claims, nodes)
+                here = found.bits[self._pools.rows(nodes)]
+                asked = bits == 0 if served is None else (bits == 0) & (served == kind)
+                if found.errors or found.unknown:
+                    self._collect_errors(found, claims, nodes, asked, errors)
+                np.copyto(bits, here, where=asked)
+        if self._features.node_allocatable:
+            self._node_resources.refuse_short(pod, mine, nodes, served, refusals, errors)
+            state.write(NODE_ALLOCATABLE, lambda name: self._footprint(mine, name))
+        for holder in mine.allocated:
+            away = self._unavailable(holder, nodes)
+            if away is not None:
+                refusals.add(away & refusals.open, NOT_AVAILABLE)
+        for row in errors:
+            bits[row] = 0
+        return Rejections(bits, tuple(refusals.reasons), errors or None)
+
+    def _footprint(self, mine: PodClaims, node_name: str) -> tuple[ClaimStatus, ...]:
+        return mine.footprints.get((self._served_on(mine, node_name), self._pools.group_of(node_name)), ())
+
+    def _served(self, mine: PodClaims, nodes: Snapshot) -> Ints | None:
+        """Return for every row the set of extended resources that devices must serve there, as bits."""
+        if mine.special is None:
+            return None
+        served = np.zeros(nodes.n, dtype=np.int64)
+        for bit, resource in enumerate(mine.resources):
+            if self._classes.find(resource) is not None:
+                served |= np.where(nodes.allocatable(nodes.resource(resource)) == 0, 1 << bit, 0)
+        return served
+
+    def _refuse_unserved(self, mine: PodClaims, nodes: Snapshot, refusals: Refusals) -> None:
+        """Refuse nodes where nobody knows a resource that the pod asks for."""
+        for resource in mine.resources:
+            if self._classes.find(resource) is None:
+                none = np.flatnonzero(nodes.allocatable(nodes.resource(resource)) == 0).tolist()
+                unknown = np.zeros(nodes.n, dtype=np.bool_)
+                unknown[[row for row in none if resource not in nodes.node(row).status.allocatable]] = True
+                refusals.add(unknown, CANNOT_FIT)
+
+    def _collect_errors(
+        self, found: Outcomes, claims: list[ResourceClaim], nodes: Snapshot, asked: Bools, errors: dict[int, str]
+    ) -> None:
+        groups = self._pools.rows(nodes)
+        for row in np.flatnonzero(asked).tolist():
+            group = int(groups[row])
+            if group in found.errors:
+                errors[row] = found.errors[group].message(claims)
+            elif group in found.unknown:
+                errors[row] = f"node {nodes.name(row)}: timed out trying to allocate devices"
+
+    def _unavailable(self, holder: Allocated, nodes: Snapshot) -> Bools | None:
+        """Return on which nodes a claim's devices cannot be used; None for nowhere."""
+        if (
+            self._features.binding_conditions
+            and not holder.is_shared
+            and conditions.is_unusable(holder.claim, self.handle.clock.now(), self._binding_seconds)
+        ):
+            return np.ones(nodes.n, dtype=np.bool_)
+        return holder.away(nodes)
+
+    def post_filter(
+        self, pod: PodView, nodes: Snapshot, state: CycleState, diagnosis: Diagnosis, profile: Profile
+    ) -> PostFiltered:
+        """Give back one allocation that stands in the way; the pod is tried again when the API says so."""
+        mine: PodClaims | None = state.find(self.name)
+        if mine is None:
+            return PostFiltered(failed("not found"))
+        if mine.is_empty:
+            return PostFiltered(self._unhelped(NOTHING_TO_DEALLOCATE), is_settled=True)
+        unused = self._unused(mine, diagnosis, pod.uid)
+        if unused is not None:
+            return PostFiltered(unschedulable(DEALLOCATED), follow_up=partial(self._writer.deallocate, unused))
+        left_behind = mine.special
+        if left_behind is not None and left_behind.metadata.name != extended.SPECIAL_NAME:
+            return PostFiltered(unschedulable(DELETED), follow_up=partial(self._writer.delete_quietly, left_behind))
+        return PostFiltered(self._unhelped(STILL_NOT))
+
+    def _unused(self, mine: PodClaims, diagnosis: Diagnosis, *uids: str) -> ResourceClaim | None:
+        """Return a claim whose devices are in the way where they are, and that nobody but these use."""
+        verdicts = diagnosis.verdicts
+        if verdicts is None:
+            return None
+        for name, reasons, rows in verdicts.refusals():
+            if name == self.name and NOT_AVAILABLE in reasons:
+                for holder in mine.allocated:
+                    away = self._unavailable(holder, verdicts.nodes.take(rows)) if not holder.is_shared else None
+                    if away is not None and away.any() and can_be_deallocated(holder.claim, *uids):
+                        return holder.claim
+        return None
+
+    def pod_group_post_filter(self, failed: FailedGroup, trial: GroupTrial) -> GroupPostFiltered:
+        """Do the same for each member of a group, and for what is reserved for the group as a whole while none of it has a
+        place. Before 1.37 devices were given back for pods only."""
+        group = failed.group
+        if not self._features.behaviour.has_pod_group_post_filter or not isinstance(group, PodGroup):
+            return GroupPostFiltered(unschedulable())
+        if self._has_placements and group.spec.scheduling_constraints is not None:
+            return GroupPostFiltered(unschedulable())
+        members = self.handle.groups.get(failed.key)
+        is_idle = self._features.group_claims and (members is None or not members.n_scheduled)
+        unused: dict[str, ResourceClaim] = {}
+        for pod in failed.members:
+            mine: PodClaims | None = failed.states[pod.uid].find(self.name) if pod.uid in failed.states else None
+            diagnosis = failed.diagnoses.get(pod.uid)
+            if mine is not None and diagnosis is not None:
+                found = self._unused(mine, diagnosis, pod.uid, *((group.metadata.uid,) if is_idle else ()))
+                if found is not None:
+                    unused[found.metadata.uid] = found
+        follow_up = partial(self._writer.deallocate, *unused.values()) if unused else None
+        return GroupPostFiltered(unschedulable(GROUP_DEALLOCATED), follow_up=follow_up)
+
+    def _unhelped(self, why: str) -> Status:
+        return unschedulable() if self._features.behaviour.tells_placement_found else unschedulable(why)
+
+    # Which of them
+
+    def score(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Ints:
+        """Prefer nodes where requests get what stands first in their lists."""
+        mine: PodClaims | None = state.find(self.name)
+        if mine is None or not mine.found:
+            return nodes.uniform(0)
+        held = sum(results.score_of_claim(holder.claim) for holder in mine.allocated)
+        if not held and not any(found.has_lists for found in mine.found.values()):
+            return nodes.uniform(0)
+        scores = np.zeros(nodes.n, dtype=np.int64)
+        groups = self._pools.rows(nodes)
+        served = self._served(mine, nodes)
+        for kind, found in mine.found.items():
+            here, liked = found.scores(groups)
+            if served is not None:
+                here &= served == kind
+            scores[here] = liked[here] + held
+        return scores
+
+    def normalize(self, scores: Ints, feasible: Bools, pod: PodView, nodes: Snapshot, state: CycleState) -> Ints:
+        return scale_to_best(scores, feasible, nodes)
+
+    # Booked and bound
+
+    def reserve(self, pod: PodView, node_name: str, state: CycleState) -> Status | None:
+        """Promise the devices that were found on the node."""
+        mine: PodClaims | None = state.find(self.name)
+        if mine is None or mine.is_empty:
+            return None
+        for holder in mine.allocated:
+            if holder.is_shared:
+                self._promise(holder.claim, holder.allocation, pod, mine)
+        served = self._served_on(mine, node_name)
+        claims = mine.to_allocate(served)
+        if not claims:
+            return None
+        if node_name not in mine.given:
+            found = mine.found.get(served)
+            allocation = found.allocations.get(self._pools.group_of(node_name)) if found is not None else None
+            if found is None or allocation is None:
+                return failed("claim allocation not found for node")
+            new_id = partial(results.new_uid, self.handle.random, pod.uid)
+            mine.given[node_name] = results.build(allocation, found.shapes, node_name, self._features, new_id)
+        for claim, result in zip(claims, mine.given[node_name], strict=True):
+            self._promise(claim, result, pod, mine)
+        return None
+
+    def _promise(self, claim: ResourceClaim, allocation: AllocationResult, pod: PodView, mine: PodClaims) -> None:
+        mine.booked.append((claim, allocation))
+        status = msgspec.structs.replace(claim.status, allocation=allocation)
+        self._book.promise(msgspec.structs.replace(with_finalizer(claim), status=status), pod.uid)
+
+    def _served_on(self, mine: PodClaims, node_name: str) -> int:
+        if mine.special is None or mine.nodes is None:
+            return 0
+        node = mine.nodes.take(mine.nodes.rows_of([node_name]))
+        served = self._served(mine, node)
+        return int(served[0]) if served is not None and node.n else 0
+
+    def unreserve(self, pod: PodView, node_name: str, state: CycleState) -> None:
+        """Take every promise back, and what was written of it."""
+        mine: PodClaims | None = state.find(self.name)
+        if mine is None:
+            return
+        booked, mine.booked = mine.booked, []
+        for claim, _ in booked:
+            self._book.release(claim.metadata.uid, pod.uid)
+        turn: GroupTurn | None = state.find(GROUP_TURN)
+        if turn is not None and turn.is_rehearsal:
+            return  # nothing was written in it, and what was written before it is used when it becomes real
+        for claim in (*(holder.claim for holder in mine.allocated), *(claim for claim, _ in booked)):
+            latest = self._book.get(claim.metadata.name, claim.metadata.namespace)
+            if latest is not None and latest.status.allocation is not None and is_reserved_for(latest, pod.uid):
+                self._send(self._writer.unreserve(latest.metadata.name, latest.metadata.namespace, pod))
+        if self._features.node_allocatable and pod.pod.status.node_allocatable_resource_claim_statuses:
+            self._send(self._writer.clear_uses(pod))
+        if mine.created is not None:
+            self._send(self._writer.delete_quietly(mine.created))
+            mine.created = None
+
+    def _send(self, errand: Coroutine[Any, Any, None]) -> None:
+        """Run an errand beside the loop that we are in. Where there is none, nothing can have been written before."""
+        try:
+            task = asyncio.get_running_loop().create_task(errand)
+        except RuntimeError:
+            errand.close()
+            return
+        self._errands.add(task)
+        task.add_done_callback(self._errands.discard)
+
+    def pre_bind_pre_flight(self, pod: PodView, node_name: str, state: CycleState) -> Status | None:
+        """Skip if the pod has no claims."""
+        mine: PodClaims | None = state.find(self.name)
+        return SKIP if mine is None or mine.is_empty else None
+
+    async def pre_bind(self, pod: PodView, node_name: str, state: CycleState) -> Status | None:
+        """Write allocations and reservations, then wait for devices that must be made ready."""
+        mine: PodClaims = state.read(self.name)
+        try:
+            written = await self._write(pod, node_name, mine)
+            statuses = pod.pod.status.node_allocatable_resource_claim_statuses
+            if self._features.node_allocatable and statuses:
+                await self._writer.tell_uses(pod, statuses)
+            if self._features.binding_conditions and any(map(conditions.has_conditions, written)):
+                note = f"waiting for binding conditions for device on node {node_name}"
+                self.handle.recorder.event(pod, "Normal", "BindingConditionsPending", "Scheduling", note)
+                await self._writer.wait_until_ready(written, pod, self._binding_seconds)
+        except BindError as error:
+            return failed(str(error))
+        return None
+
+    async def _write(self, pod: PodView, node_name: str, mine: PodClaims) -> list[ResourceClaim]:
+        written = []
+        for holder in mine.allocated:
+            claim = holder.claim
+            if holder.is_shared:
+                continue  # it is among the booked ones
+            consumer = mine.consumer(claim, pod)
+            if not is_reserved_for(claim, consumer.uid):
+                claim = await self._writer.reserve(claim, None, pod, consumer)
+            written.append(claim)
+        for claim, allocation in mine.booked:
+            if mine.special is None or claim.metadata.uid != mine.special.metadata.uid:
+                written.append(await self._writer.reserve(claim, allocation, pod, mine.consumer(claim, pod)))
+                continue
+            mine.created = created = await self._writer.create(claim)
+            mine.created = stored = await self._writer.reserve_special(created, claim.metadata.uid, allocation, pod)
+            await self._writer.tell_pod(pod, stored, mine.variants[self._served_on(mine, node_name)].mappings)
+            written.append(stored)
+        return written
+
+
+def _seconds(timeout: int | None, default: float) -> float:
+    return timeout / 1e9 if timeout is not None else default

@@ -1,0 +1,175 @@
+"""GangScheduling: hold the pods of a gang until there are enough of them, and let none go before enough have a place.
+
+A pod names its PodGroup in spec.schedulingGroup; the group's policy says how many pods are enough. The engine tries all
+members in one turn (engine/groups/group): there the Permit of this plugin is what says whether the group as a whole fits, and since
+1.37 its PlacementFeasible. Groups may belong to groups (framework/group_hierarchy): then enough groups must have enough.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from kubesched.kube.api.pod import Pod
+from kubesched.kube.api.workload import GangSchedulingPolicy, PodGroup
+from kubesched.scheduler.cluster import GroupKey
+from kubesched.scheduler.cluster.groups import Group
+from kubesched.scheduler.framework import (
+    SUCCESS,
+    Code,
+    CycleState,
+    Plugin,
+    PodView,
+    Status,
+    failed,
+    unresolvable,
+    unschedulable,
+)
+from kubesched.scheduler.framework.group_hierarchy import AnyGroup, GroupHierarchy
+from kubesched.scheduler.framework.grouping import COMPOSITE, GROUP_TURN, WORKLOAD, GroupTurn, Progress, workload_of
+from kubesched.scheduler.framework.ports import Handle
+from kubesched.scheduler.framework.wakeups import ADD, COMPOSITE_POD_GROUP, POD, POD_GROUP, UPDATE, Wakeup, on
+
+WAITING_SECONDS = 5 * 60.0
+TOO_FEW = unresolvable("waiting for minCount pods from a gang to appear in scheduling queue")
+WAIT = Status(Code.WAIT, ("waiting for minCount pods from a gang to be scheduled",))
+
+Count = Callable[[Group], int]
+
+
+class GangScheduling(Plugin):
+    wakes_on = (on(POD, ADD, "sibling_came"), on(POD_GROUP, ADD, "group_came"))
+
+    def __init__(self, args: None, handle: Handle) -> None:
+        super().__init__(args, handle)
+        self._hierarchy = GroupHierarchy(handle.objects, has_composites=handle.gates.is_enabled("CompositePodGroup"))
+
+    def wakeups(self) -> tuple[Wakeup, ...]:
+        """Return what may help: also a group that needs fewer, where that can happen, and a group of groups that comes."""
+        found: tuple[Wakeup, ...] = self.wakes_on
+        if self.handle.gates.behaviour.judges_groups_whole:
+            found += (on(POD_GROUP, UPDATE, "group_shrank"),)
+        if self._hierarchy.has_composites:
+            found += (on(COMPOSITE_POD_GROUP, ADD, "group_came"),)
+        return found
+
+    def pre_enqueue(self, pod: PodView) -> Status | None:
+        """Hold a pod until its group is there and has pods enough, placed ones included."""
+        key = workload_of(pod)
+        if key is None:
+            return None
+        if self._hierarchy.get(key) is None:
+            return unresolvable(f'waiting for pods\'s pod group "{key.name}" to appear in scheduling queue')
+        root = self._hierarchy.root(key)
+        if root is None:
+            return unresolvable(f"failed to build hierarchy snapshot: {self._gap(key)}")
+        if self._is_ready(root, lambda group: group.n_all):
+            return None
+        return TOO_FEW if root == key else unresolvable(_no_quorum(root))
+
+    def permit(self, pod: PodView, node_name: str, state: CycleState) -> tuple[Status, float]:
+        """Let a gang go when enough of its pods are booked, and hold each of them until then."""
+        key = workload_of(pod)
+        if key is None:
+            return SUCCESS, 0.0
+        group = self._hierarchy.get(key)
+        if group is None:
+            return failed(f'failed to get podGroup {key}: podgroup.scheduling.k8s.io "{key.name}" not found'), 0.0
+        root = self._hierarchy.root(key)
+        if root is None:
+            return failed(f"failed to build hierarchy snapshot: {self._gap(key)}"), 0.0
+        if root == key and group.spec.scheduling_policy.gang is None:
+            return SUCCESS, 0.0
+        if self.handle.groups.get(key) is None:
+            return failed(f"pod group state not found for pod group {key}"), 0.0
+        turn: GroupTurn = state.find(GROUP_TURN) or GroupTurn(key, False)
+        members = self._hierarchy.members(root, self.handle.groups)
+        if not self._is_ready(root, lambda group: group.n_scheduled):
+            if not turn.is_rehearsal and not turn.has_called:
+                # Those of this turn are on their way; the others cannot have become ready since it began.
+                turn.has_called = True
+                others = [p for each in members for uid, p in each.unscheduled.items() if uid not in turn.uids]
+                self.handle.activate(others)
+            return WAIT if root == key else Status(Code.WAIT, (_no_quorum(root),)), WAITING_SECONDS
+        if not turn.is_rehearsal:
+            for uid in (uid for each in members for uid in each.assumed):
+                waiting = self.handle.waiting.get(uid)
+                if waiting is not None:
+                    waiting.allow(self.name)
+        return SUCCESS, 0.0
+
+    def placement_feasible(self, group: GroupKey, progress: Progress) -> Status | None:
+        """Say whether a gang has, may still get or cannot get as many as it needs."""
+        found = self._hierarchy.get(group)
+        if found is None:
+            return failed(f'podgroup.scheduling.k8s.io "{group.name}" not found')
+        needed, scheduled, remaining = _needed(found), progress.scheduled, progress.remaining
+        if scheduled + remaining < needed:
+            return unschedulable(f"minCount ({needed}) cannot be satisfied: {scheduled} scheduled, {remaining} remaining")
+        if scheduled < needed:
+            text = f"minCount ({needed}) is not yet satisfied: {scheduled} scheduled, {remaining} remaining"
+            return Status(Code.WAIT, (text,))
+        return None
+
+    def _is_ready(self, key: GroupKey, count: Count) -> bool:
+        """Return whether a group has pods enough, or groups that have enough."""
+        group = self._hierarchy.get(key)
+        if group is None:
+            return False
+        if key.kind == COMPOSITE:
+            n = sum(self._is_ready(child, count) for child in self._hierarchy.children(key))
+        else:
+            members = self.handle.groups.get(key)
+            n = count(members) if members is not None else 0
+            if group.spec.scheduling_policy.gang is None and not self._hierarchy.has_composites:
+                return True
+        return n >= _needed(group)
+
+    def _gap(self, key: GroupKey) -> str:
+        """Return what is missing on the way from a group to its root."""
+        *_, (_, last) = self._hierarchy.upwards(key)
+        missing = f"{key.namespace}/{last.spec.parent_composite_pod_group_name}"
+        return f"composite pod group object not found in state for compositepodgroup/{missing}"
+
+    # What may help
+
+    def sibling_came(self, pod: PodView, old: Pod | None, new: Pod) -> bool:
+        """Return whether a pod of the same group came. The reference looks no further and has every pod of the gang knock
+        at its gate in vain with each one that comes; here they wait until there are enough."""
+        mine, theirs = workload_of(pod), new.spec.scheduling_group
+        if mine is None or theirs is None:
+            return False
+        other = GroupKey(WORKLOAD, new.metadata.namespace, theirs.pod_group_name)
+        if not self._belong_together(mine, other):
+            return False
+        root = self._hierarchy.root(mine)
+        return root is None or self._is_ready(root, lambda group: group.n_all)
+
+    def group_came(self, pod: PodView, old: AnyGroup | None, new: AnyGroup) -> bool:
+        """Return whether it is the pod's own group that came, or one that it belongs together with."""
+        mine, kind = workload_of(pod), WORKLOAD if isinstance(new, PodGroup) else COMPOSITE
+        return mine is not None and self._belong_together(mine, GroupKey(kind, new.metadata.namespace, new.metadata.name))
+
+    def group_shrank(self, pod: PodView, old: PodGroup, new: PodGroup) -> bool:
+        """Return whether such a group needs fewer pods than before."""
+        before, after = old.spec.scheduling_policy.gang, new.spec.scheduling_policy.gang
+        if before is None or after is None or after.min_count >= before.min_count:
+            return False
+        return self.group_came(pod, old, new)
+
+    def _belong_together(self, mine: GroupKey, other: GroupKey) -> bool:
+        if not self._hierarchy.has_composites:
+            return mine == other
+        root = self._hierarchy.root(mine)
+        return root is not None and root == self._hierarchy.root(other)
+
+
+def _needed(group: AnyGroup) -> int:
+    """Return how many pods, or groups, are enough."""
+    gang = group.spec.scheduling_policy.gang
+    if gang is None:
+        return 1
+    return gang.min_count if isinstance(gang, GangSchedulingPolicy) else gang.min_group_count
+
+
+def _no_quorum(root: GroupKey) -> str:
+    return f'waiting for composite pod group "{root.name}" tree to meet quorum'

@@ -1,0 +1,45 @@
+"""ImageLocality: prefer nodes that already hold the pod's images, the more so the larger and the more common they are."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from kubesched.scheduler.cluster import Ints
+from kubesched.scheduler.framework import CycleState, Input, Plugin, PodView, Snapshot
+from kubesched.scheduler.framework.ports import Handle
+
+MEBI = 1024 * 1024
+LEAST = 23 * MEBI
+"""Below this an image is fetched so fast that having it is worth nothing."""
+MOST_PER_CONTAINER = 1000 * MEBI
+
+
+class ImageLocality(Plugin):
+    # How common an image is depends on all nodes.
+    depends_on = (Input.POD_REQUIREMENTS, Input.NODE, Input.ALL_NODES)
+
+    def __init__(self, args: None, handle: Handle) -> None:
+        super().__init__(args, handle)
+        self._counts_volumes = handle.gates.behaviour.counts_image_volumes
+
+    def score(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Ints:
+        spec = pod.pod.spec
+        images = [c.image for c in (*spec.init_containers, *spec.containers)]
+        volumes = [volume.image.reference for volume in spec.volumes if volume.image is not None]
+        n_counted = len(images) + (len(volumes) if self._counts_volumes else 0)
+        held = [known for known in (nodes.image(with_tag(image)) for image in images + volumes) if known is not None]
+        if not held:
+            return nodes.uniform(0)
+        here = np.zeros(nodes.n, dtype=np.int64)
+        for known in held:
+            worth = int(float(known.size) * (float(len(known.rows)) / float(nodes.total)))
+            here[nodes.mask(known.rows)] += worth
+        most = MOST_PER_CONTAINER * n_counted
+        clamped = np.where(here < LEAST, LEAST, np.minimum(here, most))
+        scores: Ints = 100 * (clamped - LEAST) // (most - LEAST)
+        return scores
+
+
+def with_tag(image: str) -> str:
+    """Return an image's name with the tag that it has when it names none."""
+    return image if image.rfind(":") > image.rfind("/") else f"{image}:latest"

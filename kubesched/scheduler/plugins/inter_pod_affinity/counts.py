@@ -1,0 +1,279 @@
+"""Counting for inter-pod affinity: which domains hold pods that incoming pods want near or want away from, which hold pods that
+do not want them, and what the wishes of both sides add up to.
+
+In: the terms of incoming pods and what others say of them, nodes, placed pods. Out: counters per topology domain. Each distinct
+label set and each distinct affinity of placed pods is judged once; after that only pods that come and go are counted
+(framework/equivalence_cache/counters). All pods share the counters that say the same of others and of whom others say the same, whatever labels
+each of them has: the pods of a StatefulSet have one each that nobody asks about.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from copy import copy
+
+import numpy as np
+
+from kubesched.kube.api import matching
+from kubesched.kube.api.core import Namespace
+from kubesched.kube.api.matching import AffinityTerm, PodAffinityTerms
+from kubesched.scheduler.cluster import Ints
+from kubesched.scheduler.cluster.journal import Change
+from kubesched.scheduler.cluster.pods import ByLabelClass, Templates
+from kubesched.scheduler.framework import DomainVerdicts, PodView, Snapshot
+from kubesched.scheduler.framework.equivalence_cache.counters import DomainCounts, PodCounts
+
+_NO_SELECTION = matching.compile_selector(None)
+
+EXISTING_ANTI, AFFINITY, ANTI_AFFINITY, PREFERENCES = COUNTED = ("existing_anti", "affinity", "anti_affinity", "preferences")
+"""What is counted, by the attribute of `AffinityCounts` that holds it. All but preferences are required: they can make the
+difference between a node that passes and one that does not."""
+
+Effect = tuple[tuple[str, str, int], ...]
+"""What one placed pod adds to the counters: to which of them, for which topology key, how much."""
+
+_NOTHING: Effect = ()
+
+
+class ClassEffects(ByLabelClass[Effect]):
+    """What label classes mean to incoming pods by their terms: judged once for all pods of these terms."""
+
+    __slots__ = ("templates",)
+
+    def __init__(self, templates: Templates) -> None:
+        super().__init__()
+        self.templates = templates
+        """Whose numbers the classes have."""
+
+
+def said_by_others(pod: PodView, nodes: Snapshot, hard_weight: int) -> dict[int, Effect]:
+    """Return what placed pods mean to the incoming pod by their own terms, by affinity group; groups that do not mean it are
+    left out."""
+    groups, found = nodes.templates.affinity_groups, {}
+    own = nodes.objects.get(Namespace, pod.namespace)
+    namespace_labels = own.metadata.labels if own is not None else {}
+
+    def is_meant(term: AffinityTerm) -> bool:
+        return term.matches(pod.namespace, pod.labels, namespace_labels)
+
+    for affinity_id in groups.candidates(pod.labels):
+        terms = groups[affinity_id]
+        near = terms.required if hard_weight > 0 else ()
+        effect = (
+            *((EXISTING_ANTI, term.topology_key, 1) for term in terms.required_anti if is_meant(term)),
+            *_preferences(terms, is_meant),
+            *((PREFERENCES, term.topology_key, hard_weight) for term in near if is_meant(term)),
+        )
+        if effect:
+            found[affinity_id] = effect
+    return found
+
+
+def matches_itself(terms: PodAffinityTerms, pod: PodView) -> bool:
+    """Return whether a pod meets all its own required affinity terms."""
+    return all(is_about(term, pod.namespace, pod.labels) for term in terms.required)
+
+
+class AffinityCounts(PodCounts):
+    """Pods per domain, as far as they matter to incoming pods of these terms, of whom others say this."""
+
+    def __init__(
+        self,
+        terms: PodAffinityTerms,
+        others: Mapping[int, Effect],
+        hard_weight: int,
+        by_class: ClassEffects,
+        *,
+        matches_itself: bool,
+    ) -> None:
+        super().__init__()
+        self.terms = terms
+        self._matches_itself = matches_itself
+        self._others = others
+        self._hard_weight = hard_weight
+        self._by_class = by_class
+        self._has_terms = bool(terms.every_term)
+        self._keys = frozenset(term.topology_key for term in terms.every_term).union(
+            key for effect in others.values() for _, key, _ in effect
+        )
+        self.n_groups = 0
+        """How many affinity groups there were when a pod was last found to be of this declaration."""
+        self._forget()
+
+    def is_for(self, pod: PodView, nodes: Snapshot) -> bool:
+        if said_by_others(pod, nodes, self._hard_weight) != self._others:
+            return False
+        self.n_groups = len(nodes.templates.affinity_groups)
+        return True
+
+    def imagine(self, pod: PodView, other: PodView, row: int, sign: int, nodes: Snapshot) -> None:
+        """Take in a pod that comes or goes in a what-if for an incoming pod, whose own these counters are by then."""
+        if other.template.affinity_id >= self.n_groups:  # nobody had such wishes when the attempt began
+            self._others = said_by_others(pod, nodes, self._hard_weight)
+            self.n_groups = len(nodes.templates.affinity_groups)
+        self.count(other, row, sign, nodes)
+
+    def _forget(self) -> None:
+        self.existing_anti = DomainCounts()
+        self.affinity = DomainCounts()
+        self.anti_affinity = DomainCounts()
+        self.preferences = DomainCounts()
+        self.judged: DomainVerdicts | None = None
+        """What was concluded for the domains of the only key that matters, kept up to date."""
+
+    def clone(self) -> AffinityCounts:
+        copied = copy(self)
+        for name in COUNTED:
+            setattr(copied, name, getattr(self, name).clone())
+        copied.judged = None
+        return copied
+
+    def keys(self) -> set[str]:
+        """Return the topology keys that decide whether a node passes."""
+        required = (*self.terms.required, *self.terms.required_anti)
+        return {term.topology_key for term in required}.union(self.existing_anti.keys)
+
+    def is_first(self) -> bool:
+        """Return whether nobody is there that the pod wants to be near, and it is itself such a pod."""
+        return self.affinity.is_empty and self._matches_itself
+
+    def recount(self, whole: Snapshot) -> None:
+        self._forget()
+        effects = {class_id: self._class_effect(class_id, whole) for class_id in _candidates(self.terms, whole)}
+        self._count(effects, len(whole.templates.label_classes), whole.pod_classes(), whole)
+        groups = {group: effect for group, effect in self._others.items() if group in whole.slots.affinities}
+        self._count(groups, len(whole.templates.affinity_groups), whole.pod_affinities(), whole)
+
+    def _count(self, effects: Mapping[int, Effect], n_numbers: int, numbers: Ints, whole: Snapshot) -> None:
+        """Count all placed pods, by the numbers that their effects go by."""
+        alike: dict[Effect, list[int]] = {}
+        for number, effect in effects.items():
+            if effect:
+                alike.setdefault(effect, []).append(number)
+        if not alike:
+            return
+        felt = np.zeros(n_numbers, dtype=np.bool_)
+        for some in alike.values():
+            felt[some] = True
+        slots = np.flatnonzero(felt[numbers])
+        numbers, rows = numbers[slots], whole.pod_rows()[slots]
+        for name, key in {(name, key) for effect in alike for name, key, _ in effect}:
+            amounts = np.zeros(n_numbers, dtype=np.int64)
+            times = np.zeros(n_numbers, dtype=np.int64)
+            for effect, some in alike.items():
+                mine = [amount for *where, amount in effect if where == [name, key]]
+                amounts[some], times[some] = sum(mine), len(mine)
+            counts: DomainCounts = getattr(self, name)
+            counts.count(key, whole, rows, amounts[numbers], times[numbers])
+
+    def count(self, other: PodView, row: int, sign: int, nodes: Snapshot) -> bool:
+        effect = self._effect(other, nodes)
+        for name, key, amount in effect:
+            self._add(name, key, sign * amount, row, sign, nodes)
+        return bool(effect)
+
+    def is_outdated_by(self, change: Change) -> bool:
+        if not change.labels:
+            return False
+        return not self._keys.isdisjoint(change.labels)
+
+    def skips_by(self) -> object:
+        return self.existing_anti.is_empty, self.preferences.is_empty
+
+    def is_moved_by(self, other: PodView, nodes: Snapshot) -> bool:
+        is_known = other.template.affinity_id < self.n_groups
+        return not is_known or any(name != PREFERENCES for name, _, _ in self._effect(other, nodes))
+
+    def _effect(self, other: PodView, nodes: Snapshot) -> Effect:
+        """Return what a pod like this one means: by the terms of incoming pods, and by its own."""
+        template = other.template
+        said = self._others.get(template.affinity_id, _NOTHING) if template.affinity_id else _NOTHING
+        return self._class_effect(template.class_id, nodes) + said if self._has_terms else said
+
+    def _add(self, name: str, key: str, amount: int, row: int, sign: int, nodes: Snapshot) -> None:
+        """Change one counter, and what was concluded from it."""
+        counts: DomainCounts = getattr(self, name)
+        was_empty = counts.is_empty
+        change = counts.add(key, nodes, row, amount, sign)
+        if self.judged is None or change is None or name == PREFERENCES:
+            return
+        code, before, after = change
+        if was_empty or counts.is_empty or key != self.judged.key:
+            self.judged = None  # a key more or less, or the first of all: judge again
+        elif (before > 0) != (after > 0):
+            self.judged.put(code, self.verdict(key, code))
+
+    def verdict(self, key: str, code: int) -> int:
+        """Return the verdict on one domain of the only key that matters."""
+        if self.terms.required and not self.is_first() and self.affinity.at(key, code) <= 0:
+            return 1
+        if self.anti_affinity.at(key, code) > 0:
+            return 2
+        return 4 if self.existing_anti.at(key, code) > 0 else 0
+
+    def _class_effect(self, class_id: int, nodes: Snapshot) -> Effect:
+        """Return what a pod of a label class means to incoming pods, by their terms."""
+        effect = self._by_class.get(class_id)
+        if effect is None:
+            terms, other = self.terms, nodes.templates.label_classes[class_id]
+
+            def is_meant(term: AffinityTerm) -> bool:
+                return is_about(term, other.namespace, other.labels)
+
+            near = terms.required if all(map(is_meant, terms.required)) else ()
+            effect = self._by_class[class_id] = (
+                *((AFFINITY, term.topology_key, 1) for term in near),
+                *((ANTI_AFFINITY, term.topology_key, 1) for term in terms.required_anti if is_meant(term)),
+                *_preferences(terms, is_meant),
+            )
+        return effect
+
+
+def _preferences(terms: PodAffinityTerms, is_meant: Callable[[AffinityTerm], bool]) -> Iterator[tuple[str, str, int]]:
+    """Yield what the wishes of one side add up to, as far as the other side is meant."""
+    for sign, wishes in ((1, terms.preferred), (-1, terms.preferred_anti)):
+        for wish in wishes:
+            if is_meant(wish.term):
+                yield PREFERENCES, wish.term.topology_key, sign * wish.weight
+
+
+def is_about(term: AffinityTerm, namespace: str, labels: Mapping[str, str]) -> bool:
+    """Return whether an expanded term of the incoming pod is about another pod.
+
+    The selector for namespaces is asked about empty labels, whatever the namespace: those that really match were added
+    by name. So where it is kept (before 1.37) a selector of negations alone matches every namespace.
+    """
+    return term.matches(namespace, labels, {})
+
+
+def expanded(terms: PodAffinityTerms, namespaces: list[Namespace], *, keeps_selectors: bool) -> PodAffinityTerms:
+    """Put the names of the namespaces that its selector matches now into every term, beside the selector or for it."""
+
+    def expand(term: AffinityTerm) -> AffinityTerm:
+        if term.ns_selector.is_everything or term.ns_selector.is_nothing:
+            return term
+        found = {ns.metadata.name for ns in namespaces if term.ns_selector.matches(ns.metadata.labels)}
+        left = term.ns_selector if keeps_selectors else _NO_SELECTION
+        return AffinityTerm(term.namespaces | found, left, term.selector, term.topology_key)
+
+    def expand_wish(wish: matching.WeightedAffinityTerm) -> matching.WeightedAffinityTerm:
+        return matching.WeightedAffinityTerm(wish.weight, expand(wish.term))
+
+    return PodAffinityTerms(
+        tuple(map(expand, terms.required)),
+        tuple(map(expand, terms.required_anti)),
+        tuple(map(expand_wish, terms.preferred)),
+        tuple(map(expand_wish, terms.preferred_anti)),
+    )
+
+
+def _candidates(terms: PodAffinityTerms, nodes: Snapshot) -> set[int]:
+    """Return the label classes of placed pods that some term could be about."""
+    slots, label_classes = nodes.slots, nodes.templates.label_classes
+    found: set[int] = set()
+    for term in terms.every_term:
+        if term.ns_selector.matches({}):
+            return set(slots.classes)
+        for name in term.namespaces:
+            found.update(label_classes.candidates(name, term.selector, slots.by_namespace.get(name, ())))
+    return found.intersection(slots.classes)

@@ -1,0 +1,326 @@
+"""InterPodAffinity: place pods next to, or away from, other pods.
+
+Everything is counted per topology domain: which domains hold pods that the incoming pod wants near or wants away from,
+which hold pods that do not want it, and what the preferences of both sides add up to (`_affinity_counts`). Filter and score
+then look a node's domain up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+from functools import lru_cache
+from weakref import WeakValueDictionary
+
+import numpy as np
+
+from kubesched.kube.api import matching
+from kubesched.kube.api.core import Namespace
+from kubesched.kube.api.matching import AffinityTerm, PodAffinityTerms
+from kubesched.kube.api.node import Node
+from kubesched.kube.api.pod import Pod
+from kubesched.scheduler import kernels
+from kubesched.scheduler.cluster import ABSENT, Bools, Ints
+from kubesched.scheduler.config.args import Args
+from kubesched.scheduler.config.documents.fielderrors import FieldError, Path, invalid
+from kubesched.scheduler.config.documents.wire import Int32
+from kubesched.scheduler.config.releases.gates import Gates
+from kubesched.scheduler.framework import (
+    SKIP,
+    CycleState,
+    DomainScores,
+    DomainVerdicts,
+    FeasibleNodes,
+    Input,
+    Plugin,
+    PodView,
+    PreFilterAnswer,
+    Reason,
+    Rejections,
+    Snapshot,
+    Status,
+    failed,
+    unresolvable,
+)
+from kubesched.scheduler.framework.advice import Advice, Refused
+from kubesched.scheduler.framework.ports import Handle
+from kubesched.scheduler.framework.wakeups import ADD, ADMITTED_LATER, DELETE, NODE, POD, Action, on
+from kubesched.scheduler.plugins.inter_pod_affinity.counts import (
+    AffinityCounts,
+    ClassEffects,
+    expanded,
+    is_about,
+    matches_itself,
+    said_by_others,
+)
+from kubesched.scheduler.plugins.shared.demands import advise_on_neighbours
+from kubesched.scheduler.plugins.shared.domain_scores import ScoredDomains
+
+
+class InterPodAffinityArgs(Args, frozen=True, rename="camel"):
+    hard_pod_affinity_weight: Int32 = 1
+    ignore_preferred_terms_of_existing_pods: bool = False
+
+    def validate(self, path: Path, gates: Gates) -> list[FieldError]:
+        weight = self.hard_pod_affinity_weight
+        if 0 <= weight <= 100:
+            return []
+        return [invalid(path.child("hardPodAffinityWeight"), weight, "not in valid range [0, 100]")]
+
+
+NO_AFFINITY_MATCH = Reason("node(s) didn't match pod affinity rules", resolvable=False)
+ANTI_AFFINITY = Reason("node(s) didn't match pod anti-affinity rules")
+EXISTING_ANTI_AFFINITY = Reason("node(s) didn't satisfy existing pods anti-affinity rules")
+_REASONS = (NO_AFFINITY_MATCH, ANTI_AFFINITY, EXISTING_ANTI_AFFINITY)
+
+
+class _Share:
+    """The lowest count scores 0, the highest 100, the others their share; all score 0 where all counts are the same."""
+
+    def column(self, counts: Ints, low: int, high: int) -> Ints:
+        return np.zeros(len(counts), dtype=np.int64) if low == high else _scaled(counts, low, high)
+
+    def one(self, count: int, low: int, high: int) -> int:
+        return 0 if low == high else int(100.0 * ((count - low) / float(high - low)))
+
+
+_SHARE = _Share()
+_SCORED = "InterPodAffinity.scored"
+"""The scores of domains belong to a class, whose feasible nodes they are relative to; the counts are shared."""
+
+
+def _is_nobody_concerned(pod: PodView, nodes: Snapshot, state: CycleState) -> bool:
+    """Return whether nobody says anything about anybody, which is not worth counting for one pod alone."""
+    return state.counters is None and not pod.template.affinity_id and not nodes.slots.affinities
+
+
+class InterPodAffinity(Plugin):
+    Args = InterPodAffinityArgs
+    wakes_on = (
+        on(POD, ADD | Action.POD_LABELS | DELETE, "pod_may_help", by_template=True),
+        on(NODE, ADD | Action.NODE_LABELS, "node_may_help", by_template=True, without_hints=ADD | ADMITTED_LATER),
+    )
+    needs = (
+        ("filter", "pre_filter", 'error reading "PreFilterInterPodAffinity" from cycleState: not found'),
+        ("score", "pre_score", 'failed to read "PreScoreInterPodAffinity" from cycleState: not found'),
+    )
+    depends_on = (Input.POD_TEMPLATE, Input.NODE, Input.COUNTED_PODS, Namespace)
+
+    def __init__(self, args: InterPodAffinityArgs | None, handle: Handle) -> None:
+        super().__init__(args, handle)
+        self._behaviour = handle.gates.behaviour
+        self._class_effects: WeakValueDictionary[Hashable, ClassEffects] = WeakValueDictionary()
+        """By the terms of incoming pods; each is kept by the counters that use it."""
+
+    def pre_filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> PreFilterAnswer:
+        if pod.template.affinity.error is not None:
+            return unresolvable(f"parsing pod: {pod.template.affinity.error}")
+        if _is_nobody_concerned(pod, nodes, state):
+            return SKIP
+        counters = self.counters(pod, nodes, state)
+        terms = counters.terms
+        if not terms.required and not terms.required_anti and counters.existing_anti.is_empty:
+            return SKIP
+        return None
+
+    def counters(self, pod: PodView, nodes: Snapshot, state: CycleState) -> AffinityCounts:
+        """Return the counters of an attempt, counted when they are first asked for."""
+        counters: AffinityCounts | None = state.find(self.name)
+        if counters is None:
+            terms, weight = pod.template.affinity, self.args.hard_pod_affinity_weight
+            # The number of the pod's terms stands for them, unless they depend on what namespaces there are.
+            said: Hashable = pod.template.affinity_id
+            if said in nodes.templates.affinity_groups.selecting_namespaces:
+                namespaces = list(self.handle.objects.all(Namespace))
+                said = terms = expanded(terms, namespaces, keeps_selectors=not self._behaviour.selects_known_namespaces)
+            others, meets_itself = said_by_others(pod, nodes, weight), matches_itself(terms, pod)
+            by_class = self._class_effects.get(said)
+            if by_class is None or by_class.templates is not nodes.templates:
+                by_class = self._class_effects[said] = ClassEffects(nodes.templates)
+
+            def make() -> AffinityCounts:
+                return AffinityCounts(terms, others, weight, by_class, matches_itself=meets_itself)
+
+            declaration = self.name, said, meets_itself, frozenset(others.items()), weight
+            counters = state.counted(self.name, declaration, nodes, make)
+            counters.n_groups = len(nodes.templates.affinity_groups)
+        return counters
+
+    def advise(self, refused: Refused) -> list[Advice]:
+        return advise_on_neighbours(refused)
+
+    def filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Rejections:
+        counters: AffinityCounts = state.read(self.name)
+        judged = self.filter_domains(pod, nodes, state)
+        if judged is not None:
+            return judged.rejections(nodes)
+        terms = counters.terms
+        cases: list[tuple[Bools, Reason]] = []
+        if terms.required:
+            has_keys = np.ones(nodes.n, dtype=np.bool_)
+            near = np.ones(nodes.n, dtype=np.bool_)
+            for term in terms.required:
+                has_keys &= nodes.codes(term.topology_key) != ABSENT
+                near &= counters.affinity.on(term.topology_key, nodes) > 0
+            cases.append((~(has_keys if counters.is_first() else has_keys & near), NO_AFFINITY_MATCH))
+        if terms.required_anti:
+            cases.append((counters.anti_affinity.any_positive(nodes), ANTI_AFFINITY))
+        if not counters.existing_anti.is_empty:
+            cases.append((counters.existing_anti.any_positive(nodes), EXISTING_ANTI_AFFINITY))
+        return Rejections.first(*cases) if cases else Rejections.none(nodes)
+
+    def filter_domains(self, pod: PodView, nodes: Snapshot, state: CycleState) -> DomainVerdicts | None:
+        """Judge every domain of the only key that matters, and at the end the nodes that are in none."""
+        counters: AffinityCounts = state.read(self.name)
+        if counters.judged is not None:
+            return counters.judged
+        keys = counters.keys()
+        if len(keys) != 1:
+            return None
+        (key,) = keys
+        if counters.existing_anti.is_empty:
+            refused = np.zeros(nodes.n_values(key) + 1, dtype=np.uint64)
+        else:
+            refused = np.multiply(counters.existing_anti.by_code(key, nodes).values > 0, 4, dtype=np.uint64)
+        if not counters.anti_affinity.is_empty:
+            refused[counters.anti_affinity.by_code(key, nodes).values > 0] = 2
+        if counters.terms.required:
+            if not counters.is_first():
+                refused[counters.affinity.by_code(key, nodes).values <= 0] = 1
+            refused[-1] = 1
+        counters.judged = DomainVerdicts(key, refused, _REASONS)
+        return counters.judged
+
+    def add_pod(self, pod: PodView, other: PodView, row: int, nodes: Snapshot, state: CycleState) -> None:
+        counters: AffinityCounts = state.read(self.name)
+        counters.imagine(pod, other, row, 1, nodes)
+
+    def remove_pod(self, pod: PodView, other: PodView, row: int, nodes: Snapshot, state: CycleState) -> None:
+        counters: AffinityCounts = state.read(self.name)
+        counters.imagine(pod, other, row, -1, nodes)
+
+    def pre_score(self, pod: PodView, nodes: Snapshot, feasible: Bools, state: CycleState) -> Status | None:
+        return self._skips(pod, nodes, state)
+
+    def _skips(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Status | None:
+        """Return SKIP where nobody wishes for anything, or what is wrong with the pod's wishes."""
+        if pod.template.affinity.error is not None:
+            return failed(f"failed to parse pod: {pod.template.affinity.error}")
+        if _is_nobody_concerned(pod, nodes, state):
+            return SKIP
+        return self._skips_counted(self.counters(pod, nodes, state))
+
+    def _skips_counted(self, counters: AffinityCounts) -> Status | None:
+        if counters.preferences.is_empty:
+            return SKIP
+        terms = counters.terms
+        prefers = terms.preferred or terms.preferred_anti
+        return SKIP if self.args.ignore_preferred_terms_of_existing_pods and not prefers else None
+
+    def score(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Ints:
+        counters: AffinityCounts = state.read(self.name)
+        keys = counters.preferences.keys
+        scores = counters.preferences.on(keys[0], nodes)
+        for key in keys[1:]:
+            scores += counters.preferences.on(key, nodes)
+        return scores
+
+    def normalize(self, scores: Ints, feasible: Bools, pod: PodView, nodes: Snapshot, state: CycleState) -> Ints:
+        return _SHARE.column(scores, *(kernels.ends_within(scores, feasible) or (0, 0)))
+
+    def score_domains(
+        self, pod: PodView, nodes: Snapshot, feasible: FeasibleNodes, state: CycleState
+    ) -> DomainScores | Status | None:
+        counters: AffinityCounts | None = state.find(self.name)
+        skipped = self._skips(pod, nodes, state) if counters is None else self._skips_counted(counters)
+        if skipped is not None:
+            return skipped
+        preferences = (counters or state.read(self.name)).preferences
+        if len(preferences.keys) > 1:
+            return None
+        (key,) = preferences.keys
+        scored: ScoredDomains | None = state.find(_SCORED)
+        if scored is None or scored.key != key:
+            scored = ScoredDomains(key)
+            state.write(_SCORED, scored)
+        return scored.table(preferences.by_code(key, nodes), feasible.domains(key), _SHARE)
+
+    # What may help. Terms are taken as written: namespace selectors are not expanded here, and other pods' namespaces
+    # have no labels, as in the reference.
+
+    def pod_may_help(self, pod: PodView, old: Pod | None, new: Pod | None) -> bool:
+        """Return whether a pod that came, went or changed its labels makes the difference for the waiting pod."""
+        if old is not None and new is not None and new.metadata.uid == pod.uid:
+            return True
+        if any(p is not None and not p.spec.node_name and not p.status.nominated_node_name for p in (old, new)):
+            return False
+        terms = pod.template.affinity
+        if _has_unread(terms, pod.pod):
+            return True
+        if old is not None and new is not None:
+            return (not _matches_all(terms.required, old) and _matches_all(terms.required, new)) or (
+                self._keeps_away(terms, old) and not self._keeps_away(terms, new)
+            )
+        if new is not None:
+            return _matches_all(terms.required, new)
+        assert old is not None
+        if self._keeps_away(terms, old):
+            return True
+        theirs = matching.compile_pod_affinity(old)
+        return _has_unread(theirs, old, anti_only=True) or self._keeps_away(theirs, pod.pod)
+
+    def _keeps_away(self, terms: PodAffinityTerms, pod: Pod) -> bool:
+        if not self._behaviour.wakes_by_any_anti_term:
+            return _matches_all(terms.required_anti, pod)
+        return any(is_about(term, pod.metadata.namespace, pod.metadata.labels) for term in terms.required_anti)
+
+    def node_may_help(self, pod: PodView, old: Node | None, new: Node) -> bool:
+        """Return whether a node came into, or left, a topology that the waiting pod's terms speak of."""
+        terms, after = pod.template.affinity, new.metadata.labels
+        before = old.metadata.labels if old is not None else None
+        if _has_unread(terms, pod.pod):
+            return True
+        for term in terms.required:
+            key = term.topology_key
+            if before is None:
+                if key in after:
+                    return True
+            elif key in after and before.get(key) != after[key]:
+                return True
+        for term in terms.required_anti:
+            key = term.topology_key
+            if before is None or (key in before and before[key] != after.get(key)):
+                return True
+        return False
+
+
+def _scaled(scores: Ints, low: int, high: int) -> Ints:
+    """Spread scores over 0 to 100. Divide first, then multiply: the reference's order, which decides the last digit.
+
+    Scores outside the range are of nodes that are not feasible; nobody reads what becomes of them.
+    """
+    span = high - low
+    if span < len(scores) // 2:  # few different scores: work each out once
+        return _steps(span).take(scores - low if low else scores, mode="clip")
+    scaled: Ints = (100.0 * ((scores - low) / float(span))).astype(np.int64)
+    return scaled
+
+
+@lru_cache(maxsize=256)
+def _steps(span: int) -> Ints:
+    """Return what each score from 0 to `span` becomes."""
+    return (100.0 * (np.arange(span + 1) / float(span))).astype(np.int64)
+
+
+def _has_unread(terms: PodAffinityTerms, pod: Pod, *, anti_only: bool = False) -> bool:
+    """Return whether a required term of the pod's cannot be read: then nobody can say what would not help."""
+    if terms.error is None or pod.spec.affinity is None:
+        return False
+    near, away = pod.spec.affinity.pod_affinity, pod.spec.affinity.pod_anti_affinity
+    return (away is not None and bool(away.required) and not terms.required_anti) or (
+        not anti_only and near is not None and bool(near.required) and not terms.required
+    )
+
+
+def _matches_all(terms: Iterable[AffinityTerm], pod: Pod) -> bool:
+    given = tuple(terms)
+    return bool(given) and all(is_about(term, pod.metadata.namespace, pod.metadata.labels) for term in given)

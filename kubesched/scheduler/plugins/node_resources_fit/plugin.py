@@ -1,0 +1,322 @@
+"""NodeResourcesFit: refuse nodes that cannot hold a pod's requests, and score the others by how full they would be.
+
+Filtering looks at plain requests. Scoring takes a container that asks for nothing as 100m and 200Mi, on the node and in
+the pod, and does not look at pod-level requests: the reference's quirk, kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Annotated
+
+import msgspec
+
+from kubesched.kube.api import requests
+from kubesched.kube.api.node import Node
+from kubesched.kube.api.pod import Pod, is_resize_deferred
+from kubesched.kube.api.resource import DEVICE_CLASS_RESOURCE_PREFIX, DeviceClass
+from kubesched.kube.values.amount import wrapped
+from kubesched.kube.values.quantity import INT64_MAX
+from kubesched.scheduler import kernels
+from kubesched.scheduler.cluster import EPHEMERAL_STORAGE, Bools, GroupKey, Ints
+from kubesched.scheduler.config.args import CPU_AND_MEMORY, Args, ResourceSpec, UtilizationShapePoint, validate_shape
+from kubesched.scheduler.config.documents.fielderrors import (
+    FieldError,
+    Path,
+    TypedString,
+    forbidden,
+    invalid,
+    not_supported,
+    required,
+)
+from kubesched.scheduler.config.documents.wire import Go, Wire
+from kubesched.scheduler.config.names import validate_label_key
+from kubesched.scheduler.config.releases.gates import Gates
+from kubesched.scheduler.framework import (
+    CycleState,
+    Input,
+    NodeView,
+    Plugin,
+    PodView,
+    PreFilterAnswer,
+    Reason,
+    Refusal,
+    Rejections,
+    Snapshot,
+    Status,
+)
+from kubesched.scheduler.framework.advice import Advice, Refused
+from kubesched.scheduler.framework.grouping import Proposal
+from kubesched.scheduler.framework.ports import Handle
+from kubesched.scheduler.framework.wakeups import (
+    ADD,
+    ADMITTED_LATER,
+    DELETE,
+    DEVICE_CLASS,
+    NODE,
+    POD,
+    UPDATE,
+    Action,
+    Wakeup,
+    on,
+)
+from kubesched.scheduler.plugins.node_resources_fit.shortage import advise_on_resources
+from kubesched.scheduler.plugins.shared.allocation import Asked, Strategy, most_allocated, strategy_of
+from kubesched.scheduler.plugins.shared.device_classes import ServedByDevices, delegated
+
+LEAST_ALLOCATED = "LeastAllocated"
+MOST_ALLOCATED = "MostAllocated"
+REQUESTED_TO_CAPACITY_RATIO = "RequestedToCapacityRatio"
+STRATEGIES = (LEAST_ALLOCATED, MOST_ALLOCATED, REQUESTED_TO_CAPACITY_RATIO)
+
+
+class RequestedToCapacityRatioParam(Wire, frozen=True, rename="camel"):
+    shape: tuple[UtilizationShapePoint, ...] = ()
+
+
+class ScoringStrategy(Wire, frozen=True, rename="camel"):
+    """How a node is scored; a strategy that is given must name its type, there is no default for it."""
+
+    type: Annotated[str, Go("v1.ScoringStrategyType", omit_empty=True)] = ""
+    resources: tuple[ResourceSpec, ...] = ()
+    requested_to_capacity_ratio: RequestedToCapacityRatioParam | None = None
+
+    def validate(self, path: Path) -> list[FieldError]:
+        errors = []
+        if self.type not in STRATEGIES:
+            errors.append(not_supported(path.child("type"), TypedString(self.type), STRATEGIES))
+        for at, resource in enumerate(self.resources):
+            if not 0 < resource.weight <= 100:
+                where = path.child("resources").index(at).child("weight")
+                detail = f"resource weight of {resource.name} not in valid range (0, 100]"
+                errors.append(invalid(where, resource.weight, detail))
+        where, ratio = path.child("requestedToCapacityRatio"), self.requested_to_capacity_ratio
+        if self.type == REQUESTED_TO_CAPACITY_RATIO and ratio is None:
+            errors.append(required(where, "must be specified when type is RequestedToCapacityRatio"))
+        elif self.type == REQUESTED_TO_CAPACITY_RATIO and ratio is not None:
+            errors += validate_shape(ratio.shape, where.child("shape"))
+        elif ratio is not None:
+            errors.append(forbidden(where, "must be nil when type is not RequestedToCapacityRatio"))
+        return errors
+
+
+class NodeResourcesFitArgs(Args, frozen=True, rename="camel"):
+    ignored_resources: tuple[str, ...] = ()
+    ignored_resource_groups: tuple[str, ...] = ()
+    scoring_strategy: ScoringStrategy | None = None
+
+    def defaulted(self, gates: Gates) -> NodeResourcesFitArgs:
+        strategy = self.scoring_strategy or ScoringStrategy(LEAST_ALLOCATED)
+        resources = tuple(resource.with_weight() for resource in strategy.resources) or CPU_AND_MEMORY
+        strategy = msgspec.structs.replace(strategy, resources=resources)
+        return msgspec.structs.replace(self, scoring_strategy=strategy)
+
+    def validate(self, path: Path, gates: Gates) -> list[FieldError]:
+        errors = []
+        for at, name in enumerate(self.ignored_resources):
+            errors += validate_label_key(name, path.child("ignoredResources").index(at))
+        for at, group in enumerate(self.ignored_resource_groups):
+            where = path.child("ignoredResourceGroups").index(at)
+            if "/" in group:
+                errors.append(invalid(where, group, "resource group name can't contain '/'"))
+            errors += validate_label_key(group, where)
+        where = path.child("scoringStrategy")
+        if self.scoring_strategy is None:
+            errors.append(required(where, "ScoringStrategy field is required"))
+        else:
+            errors += self.scoring_strategy.validate(where)
+        return errors
+
+
+TOO_MANY_PODS = Reason("Too many pods")
+
+
+class NodeResourcesFit(Plugin):
+    Args = NodeResourcesFitArgs
+    needs = (("filter", "pre_filter", 'error reading "PreFilterNodeResourcesFit" from cycleState: not found'),)
+    depends_on = (Input.POD_REQUIREMENTS, Input.POD_DEVICES, Input.NODE, Input.PODS_ON_NODE, DeviceClass)
+    judges_size = True
+
+    def __init__(self, args: NodeResourcesFitArgs, handle: Handle) -> None:
+        super().__init__(args, handle)
+        self._ignored = frozenset(args.ignored_resources)
+        self._ignored_groups = frozenset(args.ignored_resource_groups)
+        assert args.scoring_strategy is not None
+        self._delegates = handle.gates.is_enabled("DRAExtendedResource")
+        self._devices = ServedByDevices(handle.objects, self._delegates)
+        self._makes_room = handle.gates.is_enabled("InPlacePodVerticalScalingSchedulerPreemption")
+        self._strategy: Strategy = strategy_of(args.scoring_strategy, self._devices)
+
+    def wakeups(self) -> tuple[Wakeup, ...]:
+        more = ADD | Action.NODE_ALLOCATABLE
+        alike = not self._makes_room  # which node a pod that is to grow lies on, its template does not say
+        declared = [on(POD, DELETE, "pod_went", by_template=alike)]
+        if self.handle.gates.is_enabled("InPlacePodVerticalScaling"):
+            declared.append(on(POD, Action.POD_SCALE_DOWN, "pod_shrank", by_template=alike))
+        declared.append(on(NODE, more, "node_grew", by_template=alike, without_hints=more | ADMITTED_LATER))
+        if self._makes_room:
+            declared.append(on(POD, Action.POD_SCALE_UP, "pod_grew"))
+        if self._delegates:
+            declared.append(on(DEVICE_CLASS, ADD | UPDATE, "class_serves", by_template=True))
+        return tuple(declared)
+
+    def pre_filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> PreFilterAnswer:
+        return None
+
+    def advise(self, refused: Refused) -> list[Advice]:
+        return advise_on_resources(refused, TOO_MANY_PODS.text)
+
+    def filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Rejections:
+        cases: list[tuple[Bools, Reason]] = []
+        if not nodes.n:
+            return Rejections.none(nodes)
+        count, allowed = nodes.pod_count, nodes.allowed_pods
+        if kernels.lowest_difference(allowed, count) <= 0:
+            cases.append((count >= allowed, TOO_MANY_PODS))
+        for resource, amount in self._asked(pod):
+            allocatable, requested = nodes.allocatable(resource), nodes.requested(resource)
+            if kernels.lowest_difference(allocatable, requested) >= amount:
+                continue
+            short = allocatable - requested < amount
+            name = nodes.templates.resources.values[resource]
+            if self._devices.serves(resource, nodes.templates):
+                short &= allocatable != 0
+            never = amount > allocatable
+            for some, resolvable in ((short & ~never, True), (short & never, False)):
+                if some.any():  # there is room for 64 reasons, and most pods that want much want what no node has
+                    cases.append((some, Reason(f"Insufficient {name}", resolvable=resolvable)))
+        return Rejections.every(*cases) if cases else Rejections.none(nodes)
+
+    def filter_node(self, pod: PodView, node: NodeView, state: CycleState) -> Refusal:
+        reasons: list[Reason] = []
+        if node.free_pods <= 0:
+            reasons.append(TOO_MANY_PODS)
+        for resource, amount in self._asked(pod):
+            offered, used = node.usage(resource)
+            if amount > wrapped(offered - used):
+                if offered == 0 and self._devices.serves(resource, pod.template.interners):
+                    continue
+                name = pod.template.interners.resources.values[resource]
+                reasons.append(Reason(f"Insufficient {name}", resolvable=amount <= offered))
+        return tuple(reasons) or None
+
+    def row_filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Callable[[int], Refusal]:
+        allowed, count = nodes.pod_cells()
+        asked = [(amount, *nodes.usage_cells(resource)) for resource, amount in self._asked(pod)]
+
+        def verdict(row: int) -> Refusal:
+            if count[row] < allowed[row]:
+                for amount, offered, used in asked:
+                    if not amount <= offered[row] - used[row] <= INT64_MAX:
+                        break
+                else:
+                    return None
+            return self.filter_node(pod, NodeView(nodes, row), state)  # what is wrong is found the slow way
+
+        return verdict
+
+    def _asked(self, pod: PodView) -> tuple[tuple[int, int], ...]:
+        """Return the requests that count: native ones first; ignored ones are left out, and what is zero or, because it
+        overflowed, below."""
+        asked: tuple[tuple[int, int], ...] = pod.template.remember(
+            (self, "asked"),
+            lambda: tuple(
+                sorted(
+                    [
+                        (resource, amount)
+                        for resource, amount in pod.requests
+                        if amount > 0 and (resource <= EPHEMERAL_STORAGE or not self._is_ignored(resource, pod))
+                    ]
+                )
+            ),
+        )
+        return asked
+
+    def _is_ignored(self, resource: int, pod: PodView) -> bool:
+        name = pod.template.interners.resources.values[resource]
+        if not requests.is_extended_name(name):
+            return False
+        return name in self._ignored or name.split("/", 1)[0] in self._ignored_groups
+
+    def pre_score(self, pod: PodView, nodes: Snapshot, feasible: Bools, state: CycleState) -> Status | None:
+        return None
+
+    def score(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Ints:
+        return self._strategy.columns(self._usage(pod), nodes)
+
+    def row_score(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Callable[[int], int]:
+        return self._strategy.by_row(self._usage(pod), nodes)
+
+    def score_placement(self, group: GroupKey, proposal: Proposal, nodes: Snapshot) -> int | Status:
+        """Prefer the placement that would be fullest, whatever the strategy for single nodes."""
+        rows = proposal.placement.rows
+        asked = [self._usage(pod) for pod, _ in proposal.assignments]
+        return most_allocated(asked, nodes if rows is None else nodes.take(rows))
+
+    def _usage(self, pod: PodView) -> Asked:
+        asked: Asked = pod.template.remember((self, "usage"), lambda: self._strategy.read(pod))
+        return asked
+
+    # What may help
+
+    def pod_went(self, pod: PodView, old: Pod, new: Pod | None) -> bool:
+        """Return whether the pod that went held, or was to hold, a place on a node."""
+        if self._is_to_grow(pod):
+            return old.spec.node_name == pod.node_name
+        return bool(old.spec.node_name or old.status.nominated_node_name)
+
+    def _is_to_grow(self, pod: PodView) -> bool:
+        """Return whether a waiting pod lies on a node, and waits for more room on that one."""
+        return self._makes_room and is_resize_deferred(pod.pod)
+
+    def pod_grew(self, pod: PodView, old: Pod, new: Pod) -> bool:
+        """Return whether the waiting pod has to look again for room to grow: it or a pod beside it asks for more now."""
+        return self._is_to_grow(pod) and new.spec.node_name == pod.node_name
+
+    def pod_shrank(self, pod: PodView, old: Pod, new: Pod) -> bool:
+        """Return whether a pod on a node now asks for less of something that the waiting pod wants."""
+        if self._is_to_grow(pod):
+            if new.spec.node_name != pod.node_name:
+                return False
+        elif new.metadata.uid == pod.uid:
+            return True
+        if not new.spec.node_name or not pod.template.interners.gates.in_place_resize:
+            return False
+        names = pod.template.interners.resources.values
+        whole_pod = pod.template.interners.gates.whole_pod_resize
+        before = requests.amounts(requests.pod_requests(old, use_status=True, whole_pod=whole_pod))
+        after = requests.amounts(requests.pod_requests(new, use_status=True, whole_pod=whole_pod))
+        return any(amount > 0 and after.get(names[r], 0) < before.get(names[r], 0) for r, amount in pod.requests)
+
+    def node_grew(self, pod: PodView, old: Node | None, new: Node) -> bool:
+        """Return whether the pod would fit the node if it were empty, and the node offers more than before of something
+        that matters to the pod."""
+        if self._is_to_grow(pod) and new.metadata.name != pod.node_name:
+            return False
+        names = pod.template.interners.resources.values
+        wanted = {names[resource]: amount for resource, amount in pod.requests}
+        offer = requests.node_allocatable(new)
+        if offer.get("pods", 0) < 1:
+            return False
+
+        def is_served(name: str) -> bool:
+            return self._delegates and not offer.get(name, 0) and delegated(name, self.handle.objects)
+
+        if any(amount > offer.get(name, 0) and not is_served(name) for name, amount in wanted.items()):
+            return False
+        if old is None:
+            return True
+        before = requests.node_allocatable(old)
+        if offer.get("pods", 0) > before.get("pods", 0):
+            return True
+        return any(offer.get(name, 0) > before.get(name, 0) or is_served(name) for name, amount in wanted.items() if amount > 0)
+
+    def class_serves(self, pod: PodView, old: DeviceClass | None, new: DeviceClass) -> bool:
+        """Return whether a device class newly serves a resource that the pod asks for."""
+        names = pod.template.interners.resources.values
+        wanted = {names[resource] for resource, _ in pod.requests}
+        if old is not None and old.spec.extended_resource_name == new.spec.extended_resource_name:
+            return False
+        if old is None and DEVICE_CLASS_RESOURCE_PREFIX + new.metadata.name in wanted:
+            return True
+        return bool(new.spec.extended_resource_name) and new.spec.extended_resource_name in wanted

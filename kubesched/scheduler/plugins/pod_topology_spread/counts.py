@@ -1,0 +1,380 @@
+"""Counting for topology spread: matching pods per domain, and how many domains there are.
+
+In: constraints, nodes, placed pods. Out: arrays indexed by the number of a domain's label value, with one more element
+at the end for nodes without the label. A pod matches if it is in the incoming pod's namespace, is not on its way out,
+and has the labels; each distinct label set is judged once. A selector for everything counts nobody, as in the reference.
+Everybody with equal constraints, who looks at the same nodes, shares the counts (framework/equivalence_cache/counters).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from copy import copy
+from dataclasses import dataclass
+from functools import lru_cache
+from math import frexp, sqrt
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from kubesched.kube.api import matching
+from kubesched.kube.values.well_known import HOSTNAME
+from kubesched.scheduler.cluster import ABSENT, Bools, Ints, PodView, Snapshot
+from kubesched.scheduler.cluster.changelog import Reader
+from kubesched.scheduler.cluster.columns import lowest
+from kubesched.scheduler.cluster.journal import SPEC, Change
+from kubesched.scheduler.cluster.pods import ByLabelClass
+from kubesched.scheduler.cluster.selection import match_required
+from kubesched.scheduler.framework import DomainVerdicts, Reason
+from kubesched.scheduler.framework.equivalence_cache.counters import PodCounts
+from kubesched.scheduler.framework.equivalence_cache.tracked import Tracked
+from kubesched.scheduler.framework.verdicts import FEW, Bits
+from kubesched.scheduler.kernels import Spread
+
+MISSING_LABEL = Reason("node(s) didn't match pod topology spread constraints (missing required label)", resolvable=False)
+TOO_SKEWED = Reason("node(s) didn't match pod topology spread constraints")
+NO_DOMAIN, TOO_FULL = 1, 2
+"""Bits of a verdict, for these reasons."""
+
+
+@dataclass(frozen=True, slots=True)
+class Constraint:
+    """One constraint, ready to count with."""
+
+    max_skew: int
+    key: str
+    selector: matching.Selector
+    min_domains: int
+    honors_affinity: bool
+    honors_taints: bool
+    matches_self: bool
+
+
+def declaration(constraints: Sequence[Constraint], pod: PodView) -> Hashable:
+    """Return what pods have in common that count alike: their constraints, and what they ask of a node that counts."""
+    spec, template = pod.pod.spec, pod.template
+    reads_nodes = any(c.honors_taints for c in constraints) or (
+        (spec.node_selector or spec.affinity is not None) and any(c.honors_affinity for c in constraints)
+    )
+    return pod.namespace, tuple(constraints), template.asking if reads_nodes else None
+
+
+def _included(constraint: Constraint, pod: PodView, nodes: Snapshot, compare: bool) -> Bools | None:
+    """Return which nodes a constraint takes into account at all; None for all of them."""
+    included: Bools | None = None
+    if constraint.honors_affinity and (pod.pod.spec.node_selector or pod.pod.spec.affinity is not None):
+        included = match_required(matching.compile_required_node_affinity(pod.pod), nodes)
+    if constraint.honors_taints:
+        tolerated = np.array(
+            [
+                matching.find_untolerated(taints, pod.tolerations, comparison_operators=compare) is None
+                for taints in nodes.taint_sets
+            ]
+        )
+        included = _both(included, tolerated[nodes.taint_set])
+    return included
+
+
+def _both(one: Bools | None, other: Bools | None) -> Bools | None:
+    return other if one is None else one if other is None else one & other
+
+
+def _with_all_keys(constraints: Sequence[Constraint], nodes: Snapshot) -> Bools | None:
+    """Return which nodes have the labels of all constraints; None if all nodes do."""
+    held: Bools | None = None
+    for constraint in constraints:
+        lacking = _lacking(constraint.key, nodes)
+        if lacking is not None:
+            held = _both(held, ~lacking)
+    return held
+
+
+def _lacking(key: str, nodes: Snapshot) -> Bools | None:
+    """Return which nodes lack a label; None if none does."""
+    codes = nodes.codes(key)
+    return codes == ABSENT if len(codes) and lowest(codes) == ABSENT else None
+
+
+def _domain_codes(key: str, nodes: Snapshot) -> Ints:
+    """Return each node's domain; a node without the label is in the domain of the empty value."""
+    codes, lacking = nodes.codes(key), _lacking(key, nodes)
+    if lacking is None:
+        return codes
+    label = nodes.label(key)
+    empty = label.values.find("") if label is not None else ABSENT
+    missing = empty if empty >= 0 else nodes.n_values(key)
+    domains: Ints = np.where(lacking, missing, codes)
+    return domains
+
+
+class SpreadCounts(PodCounts):
+    """Matching pods per domain for some constraints; what is common to those that must hold and those that are wishes."""
+
+    _dtype: type = np.int64
+
+    def __init__(self, constraints: tuple[Constraint, ...], pod: PodView, compare: bool) -> None:
+        super().__init__()
+        self.constraints = constraints
+        self._pod = pod
+        self._compare = compare
+        self.counts: list[Tracked] = []
+        self._eligible: list[Bools | None] = []
+        """Of each constraint the nodes whose pods are counted; None for all."""
+        self._judged: list[ByLabelClass[bool]] = [ByLabelClass() for _ in constraints]
+        """Of each constraint the label classes that its selector was asked about."""
+
+    def clone(self) -> SpreadCounts:
+        """Return a copy for a what-if."""
+        copied = copy(self)
+        copied.counts = [counts.copy() for counts in self.counts]
+        return copied
+
+    def is_outdated_by(self, change: Change) -> bool:
+        spec = self._pod.pod.spec
+        return (
+            any(constraint.key in change.labels for constraint in self.constraints)
+            or (change.what & SPEC != 0 and any(constraint.honors_taints for constraint in self.constraints))
+            or (bool(change.labels) and (bool(spec.node_selector) or spec.affinity is not None))
+        )
+
+    def skips_by(self) -> object:
+        return None  # but by the constraints
+
+    def _matches(self, i: int, class_id: int, nodes: Snapshot) -> bool:
+        known = self._judged[i].get(class_id)
+        if known is None:
+            other, selector = nodes.templates.label_classes[class_id], self.constraints[i].selector
+            known = self._judged[i][class_id] = (
+                other.namespace == self._pod.namespace
+                and not other.terminating
+                and not selector.is_everything
+                and selector.matches(other.labels)
+            )
+        return known
+
+    def _count_rows(self, i: int, codes: Ints | None, size: int, whole: Snapshot) -> None:
+        """Count the matching pods of eligible nodes by the nodes' codes, or by row."""
+        selector, namespace = self.constraints[i].selector, self._pod.namespace
+        placed = whole.slots.by_namespace.get(namespace, ())
+        found = [
+            class_id
+            for class_id in whole.templates.label_classes.candidates(namespace, selector, placed)
+            if class_id in whole.slots.classes and self._matches(i, class_id, whole)
+        ]
+        values: npt.NDArray[Any] = np.zeros(size, dtype=self._dtype)
+        if found:
+            counted = np.zeros(len(whole.templates.label_classes), dtype=np.bool_)
+            counted[found] = True
+            rows, eligible = whole.pod_rows()[counted[whole.pod_classes()]], self._eligible[i]
+            if eligible is not None:
+                rows = rows[eligible[rows]]
+            values = np.bincount(rows if codes is None else codes[rows], minlength=size).astype(self._dtype, copy=False)
+        self.counts.append(Tracked(values))
+
+    def count(self, other: PodView, row: int, sign: int, nodes: Snapshot) -> bool:
+        counts = False
+        for i in range(len(self.constraints)):
+            eligible = self._eligible[i]
+            if self._matches(i, other.template.class_id, nodes) and (eligible is None or eligible.item(row)):
+                self._add(i, row, sign, nodes)
+                counts = True
+        return counts
+
+    def _add(self, i: int, row: int, sign: int, nodes: Snapshot) -> None:
+        self.counts[i].add(self._code_at(i, row, nodes), sign)
+
+    def _code_at(self, i: int, row: int, nodes: Snapshot) -> int:
+        return nodes.code_at(self.constraints[i].key, row)
+
+
+class HardCounts(SpreadCounts):
+    """Matching pods per domain for the constraints that must hold."""
+
+    def __init__(self, constraints: tuple[Constraint, ...], pod: PodView, compare: bool) -> None:
+        super().__init__(constraints, pod, compare)
+        self._present: list[Ints | list[int]] = []
+        """Of each constraint the domains that have eligible nodes; a few as a list, which is read faster."""
+        self._verdicts: DomainVerdicts | None = None
+        self._judged_up_to: Reader[int] = Reader()
+        self._allowed = 0
+
+    def clone(self) -> HardCounts:
+        copied = super().clone()
+        assert isinstance(copied, HardCounts)
+        copied._verdicts, copied._judged_up_to = None, Reader()
+        return copied
+
+    def recount(self, whole: Snapshot) -> None:
+        self.counts, self._eligible, self._present = [], [], []
+        held = _with_all_keys(self.constraints, whole)
+        for i, constraint in enumerate(self.constraints):
+            eligible = _both(held, _included(constraint, self._pod, whole, self._compare))
+            codes, size = whole.codes(constraint.key), whole.n_values(constraint.key) + 1
+            self._eligible.append(eligible)
+            present = np.flatnonzero(np.bincount(codes if eligible is None else codes[eligible], minlength=size))
+            self._present.append(present.tolist() if len(present) <= FEW else present)
+            self._count_rows(i, codes, size, whole)
+
+    def is_moved_by(self, other: PodView, nodes: Snapshot) -> bool:
+        return other.namespace == self._pod.namespace and any(c.selector.matches(other.labels) for c in self.constraints)
+
+    def imagine(self, other: PodView, row: int, sign: int, nodes: Snapshot) -> None:
+        """Take in one pod for a what-if: as the reference does it, a selector for everything does match here, and a pod
+        on its way out is counted."""
+        if other.namespace != self._pod.namespace:
+            return
+        for i, constraint in enumerate(self.constraints):
+            eligible = self._eligible[i]
+            if (eligible is None or eligible.item(row)) and constraint.selector.matches(other.labels):
+                self._add(i, row, sign, nodes)
+
+    def allowed(self, i: int) -> int:
+        """Return how many matching pods a domain may have to take one more pod: so many more than the emptiest has, which is
+        nothing while there are fewer domains than asked for."""
+        constraint, values, present = self.constraints[i], self.counts[i].values, self._present[i]
+        least = 0
+        if len(present) >= max(constraint.min_domains, 1):
+            least = min(map(values.item, present)) if isinstance(present, list) else int(values[present].min())
+        return constraint.max_skew + least - constraint.matches_self
+
+    def judge(self, i: int, allowed: int) -> Bits:
+        """Judge each domain of a constraint once, with one verdict more at the end for nodes that are in none."""
+        verdicts: Bits = np.multiply(self.counts[i].values > allowed, TOO_FULL, dtype=np.uint64)
+        verdicts[-1] = NO_DOMAIN
+        return verdicts
+
+    def verdicts(self) -> DomainVerdicts | None:
+        """Return what is said of the domains of the only constraint, as a table that is kept; None if there are several."""
+        if len(self.constraints) != 1:
+            return None
+        counts, allowed, table = self.counts[0], self.allowed(0), self._verdicts
+        changed = self._judged_up_to.changed(counts.changes)
+        if table is None or len(table.values) != len(counts.values):
+            reasons = (MISSING_LABEL, TOO_SKEWED)
+            table = self._verdicts = DomainVerdicts(self.constraints[0].key, self.judge(0, allowed), reasons)
+        elif changed is None or allowed != self._allowed:
+            table.update(self.judge(0, allowed))
+        else:
+            for code in changed:
+                table.put(code, TOO_FULL if counts.values.item(code) > allowed else 0)
+        self._allowed = allowed
+        return table
+
+
+class SoftCounts(SpreadCounts):
+    """Matching pods per domain for the constraints that are wishes. A host is its own domain and counted by row."""
+
+    _dtype = np.float64  # for every pod all of them are multiplied by a weight: twice as fast as with whole numbers
+
+    def __init__(self, constraints: tuple[Constraint, ...], needs_all_keys: bool, pod: PodView, compare: bool) -> None:
+        super().__init__(constraints, pod, compare)
+        self.needs_all_keys = needs_all_keys
+        self.is_odd = any(constraint.max_skew < 1 for constraint in constraints)
+        """Whether a constraint is one that no API server lets pass: then scores may be out of range."""
+        self._codes: list[Ints] = []
+        """Of each constraint the domains of all nodes, where a node without the label is in that of the empty value."""
+        self._lacking: list[Bools | None] = []
+        """Of each constraint the nodes without its label; None if there are none."""
+        self._held: Bools | None = None
+        self._weights: tuple[float, ...] = ()
+        """What the constraints count for where all nodes are scored."""
+        self._spreads: tuple[Spread, ...] | None = None
+        """What `spreads` returns for all nodes with these weights, until pods are counted anew."""
+
+    def clone(self) -> SoftCounts:
+        copied = super().clone()
+        assert isinstance(copied, SoftCounts)
+        copied._spreads = None
+        return copied
+
+    def recount(self, whole: Snapshot) -> None:
+        self.counts, self._eligible, self._codes, self._lacking = [], [], [], []
+        self._held, self._spreads = _with_all_keys(self.constraints, whole), None
+        for i, constraint in enumerate(self.constraints):
+            self._lacking.append(_lacking(constraint.key, whole))
+            self._codes.append(_domain_codes(constraint.key, whole))
+            if constraint.key == HOSTNAME:
+                self._eligible.append(None)
+                self._count_rows(i, None, whole.n, whole)
+                continue
+            eligible = _included(constraint, self._pod, whole, self._compare)
+            self._eligible.append(_both(eligible, self._held) if self.needs_all_keys else eligible)
+            self._count_rows(i, self._codes[i], whole.n_values(constraint.key) + 1, whole)
+        self._weights = tuple(
+            weight_of(whole.n if constraint.key == HOSTNAME else int(np.count_nonzero(np.bincount(codes))))
+            for constraint, codes in zip(self.constraints, self._codes, strict=True)
+        )
+
+    def is_moved_by(self, other: PodView, nodes: Snapshot) -> bool:
+        return False  # wishes refuse no node
+
+    def _code_at(self, i: int, row: int, nodes: Snapshot) -> int:
+        return row if self.constraints[i].key == HOSTNAME else self._codes[i].item(row)
+
+    def ignored(self, nodes: Snapshot) -> Bools | None:
+        """Return which nodes are left out because they lack a key of some constraint; None if none is."""
+        if not self.needs_all_keys or self._held is None:
+            return None
+        return ~(self._held if nodes.rows is None else self._held[nodes.rows])
+
+    def weights(self, scored: Bools, n_scored: int, nodes: Snapshot) -> tuple[float, ...]:
+        """Return what each constraint counts for: the more, the more domains the so many scored nodes are spread over."""
+        if n_scored == nodes.total:
+            return self._weights
+        found = []
+        for i, constraint in enumerate(self.constraints):
+            n_domains = n_scored
+            if constraint.key != HOSTNAME:
+                codes = self._codes[i] if nodes.rows is None else self._codes[i][nodes.rows]
+                here = np.zeros(len(self.counts[i].values) + 1, dtype=np.bool_)
+                here[codes[scored]] = True
+                n_domains = int(np.count_nonzero(here))
+            found.append(weight_of(n_domains))
+        return tuple(found)
+
+    def spreads(self, weights: Sequence[float], nodes: Snapshot) -> tuple[Spread, ...]:
+        """Return what `kernels.spread_worth` makes scores of; a node that lacks a constraint's label gets nothing for it."""
+        is_of_all = weights is self._weights and nodes.rows is None
+        if is_of_all and self._spreads is not None:
+            return self._spreads
+        spreads: list[Spread] = []
+        for i, (constraint, weight) in enumerate(zip(self.constraints, weights, strict=True)):
+            counts, lacking, codes = self.counts[i].values, self._lacking[i], None
+            if constraint.key != HOSTNAME:
+                codes = nodes.codes(constraint.key)
+            elif nodes.rows is not None:
+                counts = counts[nodes.rows]
+            if lacking is not None and nodes.rows is not None:
+                lacking = lacking[nodes.rows]
+            spreads.append((counts, codes, lacking, weight, constraint.max_skew - 1))
+        if is_of_all:
+            self._spreads = tuple(spreads)
+        return tuple(spreads)
+
+
+@lru_cache(maxsize=1024)  # the same for all pods of a class, mostly
+def weight_of(n_domains: int) -> float:
+    """Return what a constraint counts for, the more the more domains there are."""
+    return natural_log(n_domains + 2)
+
+
+_HIGH, _LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10
+_L1, _L2, _L3, _L4 = 6.666666666666735130e-01, 3.999999999940941908e-01, 2.857142874366239149e-01, 2.222219843214978396e-01
+_L5, _L6, _L7 = 1.818357216161805012e-01, 1.531383769920937332e-01, 1.479819860511658591e-01
+
+
+def natural_log(x: float) -> float:
+    """Return ln x to the last bit as the reference's run time computes it; libm differs for one integer in a hundred."""
+    fraction, exponent = frexp(x)
+    if fraction < sqrt(2) / 2:
+        fraction *= 2
+        exponent -= 1
+    f = fraction - 1
+    s = f / (2 + f)
+    s2 = s * s
+    s4 = s2 * s2
+    t1 = s2 * (_L1 + s4 * (_L3 + s4 * (_L5 + s4 * _L7)))
+    t2 = s4 * (_L2 + s4 * (_L4 + s4 * _L6))
+    half = 0.5 * f * f
+    return exponent * _HIGH - ((half - (s * (half + (t1 + t2)) + exponent * _LOW)) - f)

@@ -1,0 +1,385 @@
+"""PodTopologySpread: keep matching pods evenly spread over zones, hosts or any other topology.
+
+A hard constraint refuses a node whose domain would then hold too many more matching pods than the emptiest domain; a
+soft one scores nodes of emptier domains higher. Matching pods are counted per domain once, from the table of placed
+pods, and after that only adjusted by the pods that come and go. `_spread` holds the counting.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+import msgspec
+import numpy as np
+
+from kubesched.kube.api import matching
+from kubesched.kube.api.apps import ReplicaSet, StatefulSet
+from kubesched.kube.api.core import ReplicationController, Service
+from kubesched.kube.api.node import Node
+from kubesched.kube.api.pod import Pod
+from kubesched.kube.api.pod import TopologySpreadConstraint as ApiConstraint
+from kubesched.kube.values.well_known import HOSTNAME, ZONE
+from kubesched.scheduler import kernels
+from kubesched.scheduler.cluster import Bools, Ints
+from kubesched.scheduler.config.args import Args
+from kubesched.scheduler.config.documents.fielderrors import (
+    FieldError,
+    Path,
+    TypedString,
+    duplicate,
+    forbidden,
+    invalid,
+    not_supported,
+    required,
+)
+from kubesched.scheduler.config.documents.wire import Go
+from kubesched.scheduler.config.names import validate_label_key
+from kubesched.scheduler.config.releases.gates import Gates
+from kubesched.scheduler.config.selectors import TopologySpreadConstraint
+from kubesched.scheduler.framework import (
+    SKIP,
+    CycleState,
+    DomainScores,
+    DomainVerdicts,
+    FeasibleNodes,
+    Input,
+    Plugin,
+    PodView,
+    PreFilterAnswer,
+    Rejections,
+    Snapshot,
+    SpreadScores,
+    Status,
+    failed,
+)
+from kubesched.scheduler.framework.advice import Advice, Refused
+from kubesched.scheduler.framework.ports import Handle
+from kubesched.scheduler.framework.verdicts import Bits
+from kubesched.scheduler.framework.wakeups import ADD, DELETE, NODE, POD, Action, on
+from kubesched.scheduler.plugins.pod_topology_spread.counts import (
+    MISSING_LABEL,
+    TOO_SKEWED,
+    Constraint,
+    HardCounts,
+    SoftCounts,
+    declaration,
+    weight_of,
+)
+from kubesched.scheduler.plugins.shared.demands import advise_on_spreading
+from kubesched.scheduler.plugins.shared.domain_scores import ScoredDomains
+from kubesched.scheduler.plugins.shared.owners import default_selector
+
+SYSTEM_DEFAULTING = "System"
+LIST_DEFAULTING = "List"
+ACTIONS = ("DoNotSchedule", "ScheduleAnyway")
+
+
+class PodTopologySpreadArgs(Args, frozen=True, rename="camel"):
+    """Constraints for pods that bring none: the built-in pair (System) or a list of one's own (List)."""
+
+    default_constraints: tuple[TopologySpreadConstraint, ...] = ()
+    defaulting_type: Annotated[str, Go("v1.PodTopologySpreadConstraintsDefaulting", omit_empty=True)] = ""
+
+    def defaulted(self, gates: Gates) -> PodTopologySpreadArgs:
+        return msgspec.structs.replace(self, defaulting_type=self.defaulting_type or SYSTEM_DEFAULTING)
+
+    def validate(self, path: Path, gates: Gates) -> list[FieldError]:
+        errors = []
+        where, kind = path.child("defaultingType"), TypedString(self.defaulting_type)
+        if kind not in (SYSTEM_DEFAULTING, LIST_DEFAULTING):
+            errors.append(not_supported(where, kind, (SYSTEM_DEFAULTING, LIST_DEFAULTING)))
+        elif kind == SYSTEM_DEFAULTING and self.default_constraints:
+            errors.append(invalid(where, kind, "when .defaultConstraints are not empty"))
+        seen = set()
+        for at, constraint in enumerate(self.default_constraints):
+            where = path.child("defaultConstraints").index(at)
+            errors += _validate_constraint(constraint, where)
+            identity = (constraint.topology_key, constraint.when_unsatisfiable)
+            if identity in seen:
+                errors.append(duplicate(where, f"{{{identity[0]}, {identity[1]}}}"))
+            seen.add(identity)
+        return errors
+
+
+def _validate_constraint(constraint: TopologySpreadConstraint, path: Path) -> list[FieldError]:
+    errors = []
+    if constraint.max_skew <= 0:
+        errors.append(invalid(path.child("maxSkew"), constraint.max_skew, "not in valid range (0, inf)"))
+    if not constraint.topology_key:
+        errors.append(required(path.child("topologyKey"), "can not be empty"))
+    else:
+        errors += validate_label_key(constraint.topology_key, path.child("topologyKey"))
+    where, action = path.child("whenUnsatisfiable"), TypedString(constraint.when_unsatisfiable)
+    if not action:
+        errors.append(required(where, "can not be empty"))
+    elif action not in ACTIONS:
+        errors.append(not_supported(where, action, ACTIONS))
+    if constraint.label_selector is not None:
+        detail = "constraint must not define a selector, as they deduced for each pod"
+        errors.append(forbidden(path.child("labelSelector"), detail))
+    return errors
+
+
+HARD, SOFT = ACTIONS
+
+_SOFT, _WEIGHTS = "PodTopologySpread.soft", "PodTopologySpread.weights"
+_SCORED, _SCALE = "PodTopologySpread.scored", "PodTopologySpread.scale"
+"""The scores of domains and how they are worked out belong to a class, whose feasible nodes they are relative to."""
+
+SYSTEM_CONSTRAINTS = (
+    ApiConstraint(max_skew=3, topology_key=HOSTNAME, when_unsatisfiable=SOFT),
+    ApiConstraint(max_skew=5, topology_key=ZONE, when_unsatisfiable=SOFT),
+)
+
+
+class PodTopologySpread(Plugin):
+    Args = PodTopologySpreadArgs
+    wakes_on = (
+        on(
+            POD,
+            ADD | Action.POD_LABELS | Action.POD_TOLERATIONS | DELETE,
+            "pod_may_help",
+            by_template=True,
+            without_hints=ADD | Action.POD_LABELS | DELETE,
+        ),
+        on(NODE, ADD | DELETE | Action.NODE_LABELS | Action.NODE_TAINTS, "node_may_help", by_template=True),
+    )
+    needs = (
+        ("filter", "pre_filter", 'reading "PreFilterPodTopologySpread" from cycleState: not found'),
+        ("score", "pre_score", 'error reading "PreScorePodTopologySpread" from cycleState: not found'),
+    )
+    depends_on = (Input.POD_TEMPLATE, Input.NODE, Input.COUNTED_PODS, Service, ReplicationController, ReplicaSet, StatefulSet)
+
+    def __init__(self, args: PodTopologySpreadArgs, handle: Handle) -> None:
+        super().__init__(args, handle)
+        if args.defaulting_type == SYSTEM_DEFAULTING:
+            self._defaults: tuple[ApiConstraint, ...] = SYSTEM_CONSTRAINTS
+        else:
+            given = msgspec.to_builtins(args.default_constraints)
+            self._defaults = msgspec.convert(given, tuple[ApiConstraint, ...])
+        self._defaults_of = {
+            action: tuple(c for c in self._defaults if c.when_unsatisfiable == action) for action in (HARD, SOFT)
+        }
+        self._merges_keys = handle.gates.is_enabled("MatchLabelKeysInPodTopologySpread")
+        self._compares = handle.gates.is_enabled("TaintTolerationComparisonOperators")
+
+    def _constraints(self, pod: PodView, action: str) -> tuple[Constraint, ...]:
+        """Return the pod's own constraints of one action, or the defaults; raise SelectorError for a broken one.
+
+        Defaults count the pod's siblings and nothing narrower: label keys that they name are not looked at.
+        """
+        own = pod.pod.spec.topology_spread_constraints
+        if own:
+            wanted = [c for c in own if c.when_unsatisfiable == action]
+            return tuple(self._compile(c, self._own_selector(c, pod), pod) for c in wanted)
+        defaults = self._defaults_of[action]
+        if not defaults:
+            return ()
+        selector = default_selector(pod, self.handle.objects)
+        if selector.is_everything:
+            return ()
+        return tuple(self._compile(c, selector, pod) for c in defaults)
+
+    def _own_selector(self, constraint: ApiConstraint, pod: PodView) -> matching.Selector:
+        selector = matching.compile_selector(constraint.label_selector)
+        if self._merges_keys:
+            for key in constraint.match_label_keys:
+                if key in pod.labels:
+                    selector = selector.with_equal(key, pod.labels[key])
+        return selector
+
+    def _compile(self, constraint: ApiConstraint, selector: matching.Selector, pod: PodView) -> Constraint:
+        return Constraint(
+            max_skew=constraint.max_skew,
+            key=constraint.topology_key,
+            selector=selector,
+            min_domains=constraint.min_domains if constraint.min_domains is not None else 1,
+            honors_affinity=constraint.node_affinity_policy != "Ignore",
+            honors_taints=constraint.node_taints_policy == "Honor",
+            matches_self=selector.matches(pod.labels),
+        )
+
+    # Hard constraints
+
+    def pre_filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> PreFilterAnswer:
+        if state.find(self.name) is None:
+            try:
+                constraints = self._constraints(pod, HARD)
+            except matching.SelectorError as error:
+                return failed(str(error))
+            if not constraints:
+                return SKIP
+            said, compare = (HARD, declaration(constraints, pod)), self._compares
+            state.counted(self.name, said, nodes, lambda: HardCounts(constraints, pod, compare))
+        return None
+
+    def advise(self, refused: Refused) -> list[Advice]:
+        return advise_on_spreading(refused)
+
+    def filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Rejections:
+        counts: HardCounts = state.read(self.name)
+        bits: Bits | None = None
+        for i, constraint in enumerate(counts.constraints):
+            here = counts.judge(i, counts.allowed(i)).take(nodes.codes(constraint.key))
+            bits = here if bits is None else np.where(bits != 0, bits, here)
+        return Rejections(bits, (MISSING_LABEL, TOO_SKEWED))
+
+    def filter_domains(self, pod: PodView, nodes: Snapshot, state: CycleState) -> DomainVerdicts | None:
+        counts: HardCounts = state.read(self.name)
+        return counts.verdicts()
+
+    def add_pod(self, pod: PodView, other: PodView, row: int, nodes: Snapshot, state: CycleState) -> None:
+        counts: HardCounts = state.read(self.name)
+        counts.imagine(other, row, 1, nodes)
+
+    def remove_pod(self, pod: PodView, other: PodView, row: int, nodes: Snapshot, state: CycleState) -> None:
+        counts: HardCounts = state.read(self.name)
+        counts.imagine(other, row, -1, nodes)
+
+    # Soft constraints
+
+    def pre_score(self, pod: PodView, nodes: Snapshot, feasible: Bools, state: CycleState) -> Status | None:
+        counts = self._soft(pod, nodes, state)
+        if isinstance(counts, Status):
+            return counts
+        ignored = counts.ignored(nodes)
+        scored = feasible if ignored is None else feasible & ~ignored
+        state.write(_WEIGHTS, counts.weights(scored, int(np.count_nonzero(scored)), nodes))
+        return None
+
+    def _soft(self, pod: PodView, nodes: Snapshot, state: CycleState) -> SoftCounts | Status:
+        """Return the counts, SKIP where nothing is wished for, or what is wrong with a constraint."""
+        counts: SoftCounts | None = state.find(_SOFT)
+        if counts is None:
+            try:
+                constraints = self._constraints(pod, SOFT)
+            except matching.SelectorError as error:
+                return failed(str(error))
+            if not constraints or not nodes.n:
+                return SKIP
+            needs_all_keys = bool(pod.pod.spec.topology_spread_constraints) or self.args.defaulting_type == LIST_DEFAULTING
+            said, compare = (SOFT, needs_all_keys, declaration(constraints, pod)), self._compares
+            counts = state.counted(_SOFT, said, nodes, lambda: SoftCounts(constraints, needs_all_keys, pod, compare))
+        return counts
+
+    def score(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Ints:
+        counts: SoftCounts = state.read(_SOFT)
+        scores = kernels.spread_worth(counts.spreads(state.read(_WEIGHTS), nodes), nodes.n)
+        ignored = counts.ignored(nodes)
+        if ignored is not None:
+            scores[ignored] = 0
+        return scores
+
+    def normalize(self, scores: Ints, feasible: Bools, pod: PodView, nodes: Snapshot, state: CycleState) -> Ints:
+        counts: SoftCounts = state.read(_SOFT)
+        ignored = counts.ignored(nodes)
+        scored = feasible if ignored is None else feasible & ~ignored
+        low, high = kernels.ends_within(scores, scored) or (0, 0)
+        if high <= 0 and ignored is None:
+            return nodes.uniform(100)  # there is no such pod near any of them
+        scaled = _scaled(scores, low, max(high, 0))
+        if ignored is not None:
+            scaled[ignored] = 0
+        return scaled
+
+    def score_domains(
+        self, pod: PodView, nodes: Snapshot, feasible: FeasibleNodes, state: CycleState
+    ) -> DomainScores | SpreadScores | Status | None:
+        counts = self._soft(pod, nodes, state)
+        if isinstance(counts, Status):
+            return counts
+        if counts.is_odd:
+            return None
+        constraint = counts.constraints[0]
+        if len(counts.constraints) > 1 or constraint.key == HOSTNAME or not counts.needs_all_keys:
+            scored, n_scored, ignored = feasible.feasible(), feasible.count(), counts.ignored(nodes)
+            if ignored is not None:
+                scored = scored & ~ignored
+                n_scored = int(np.count_nonzero(scored))
+            return SpreadScores(counts.spreads(counts.weights(scored, n_scored, nodes), nodes), scored)
+        reached = feasible.domains(constraint.key)
+        domains: ScoredDomains = state.get(_SCORED, lambda: ScoredDomains(constraint.key))
+        known: tuple[Bools, Bools, _Emptiness | None] | None = state.find(_SCALE)
+        if known is None or known[0] is not reached:
+            scored = reached.copy()
+            scored[-1] = False
+            n_scored = int(np.count_nonzero(scored))
+            scale = _Emptiness(weight_of(n_scored), float(constraint.max_skew - 1)) if n_scored else None
+            known = reached, scored, scale
+            state.write(_SCALE, known)
+        if known[2] is None:  # no feasible node has the label: all are left out of scoring
+            return DomainScores(constraint.key, np.zeros(len(reached), dtype=np.int64), is_checked=True)
+        return domains.table(counts.counts[0], known[1], known[2])
+
+    # What may help
+
+    def pod_may_help(self, pod: PodView, old: Pod | None, new: Pod | None) -> bool:
+        """Return whether a pod that came, went or changed is counted, or no longer counted, by a hard constraint."""
+        for version in (old, new):
+            if version is not None and not _is_involved(version, pod):
+                return False
+        constraints = self._constraints(pod, HARD)
+        if old is not None and new is not None:
+            if (
+                new.metadata.uid == pod.uid
+                and old.spec.tolerations != new.spec.tolerations
+                and any(c.honors_taints for c in constraints)
+            ):
+                return True
+            if old.metadata.labels == new.metadata.labels:
+                return False
+            return any(c.selector.matches(old.metadata.labels) != c.selector.matches(new.metadata.labels) for c in constraints)
+        changed = new if new is not None else old
+        assert changed is not None
+        return any(c.selector.matches(changed.metadata.labels) for c in constraints)
+
+    def node_may_help(self, pod: PodView, old: Node | None, new: Node | None) -> bool:
+        """Return whether a node came to, left or changed a domain that the hard constraints speak of."""
+        keys = [c.key for c in self._constraints(pod, HARD)]
+
+        def is_in_all(node: Node) -> bool:
+            return all(key in node.metadata.labels for key in keys)
+
+        if old is not None and new is not None:
+            if is_in_all(old) != is_in_all(new):
+                return True
+            moved = any(old.metadata.labels.get(key) != new.metadata.labels.get(key) for key in keys)
+            return is_in_all(new) and (moved or old.spec.taints != new.spec.taints)
+        node = new if new is not None else old
+        assert node is not None
+        return is_in_all(node)
+
+
+@dataclass(frozen=True, slots=True)
+class _Emptiness:
+    """A domain's pods, weighted and rounded, count against it: the emptiest domain scores the most."""
+
+    _weight: float
+    _more: float
+
+    def column(self, counts: Ints, low: int, high: int) -> Ints:
+        # Rounding keeps the order: the lowest and the highest count have the lowest and the highest score.
+        scores = _scaled(kernels.round_half_up(counts * self._weight + self._more), self._rounded(low), self._rounded(high))
+        scores[-1] = 0
+        return scores
+
+    def one(self, count: int, low: int, high: int) -> int:
+        most = self._rounded(high)
+        return 100 * (most + self._rounded(low) - self._rounded(count)) // most if most else 100
+
+    def _rounded(self, count: int) -> int:
+        worth = count * self._weight + self._more
+        return int(worth) + (worth - int(worth) >= 0.5)
+
+
+def _scaled(scores: Ints, low: int, high: int) -> Ints:
+    """Turn counts into scores: the emptiest domain gets the most."""
+    return kernels.emptiness(scores, low, high) if high else np.full(len(scores), 100, dtype=np.int64)
+
+
+def _is_involved(changed: Pod, waiting: PodView) -> bool:
+    if changed.metadata.uid == waiting.uid:
+        return True
+    has_place = bool(changed.spec.node_name or changed.status.nominated_node_name)
+    return has_place and changed.metadata.namespace == waiting.namespace

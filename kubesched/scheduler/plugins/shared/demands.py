@@ -1,0 +1,156 @@
+"""What a pod demands of its node and of its neighbours, and which demand is one too many: the advice of three plugins.
+
+In: what the plugin refuses, and a way to decide again. Out: for every single demand how many nodes would take the pod without
+it: a label or a field of the node, a spread constraint, an affinity to other pods. Each is left out in turn and decided again,
+because one plugin may read what another one demands: spreading counts only over nodes that the node affinity allows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import TypeVar
+
+import msgspec
+import numpy as np
+
+from kubesched.kube.api.matching import NODE_NAME_FIELD, Requirement, compile_selector
+from kubesched.kube.api.node import NodeSelector, NodeSelectorTerm
+from kubesched.kube.api.pod import Affinity, Pod, PodAffinityTerm
+from kubesched.kube.api.selectors import SelectorError
+from kubesched.scheduler.cluster import ABSENT
+from kubesched.scheduler.framework.advice import Advice, Refused
+
+_MOST_VALUES = 3
+
+T = TypeVar("T")
+
+
+def advise_on_node_demands(refused: Refused) -> list[Advice]:
+    """Return which label or field that the pod asks for keeps it off nodes that are otherwise fine."""
+    pod = refused.pod.pod
+    found: list[Advice] = []
+    if not refused.alone.any():
+        return found
+    for what, wanted, changed in _one_less(pod):
+        change: dict[str, object] = {"key": wanted.key, "operator": wanted.operator, "values": list(wanted.values)}
+        advice = _without(refused, "selector", f"{what} {wanted}", changed, change)
+        if advice is not None:
+            there = _values_there(refused, wanted)
+            found.append(replace(advice, text=f"{advice.text}; {there}") if there else advice)
+    if not found:
+        affinity = msgspec.structs.replace(pod.spec.affinity or Affinity(), node_affinity=None)
+        free = _with_spec(pod, node_selector=None, affinity=affinity)
+        whole = _without(refused, "selector", "its node selector and affinity", free, {})
+        if whole is not None:
+            found.append(replace(whole, text=f"{whole.text}; no single part of them is to blame"))
+    return found
+
+
+def _one_less(pod: Pod) -> Iterator[tuple[str, Requirement, Pod]]:
+    """Yield every single demand of the node, with the pod that does without it."""
+    selector = pod.spec.node_selector or {}
+    for key, value in sorted(selector.items()):
+        left = {other: selector[other] for other in selector if other != key}
+        yield "nodeSelector", Requirement(key, "In", (value,)), _with_spec(pod, node_selector=left or None)
+    affinity = pod.spec.affinity
+    node = affinity.node_affinity if affinity is not None else None
+    for t, term in enumerate(node.required.node_selector_terms if node is not None and node.required is not None else ()):
+        for field in ("match_expressions", "match_fields"):
+            demands = getattr(term, field)
+            for i, wanted in enumerate(demands):
+                changed = _with_term(pod, t, msgspec.structs.replace(term, **{field: _but(demands, i)}))
+                yield "node affinity", Requirement(wanted.key, wanted.operator, wanted.values), changed
+
+
+def _with_term(pod: Pod, index: int, term: NodeSelectorTerm) -> Pod:
+    """Return a pod with another term in its node affinity; one that demands nothing more makes all of it void."""
+    affinity = pod.spec.affinity
+    assert affinity is not None and affinity.node_affinity is not None and affinity.node_affinity.required is not None
+    terms = affinity.node_affinity.required.node_selector_terms
+    is_void = not term.match_expressions and not term.match_fields
+    required = None if is_void else NodeSelector(node_selector_terms=(*terms[:index], term, *terms[index + 1 :]))
+    node = msgspec.structs.replace(affinity.node_affinity, required=required)
+    return _with_spec(pod, affinity=msgspec.structs.replace(affinity, node_affinity=node))
+
+
+def _values_there(refused: Refused, wanted: Requirement) -> str:
+    """Return what the nodes have instead of the label that is asked for; mostly it shows the slip."""
+    if wanted.key == NODE_NAME_FIELD or wanted.operator not in ("In", "Exists"):
+        return ""
+    column = refused.nodes.label(wanted.key)
+    if column is None:
+        return f"no node has a label {wanted.key}"
+    codes, counts = np.unique(refused.nodes.codes(wanted.key)[refused.alone], return_counts=True)
+    order = np.argsort(-counts, kind="stable")[:_MOST_VALUES].tolist()
+    shown = [
+        f"{int(counts[i])} {'have' if counts[i] > 1 else 'has'} "
+        + ("none" if codes[i] == ABSENT else column.values.values[int(codes[i])])
+        for i in order
+    ]
+    return f"of {wanted.key}, {', '.join(shown)}"
+
+
+def advise_on_spreading(refused: Refused) -> list[Advice]:
+    """Return which spread constraint alone keeps the pod off."""
+    pod = refused.pod.pod
+    constraints = pod.spec.topology_spread_constraints
+    variants = [
+        (
+            f"the spread constraint over {each.topology_key} (maxSkew {each.max_skew})",
+            {"topologyKey": each.topology_key, "maxSkew": each.max_skew},
+            _with_spec(pod, topology_spread_constraints=_but(constraints, i)),
+        )
+        for i, each in enumerate(constraints)
+        if each.when_unsatisfiable == "DoNotSchedule"
+    ]
+    return _tried(refused, variants)
+
+
+def advise_on_neighbours(refused: Refused) -> list[Advice]:
+    """Return which required affinity or anti-affinity to other pods alone keeps the pod off."""
+    pod = refused.pod.pod
+    stated = pod.spec.affinity or Affinity()
+    variants = []
+    for field, word in (("pod_affinity", "affinity to"), ("pod_anti_affinity", "anti-affinity to")):
+        group = getattr(stated, field)
+        for i, term in enumerate(group.required if group is not None else ()):
+            left = msgspec.structs.replace(stated, **{field: msgspec.structs.replace(group, required=_but(group.required, i))})
+            variants.append(
+                (
+                    f"the required {word} pods with {_pods_of(term)} over {term.topology_key}",
+                    {"topologyKey": term.topology_key, "pods": _pods_of(term)},
+                    _with_spec(pod, affinity=left),
+                )
+            )
+    return _tried(refused, variants)
+
+
+def _tried(refused: Refused, variants: Iterable[tuple[str, dict[str, object], Pod]]) -> list[Advice]:
+    if not refused.alone.any():
+        return []
+    tried = (_without(refused, "constraint", what, pod, change) for what, change, pod in variants)
+    return [advice for advice in tried if advice is not None]
+
+
+def _without(refused: Refused, kind: str, what: str, changed: Pod, change: dict[str, object]) -> Advice | None:
+    """Return how many nodes would take the pod without a demand; None if none would, or nobody can say."""
+    fits = refused.decide(changed) if refused.decide is not None else None
+    if fits is None or not fits.any():
+        return None
+    return refused.advise(kind, f"without {what}", fits, change=change, changed=changed)
+
+
+def _pods_of(term: PodAffinityTerm) -> str:
+    try:
+        return str(compile_selector(term.label_selector)) or "any labels"
+    except SelectorError:
+        return "a broken selector"
+
+
+def _with_spec(pod: Pod, **changes: object) -> Pod:
+    return msgspec.structs.replace(pod, spec=msgspec.structs.replace(pod.spec, **changes))
+
+
+def _but(items: tuple[T, ...], index: int) -> tuple[T, ...]:
+    return (*items[:index], *items[index + 1 :])

@@ -1,0 +1,125 @@
+"""Extended resources that devices serve: how many devices there are.
+
+In: DeviceClasses, ResourceSlices and who holds what. Out: two columns for scoring, devices and devices in use.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from kubesched.kube.api.matching import compile_node_selector
+from kubesched.kube.api.resource import Device, DeviceClass, ResourceSlice, ResourceSliceSpec
+from kubesched.kube.cel import CelError, FactBook, holds
+from kubesched.scheduler.cluster import EPHEMERAL_STORAGE, Bools, Ints, Objects, Snapshot
+from kubesched.scheduler.cluster.device_claims import DeviceClaims, DeviceId
+from kubesched.scheduler.cluster.device_classes import DeviceClassMap
+from kubesched.scheduler.cluster.pods import Templates
+from kubesched.scheduler.cluster.selection import match_node_selector
+
+
+class ServedByDevices:
+    """What devices add to a node's own offer, for plugins that count resources; does nothing with the gate off."""
+
+    def __init__(self, objects: Objects, is_enabled: bool) -> None:
+        self._objects = objects
+        self._is_enabled = is_enabled
+
+    def serves(self, resource: int, interners: Templates) -> bool:
+        """Return whether devices serve a resource on nodes that do not offer it themselves."""
+        if not self._is_enabled or resource <= EPHEMERAL_STORAGE:
+            return False
+        return delegated(interners.resources.values[resource], self._objects)
+
+    def columns(self, resource: int, used: Ints, nodes: Snapshot) -> tuple[Ints, Ints]:
+        """Return what is used and what is offered of a resource; devices count where the node offers none itself."""
+        offered = nodes.allocatable(resource)
+        if resource <= EPHEMERAL_STORAGE or not self.serves(resource, nodes.templates):
+            return used, offered
+        devices, in_use = device_columns(nodes.templates.resources.values[resource], nodes)
+        served = (offered == 0) & (devices > 0)
+        return np.where(served, in_use, used), np.where(served, devices, offered)
+
+    def row(self, resource: int, used: int, nodes: Snapshot, row: int) -> tuple[int, int]:
+        """Return the same for one node."""
+        offered = nodes.allocatable_at(resource, row)
+        if offered or not self.serves(resource, nodes.templates):
+            return used, offered
+        devices, in_use = device_columns(nodes.templates.resources.values[resource], nodes)
+        return (int(in_use[row]), int(devices[row])) if devices[row] else (used, offered)
+
+
+def delegated(resource: str, objects: Objects) -> bool:
+    """Return whether devices serve a resource on nodes that do not offer it themselves."""
+    return objects.shared(DeviceClassMap).find(resource) is not None
+
+
+class DeviceCounts:
+    """Devices of a class per node, and how many of them are in use; one for each `Objects`."""
+
+    def __init__(self, objects: Objects) -> None:
+        self._objects = objects
+        self._facts = FactBook()
+        self._known: dict[str, tuple[object, Ints, Ints]] = {}
+
+    def columns(self, resource: str, nodes: Snapshot) -> tuple[Ints, Ints]:
+        """Return how many devices each node reaches that serve a resource, and how many of them somebody holds."""
+        claims = self._objects.shared(DeviceClaims)
+        claims.refresh()
+        device_class = self._objects.shared(DeviceClassMap).find(resource)
+        # A label may change which nodes a slice reaches, so the journal is part of what the answer was computed for.
+        valid_for = (
+            id(device_class),
+            self._objects.version(DeviceClass),
+            self._objects.version(ResourceSlice),
+            claims.touched.end,
+            nodes.structure,
+            nodes.journal.end,
+        )
+        known = self._known.get(resource)
+        if known is None or known[0] != valid_for:
+            everything = nodes.everything()
+            there = np.zeros(everything.n, dtype=np.int64)
+            used = np.zeros(everything.n, dtype=np.int64)
+            if device_class is not None:
+                self._count(device_class, everything, claims, there, used)
+            known = self._known[resource] = valid_for, there, used
+        _, there, used = known
+        return (there, used) if nodes.rows is None else (there[nodes.rows], used[nodes.rows])
+
+    def _count(self, device_class: DeviceClass, nodes: Snapshot, claims: DeviceClaims, there: Ints, used: Ints) -> None:
+        expressions = [s.cel.expression for s in device_class.spec.selectors if s.cel is not None]
+        broken = np.zeros(nodes.n, dtype=np.bool_)
+        for published in self._objects.all(ResourceSlice):
+            spec = published.spec
+            everyone = _reached(spec, nodes) if not spec.per_device_node_selection else None
+            for device in spec.devices:
+                reached = _reached(device, nodes) if spec.per_device_node_selection else everyone
+                if reached is None:
+                    continue
+                try:
+                    facts = self._facts.facts(spec.driver, device)
+                    if not all(holds(expression, facts) for expression in expressions):
+                        continue
+                except CelError:
+                    broken[reached] = True
+                    continue
+                there[reached] += 1
+                name = DeviceId(spec.driver, spec.pool.name, device.name)
+                if name in claims.exclusive or name in claims.shares:
+                    used[reached] += 1
+        there[broken] = used[broken] = 0
+
+
+def _reached(place: ResourceSliceSpec | Device, nodes: Snapshot) -> Bools | slice | int | None:
+    """Return an index of the rows that a slice or device is for; None if there are none."""
+    if place.node_name:
+        row = nodes.row(place.node_name)
+        return row if row >= 0 else None
+    if place.all_nodes:
+        return slice(None)
+    return match_node_selector(compile_node_selector(place.node_selector), nodes) if place.node_selector is not None else None
+
+
+def device_columns(resource: str, nodes: Snapshot) -> tuple[Ints, Ints]:
+    """Return how many devices each node reaches that serve a resource, and how many of them somebody holds."""
+    return nodes.objects.shared(DeviceCounts).columns(resource, nodes)

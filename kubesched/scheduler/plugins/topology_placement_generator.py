@@ -1,0 +1,60 @@
+"""TopologyPlacementGenerator: let a pod group lie in one domain of the topology that it asks for, a zone or a rack.
+
+One placement for each value of the label; nodes without it take no part. A group that already has pods somewhere stays
+in their domain. Groups that ask for nothing may lie anywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from kubesched.scheduler.cluster import ABSENT, GroupKey, Snapshot
+from kubesched.scheduler.framework import Plugin, Status, failed
+from kubesched.scheduler.framework.group_hierarchy import GroupHierarchy
+from kubesched.scheduler.framework.grouping import Placement
+from kubesched.scheduler.framework.ports import Handle
+
+NO_DOMAIN = "cannot determine domain for already scheduled pods: "
+
+
+class TopologyPlacementGenerator(Plugin):
+    def __init__(self, args: None, handle: Handle) -> None:
+        super().__init__(args, handle)
+        self._hierarchy = GroupHierarchy(handle.objects, has_composites=handle.gates.is_enabled("CompositePodGroup"))
+
+    def generate_placements(self, group: GroupKey, nodes: Snapshot) -> Sequence[Placement] | Status:
+        found = self._hierarchy.get(group)
+        if found is None:
+            return failed(f'podgroup.scheduling.k8s.io "{group.name}" not found')
+        constraints = found.spec.scheduling_constraints
+        if constraints is None or not constraints.topology:
+            return (Placement(""),)
+        key = constraints.topology[0].key
+        column, codes = nodes.label(key), nodes.codes(key)
+        values = [] if column is None else column.values.values
+        wanted = self._domain(group, nodes, key)
+        if isinstance(wanted, Status):
+            return wanted
+        numbers = [wanted] if wanted is not None else [int(code) for code in np.unique(codes) if code != ABSENT]
+        numbers.sort(key=lambda number: values[number])
+        return [Placement(values[number], np.flatnonzero(codes == number)) for number in numbers]
+
+    def _domain(self, group: GroupKey, nodes: Snapshot, key: str) -> int | Status | None:
+        """Return the number of the value that the group's placed pods share, None if there are none."""
+        found: set[int] = set()
+        for pod in (pod for members in self._hierarchy.members(group, self.handle.groups) for pod in members.scheduled()):
+            row = nodes.row(pod.node_name)
+            if row < 0:
+                return failed(f'{NO_DOMAIN}getting node for pod {pod.key}: nodeinfo not found for node name "{pod.node_name}"')
+            code = nodes.code_at(key, row)
+            if code == ABSENT:
+                return failed(f"{NO_DOMAIN}no topology domain found for pod {pod.key}")
+            found.add(code)
+        if len(found) > 1:
+            column = nodes.label(key)
+            assert column is not None
+            names = sorted(column.values.values[code] for code in found)
+            return failed(f"{NO_DOMAIN}more than 1 domain found for pod group: {names[0]}, {names[1]}")
+        return found.pop() if found else None

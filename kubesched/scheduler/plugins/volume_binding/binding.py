@@ -1,0 +1,214 @@
+"""Promises about volumes, and making them come true: VolumeBinding's Reserve and PreBind.
+
+In: what the plan says for the chosen node. Out: first promises in the assume caches, so that no other pod is given the
+same volume; then, while the pod waits, the API objects written, and the wait for the volume controller and the
+provisioners to do their part. A promise that is not kept is taken back; what was written stays written, as the
+reference leaves it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from msgspec.structs import replace
+
+from kubesched.errors import ApiError, Unreachable
+from kubesched.kube.api.matching import compile_node_selector
+from kubesched.kube.api.meta import ObjectReference
+from kubesched.kube.api.node import Node
+from kubesched.kube.api.storage import CSINode, PersistentVolume, PersistentVolumeClaim
+from kubesched.kube.values.well_known import BOUND_BY_CONTROLLER, SELECTED_NODE
+from kubesched.scheduler.cluster import PodView
+from kubesched.scheduler.cluster.claims import ClaimCache, PromiseError, VolumeCache
+from kubesched.scheduler.framework.ports import Handle
+from kubesched.scheduler.plugins.node_volume_limits.csi_nodes import migrated_plugins
+from kubesched.scheduler.plugins.shared import csi_translation as csi
+from kubesched.scheduler.plugins.shared.volumes import VolumeError, is_fully_bound
+from kubesched.scheduler.plugins.volume_binding.open_volumes import affinity_of, is_meant_for
+from kubesched.scheduler.plugins.volume_binding.plan import VolumePlan
+
+POLL_SECONDS = 1.0
+
+
+@dataclass(slots=True)
+class Binding:
+    """A claim and the existing volume that it is given."""
+
+    claim: PersistentVolumeClaim
+    volume: PersistentVolume
+    was_promised: bool = False
+
+
+@dataclass(slots=True)
+class Promises:
+    """All that is promised to one pod on one node."""
+
+    bindings: list[Binding] = field(default_factory=list)
+    provisions: list[PersistentVolumeClaim] = field(default_factory=list)
+
+
+class Binder:
+    """Promises, writes and waits."""
+
+    def __init__(self, handle: Handle, volumes: VolumeCache, claims: ClaimCache, timeout_seconds: float) -> None:
+        self._handle = handle
+        self._volumes = volumes
+        self._claims = claims
+        self._timeout_seconds = timeout_seconds
+
+    # Reserve
+
+    def promise(self, plan: VolumePlan, row: int) -> Promises:
+        """Promise volumes to claims and claims to a node, all or nothing; raise `PromiseError` if one has moved on."""
+        made = Promises()
+        try:
+            for claim, volume in plan.bindings_on(row):
+                # Equal is enough: in a group, the promise that this one stands on was taken back and made again.
+                if self._volumes.get(volume.metadata.name) != volume:
+                    raise PromiseError(
+                        f'persistentvolume "{volume.metadata.name}" changed since it was chosen for '
+                        f'persistentvolumeclaim "{claim.key}"'
+                    )
+                promised = given_to(volume, claim)
+                if promised is not volume:
+                    self._volumes.assume(promised)
+                made.bindings.append(Binding(claim, promised, promised is not volume))
+            for claim in plan.provisions_on(row):
+                annotations = {**claim.metadata.annotations, SELECTED_NODE: plan.nodes.name(row)}
+                pinned = replace(claim, metadata=replace(claim.metadata, annotations=annotations))
+                self._claims.assume(pinned)
+                made.provisions.append(pinned)
+        except PromiseError:
+            self.take_back(made)
+            raise
+        return made
+
+    def take_back(self, promises: Promises) -> None:
+        """Take back every promise that was not written."""
+        for binding in promises.bindings:
+            if binding.was_promised:
+                self._volumes.restore(binding.volume)
+        for claim in promises.provisions:
+            self._claims.restore(claim)
+
+    # PreBind
+
+    async def write(self, promises: Promises) -> None:
+        """Write the promises to the API, one after the other; raise the first error, unwritten promises taken back."""
+        n_bindings = n_provisions = 0
+        try:
+            for binding in promises.bindings:
+                binding.volume = await self._handle.writer.update(binding.volume)
+                n_bindings += 1
+            for at, claim in enumerate(promises.provisions):
+                promises.provisions[at] = await self._handle.writer.update(claim)
+                n_provisions += 1
+        except (ApiError, Unreachable):
+            self.take_back(Promises(promises.bindings[n_bindings:], promises.provisions[n_provisions:]))
+            raise
+
+    async def wait(self, promises: Promises, pod: PodView, node_name: str) -> None:
+        """Wait until every claim is bound; raise `VolumeError` if one never will be, or not in time."""
+        clock = self._handle.clock
+        deadline = clock.monotonic() + self._timeout_seconds
+        while True:
+            left = deadline - clock.monotonic()
+            if left < POLL_SECONDS:
+                if left > 0:
+                    await clock.sleep(left)
+                raise VolumeError("binding volumes: context deadline exceeded")
+            await clock.sleep(POLL_SECONDS)
+            try:
+                if self._are_bound(promises, pod, node_name):
+                    return
+            except VolumeError as error:
+                raise VolumeError(f"binding volumes: {error}") from error
+
+    def _are_bound(self, promises: Promises, pod: PodView, node_name: str) -> bool:
+        """Return whether all is done; raise if it never will be."""
+        node = self._handle.node(node_name)
+        if node is None:
+            raise VolumeError(f'failed to get node "{node_name}": node "{node_name}" not found')
+        if not self._handle.has_pod(pod.uid):
+            raise VolumeError(f'pod does not exist any more: pod "{pod.name}" not found')
+        return all(self._is_bound(binding, node) for binding in promises.bindings) and all(
+            self._is_provisioned(claim, node) for claim in promises.provisions
+        )
+
+    def _is_bound(self, binding: Binding, node: Node) -> bool:
+        name = binding.volume.metadata.name
+        volume = self._volumes.stored(name)
+        if volume is None:
+            raise VolumeError(f"failed to check binding: {self._volumes.not_found(name)}")
+        meta = binding.claim.metadata
+        claim = self._claims.stored(meta.name, meta.namespace)
+        if claim is None:
+            raise VolumeError(f"failed to check binding: {self._claims.not_found(meta.name, meta.namespace)}")
+        if _is_older(volume, binding.volume):
+            return False
+        self._check_affinity(volume, node)
+        if volume.spec.claim_ref is None or not volume.spec.claim_ref.uid:
+            raise VolumeError(f'ClaimRef got reset for pv "{name}"')
+        return is_fully_bound(claim)
+
+    def _is_provisioned(self, written: PersistentVolumeClaim, node: Node) -> bool:
+        meta = written.metadata
+        claim = self._claims.stored(meta.name, meta.namespace)
+        if claim is None:
+            missing = self._claims.not_found(meta.name, meta.namespace)
+            raise VolumeError(f"failed to check provisioning pvc: {missing}")
+        if _is_older(claim, written):
+            return False
+        if not claim.metadata.annotations:
+            raise VolumeError(f'selectedNode annotation reset for PVC "{meta.name}"')
+        if claim.metadata.annotations.get(SELECTED_NODE, "") != node.metadata.name:
+            raise VolumeError(f'provisioning failed for PVC "{meta.name}"')
+        if claim.spec.volume_name:
+            volume = self._volumes.get(claim.spec.volume_name)
+            if volume is None:
+                return False
+            self._check_affinity(volume, node)
+        return is_fully_bound(claim)
+
+    def _check_affinity(self, volume: PersistentVolume, node: Node) -> None:
+        selector = affinity_of(volume)
+        plugin = csi.in_tree_plugin(volume.spec) if volume.spec.csi is None else ""
+        if plugin in csi.MIGRATED:
+            csi_node = self._handle.objects.get(CSINode, node.metadata.name)
+            if plugin in migrated_plugins(csi_node):
+                try:
+                    selector = csi.translated_affinity(volume)
+                except csi.TranslationError as error:
+                    raise VolumeError(f"could not translate pv: {error}") from error
+        if selector is not None and not compile_node_selector(selector).matches("", node.metadata.labels):
+            raise VolumeError(
+                f'pv "{volume.metadata.name}" node affinity doesn\'t match node "{node.metadata.name}": '
+                "no matching NodeSelectorTerms"
+            )
+
+
+def given_to(volume: PersistentVolume, claim: PersistentVolumeClaim) -> PersistentVolume:
+    """Return a volume as it is once it names a claim as its own; the same object if it does so already."""
+    meta, ref, annotations = claim.metadata, volume.spec.claim_ref, volume.metadata.annotations
+    if ref is not None and (ref.name, ref.namespace, ref.uid) == (meta.name, meta.namespace, meta.uid):
+        return volume
+    claim_ref = ObjectReference(
+        kind="PersistentVolumeClaim",
+        api_version="v1",
+        namespace=meta.namespace,
+        name=meta.name,
+        uid=meta.uid,
+        resource_version=meta.resource_version,
+    )
+    if not is_meant_for(volume, claim) and BOUND_BY_CONTROLLER not in annotations:
+        annotations = {**annotations, BOUND_BY_CONTROLLER: "yes"}
+    metadata = replace(volume.metadata, annotations=annotations)
+    return replace(volume, spec=replace(volume.spec, claim_ref=claim_ref), metadata=metadata)
+
+
+def _is_older(
+    stored: PersistentVolume | PersistentVolumeClaim,
+    written: PersistentVolume | PersistentVolumeClaim,
+) -> bool:
+    found, wanted = stored.metadata.resource_version, written.metadata.resource_version
+    return found.isdecimal() and wanted.isdecimal() and int(found) < int(wanted)

@@ -1,0 +1,114 @@
+"""How much storage CSI drivers have left, by class and by the nodes that it can be reached from.
+
+In: CSIStorageCapacity objects. Out: for a class and a size, the nodes near enough storage, and which object says so. An
+object whose amount changes, which happens with every volume made, rewrites one number; only new ones, or changed
+labels, make the class be read again.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+import numpy as np
+
+from kubesched.kube.api.meta import Quantity
+from kubesched.kube.api.storage import CSIStorageCapacity
+from kubesched.kube.values import quantity
+from kubesched.scheduler.cluster import Ints, Objects
+from kubesched.scheduler.cluster.changelog import Reader
+from kubesched.scheduler.cluster.objects import ObjectChange
+from kubesched.scheduler.plugins.volume_binding.rows_by_selector import RowsBySelector
+
+NONE = -1
+"""No capacity is enough; also the limit of an object that states none."""
+
+
+def limit_bytes(capacity: CSIStorageCapacity) -> int | None:
+    """Return the size of the largest volume that can be made, None if the object does not say."""
+    if capacity.maximum_volume_size is not None:
+        return _bytes(capacity.maximum_volume_size, capacity, "maximumVolumeSize")
+    return total_bytes(capacity)
+
+
+def total_bytes(capacity: CSIStorageCapacity) -> int | None:
+    """Return how much storage is left, None if the object does not say."""
+    return _bytes(capacity.capacity, capacity, "capacity") if capacity.capacity is not None else None
+
+
+def _bytes(amount: Quantity, capacity: CSIStorageCapacity, field: str) -> int:
+    return quantity.value(quantity.parse_field(amount, f"csistoragecapacity {capacity.key}", field))
+
+
+class ClassCapacities:
+    """The capacities of one class."""
+
+    def __init__(self) -> None:
+        self._by_key: dict[str, CSIStorageCapacity] = {}
+        self._read()
+
+    def _read(self) -> None:
+        self._stale = False
+        self._epoch = -1
+        self.objects = list(self._by_key.values())
+        self._at = {capacity.key: at for at, capacity in enumerate(self.objects)}
+        self._limits = np.array([_limit(capacity) for capacity in self.objects], dtype=np.int64)
+
+    def put(self, capacity: CSIStorageCapacity) -> None:
+        """Add a capacity, or take in its new version."""
+        old = self._by_key.get(capacity.key)
+        self._by_key[capacity.key] = capacity
+        if self._stale or old is None or old.node_topology != capacity.node_topology:
+            self._stale = True
+            return
+        at = self._at[capacity.key]
+        self.objects = self.objects.copy()  # attempts under way keep the list that they have seen
+        self.objects[at] = capacity
+        self._limits[at] = _limit(capacity)
+
+    def drop(self, key: str) -> None:
+        """Remove a capacity."""
+        if self._by_key.pop(key, None) is not None:
+            self._stale = True
+
+    def enough(self, size_bytes: int, by_selector: RowsBySelector) -> Ints:
+        """Return for every row the index in `objects` of a capacity that is enough, or NONE."""
+        if self._stale:
+            self._read()
+        if self._epoch != by_selector.epoch:
+            self._epoch = by_selector.epoch
+            rows = [by_selector.of_label_selector(capacity.node_topology) for capacity in self.objects]
+            self._pair_object = np.repeat(np.arange(len(rows)), [len(part) for part in rows])
+            self._pair_row = np.concatenate(rows) if rows else np.zeros(0, dtype=np.int64)
+        found = np.full(by_selector.n, NONE, dtype=np.int64)
+        limits = self._limits[self._pair_object]
+        fits = (limits >= size_bytes) & (limits != NONE)
+        # Any capacity that is enough is a right answer; ours is the first that came.
+        found[self._pair_row[fits][::-1]] = self._pair_object[fits][::-1]
+        return found
+
+
+def _limit(capacity: CSIStorageCapacity) -> int:
+    limit = limit_bytes(capacity)
+    return NONE if limit is None else limit
+
+
+class StorageCapacities:
+    """All classes, kept up to date with the cluster's capacities."""
+
+    def __init__(self, objects: Objects) -> None:
+        self._objects = objects
+        self._reader: Reader[ObjectChange] = Reader()
+        self._classes: defaultdict[str, ClassCapacities] = defaultdict(ClassCapacities)
+
+    def of_class(self, class_name: str) -> ClassCapacities:
+        """Return the capacities of a class as they are now."""
+        changes = self._reader.changed(self._objects.log(CSIStorageCapacity))
+        if changes is None:
+            self._classes.clear()
+            changes = [ObjectChange(None, capacity) for capacity in self._objects.all(CSIStorageCapacity)]
+        for old, new in changes:
+            if old is not None and (new is None or new.storage_class_name != old.storage_class_name):
+                self._classes[old.storage_class_name].drop(old.key)
+            if new is not None:
+                self._classes[new.storage_class_name].put(new)
+        return self._classes[class_name]

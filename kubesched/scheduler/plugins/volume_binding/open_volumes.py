@@ -1,0 +1,253 @@
+"""The volumes that a claim may still be given, by class and by the nodes that they reach.
+
+In: persistent volumes with their promises. Out: for a claim, the smallest volume that suits it on every node at once.
+A volume is open if nobody claims it and it is available. The open volumes of a class are sorted by size, so the first
+that suits is the smallest; volumes that reach the same nodes form one group, so that a thousand local volumes cost a
+thousand numbers and not a thousand columns. A volume that is promised away is only marked, not taken out.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import defaultdict
+from dataclasses import dataclass
+
+import numpy as np
+
+from kubesched.kube.api.matching import Selector, SelectorError, compile_selector
+from kubesched.kube.api.node import NodeSelector
+from kubesched.kube.api.storage import PersistentVolume, PersistentVolumeClaim
+from kubesched.kube.values import quantity
+from kubesched.scheduler.cluster import Bools, Ints, Objects
+from kubesched.scheduler.cluster.changelog import Reader
+from kubesched.scheduler.cluster.claims import VolumeCache, class_of_volume
+from kubesched.scheduler.cluster.objects import ObjectChange
+from kubesched.scheduler.plugins.shared.volumes import STORAGE, VolumeError, requested_nano
+from kubesched.scheduler.plugins.volume_binding.rows_by_selector import RowsBySelector
+
+NONE = -1
+"""No volume suits."""
+_NOTHING_YET = np.iinfo(np.int64).max
+_FILESYSTEM = "Filesystem"
+_MANY_SELECTORS = 256
+
+Kind = tuple[str, str, frozenset[str]]
+"""What must agree apart from size: volume mode and attributes class, and access modes, of which a volume may have more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """A claim boiled down to what is compared with volumes; storage in nano bytes."""
+
+    nano: int
+    kind: Kind
+    selector: Selector | None
+
+    def takes(self, kind: Kind) -> bool:
+        """Return whether a volume of this kind would do."""
+        return kind[:2] == self.kind[:2] and self.kind[2] <= kind[2]
+
+    def takes_if_given(self, volume: PersistentVolume) -> bool:
+        """Return whether a volume that is already meant for the claim would do: fewer things are compared then."""
+        is_alike = capacity_nano(volume) >= self.nano and kind_of(volume)[:2] == self.kind[:2]
+        return is_alike and volume.metadata.deletion_timestamp is None
+
+
+def wish_of(claim: PersistentVolumeClaim) -> Wish:
+    """Return what a claim wants; raise if its selector means nothing."""
+    try:
+        selector = compile_selector(claim.spec.selector) if claim.spec.selector is not None else None
+    except SelectorError as error:
+        raise VolumeError(f"error creating internal label selector for claim: {claim.key}: {error}") from error
+    return Wish(requested_nano(claim), kind_of(claim), selector)
+
+
+def kind_of(found: PersistentVolume | PersistentVolumeClaim) -> Kind:
+    """Return what a volume is, or what a claim wants, apart from the size."""
+    spec = found.spec
+    return (spec.volume_mode or _FILESYSTEM, spec.volume_attributes_class_name or "", frozenset(spec.access_modes))
+
+
+def capacity_nano(volume: PersistentVolume) -> int:
+    """Return a volume's size in nano bytes."""
+    offered = volume.spec.capacity.get(STORAGE, 0)
+    return quantity.parse_field(offered, f"persistentvolume {volume.metadata.name}", "spec.capacity.storage")
+
+
+def affinity_of(volume: PersistentVolume) -> NodeSelector | None:
+    """Return the selector of the nodes that a volume reaches, None for all of them."""
+    affinity = volume.spec.node_affinity
+    return affinity.required if affinity is not None else None
+
+
+def is_meant_for(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
+    """Return whether a volume names a claim as its own; a name without a uid is enough."""
+    ref = volume.spec.claim_ref
+    if ref is None:
+        return False
+    meta = claim.metadata
+    return ref.name == meta.name and ref.namespace == meta.namespace and (not ref.uid or ref.uid == meta.uid)
+
+
+def _is_open(volume: PersistentVolume) -> bool:
+    return volume.spec.claim_ref is None and volume.status.phase == "Available" and volume.metadata.deletion_timestamp is None
+
+
+class ClassVolumes:
+    """The open volumes of one class as arrays, smallest first."""
+
+    def __init__(self) -> None:
+        self._open: dict[str, PersistentVolume] = {}
+        self._read()
+
+    def refresh(self) -> None:
+        """Sort the open volumes anew if one came that has no place yet."""
+        if self._stale:
+            self._read()
+
+    def _read(self) -> None:
+        self._epoch = -1
+        self._selected: dict[Selector, Bools] = {}
+        self.volumes = sorted(self._open.values(), key=capacity_nano)
+        self._at = {volume.metadata.name: at for at, volume in enumerate(self.volumes)}
+        self._nanos = [capacity_nano(volume) for volume in self.volumes]
+        self.sizes = np.array([quantity.value(nano) for nano in self._nanos], dtype=np.int64)
+        self._alive = np.ones(len(self.volumes), dtype=np.bool_)
+        kinds: dict[Kind, int] = {}
+        self._kind = np.array([kinds.setdefault(kind_of(v), len(kinds)) for v in self.volumes], dtype=np.int64)
+        self._kinds = list(kinds)
+        groups: dict[NodeSelector | None, int] = {}
+        self._group = np.array([groups.setdefault(affinity_of(v), len(groups)) for v in self.volumes], dtype=np.int64)
+        self._selectors = list(groups)
+        self._stale = False  # not before: a quantity that cannot be read leaves it to be sorted the next time
+
+    def put(self, volume: PersistentVolume) -> None:
+        """Open a volume, or take in its new version."""
+        name = volume.metadata.name
+        self._open[name] = volume
+        at = self._at.get(name)
+        if self._stale or at is None or not _same_offer(self.volumes[at], volume):
+            self._stale = True
+            return
+        self.volumes = self.volumes.copy()  # attempts under way keep the list that they have seen
+        self.volumes[at] = volume
+        self._alive[at] = True
+
+    def drop(self, name: str) -> None:
+        """Close a volume."""
+        if self._open.pop(name, None) is not None and not self._stale:
+            self._alive[self._at[name]] = False
+            self._stale = len(self._at) > 64 + 2 * len(self._open)
+
+    def choose(self, wish: Wish, taken: list[Ints], by_selector: RowsBySelector) -> Ints:
+        """Return for every row the index in `volumes` of the smallest volume that suits, or NONE.
+
+        `taken` are earlier answers of this class for other claims of the same pod: a volume chosen there for a row is
+        not chosen again for that row.
+        """
+        if self._epoch != by_selector.epoch:
+            self._epoch = by_selector.epoch
+            rows = [by_selector.of_node_selector(selector) for selector in self._selectors]
+            self._pair_group = np.repeat(np.arange(len(rows)), [len(part) for part in rows])
+            self._pair_row = np.concatenate(rows) if rows else np.zeros(0, dtype=np.int64)
+        best = np.full(by_selector.n, _NOTHING_YET, dtype=np.int64)
+        suiting = self._suiting(wish)
+        for _ in range(len(taken) + 1):
+            groups = self._group[suiting]
+            of_group = np.full(len(self._selectors), _NOTHING_YET, dtype=np.int64)
+            of_group[groups[::-1]] = suiting[::-1]  # the smallest of a group is written last
+            offered = of_group[self._pair_group]
+            for earlier in taken:
+                offered = np.where(earlier[self._pair_row] == offered, _NOTHING_YET, offered)
+            np.minimum.at(best, self._pair_row, offered)
+            suiting = suiting[of_group[groups] != suiting]  # where it is taken, the next one of the group
+        best[best == _NOTHING_YET] = NONE
+        return best
+
+    def _suiting(self, wish: Wish) -> Ints:
+        first = bisect_left(self._nanos, wish.nano)
+        kinds = np.fromiter((wish.takes(kind) for kind in self._kinds), dtype=np.bool_, count=len(self._kinds))
+        suits = self._alive[first:] & kinds[self._kind[first:]]
+        if wish.selector is not None:
+            suits &= self._match_labels(wish.selector)[first:]
+        found: Ints = np.flatnonzero(suits) + first
+        return found
+
+    def _match_labels(self, selector: Selector) -> Bools:
+        found = self._selected.get(selector)
+        if found is None:
+            if len(self._selected) >= _MANY_SELECTORS:
+                self._selected.clear()
+            found = self._selected[selector] = np.fromiter(
+                (selector.matches(volume.metadata.labels) for volume in self.volumes), dtype=np.bool_, count=len(self.volumes)
+            )
+        return found
+
+
+def _same_offer(old: PersistentVolume, new: PersistentVolume) -> bool:
+    """Return whether two versions of a volume offer the same to everybody."""
+    return (
+        old.spec.capacity == new.spec.capacity
+        and kind_of(old) == kind_of(new)
+        and affinity_of(old) == affinity_of(new)
+        and old.metadata.labels == new.metadata.labels
+    )
+
+
+class OpenVolumes:
+    """All classes, kept up to date with the volumes and the promises about them."""
+
+    def __init__(self, objects: Objects, cache: VolumeCache) -> None:
+        self._objects = objects
+        self._cache = cache
+        self._reader: Reader[ObjectChange] = Reader()
+        self._promises: Reader[str] = Reader()
+        self._classes: defaultdict[str, ClassVolumes] = defaultdict(ClassVolumes)
+        self._known: dict[str, PersistentVolume] = {}
+        self._claimed: dict[tuple[str, str], dict[str, PersistentVolume]] = {}
+
+    def follow(self) -> None:
+        """Take in what happened to volumes since the last call."""
+        changes = self._reader.changed(self._objects.log(PersistentVolume))
+        touched = self._promises.changed(self._cache.touched)
+        if changes is None or touched is None:
+            for index in (self._classes, self._known, self._claimed):
+                index.clear()
+            names = [volume.metadata.name for volume in self._objects.all(PersistentVolume)]
+        else:
+            found = (change.new if change.new is not None else change.old for change in changes)
+            names = [*touched, *(volume.metadata.name for volume in found if volume is not None)]
+        for name in dict.fromkeys(names):
+            self._look_at(name)
+
+    def of_class(self, class_name: str) -> ClassVolumes:
+        """Return the open volumes of a class."""
+        self._classes[class_name].refresh()
+        return self._classes[class_name]
+
+    def meant_for(self, claim: PersistentVolumeClaim, class_name: str, wish: Wish) -> PersistentVolume | None:
+        """Return a volume of the class that names the claim as its own and would do, if there is one."""
+        for volume in self._claimed.get((claim.metadata.namespace, claim.metadata.name), {}).values():
+            if class_of_volume(volume) == class_name and is_meant_for(volume, claim) and wish.takes_if_given(volume):
+                return volume
+        return None
+
+    def _look_at(self, name: str) -> None:
+        known, volume = self._known.pop(name, None), self._cache.get(name)
+        if known is not None:
+            ref, class_name = known.spec.claim_ref, class_of_volume(known)
+            if ref is not None:
+                claimed = self._claimed[(ref.namespace, ref.name)]
+                del claimed[name]
+                if not claimed:
+                    del self._claimed[(ref.namespace, ref.name)]
+            if volume is None or class_name != class_of_volume(volume) or not _is_open(volume):
+                self._classes[class_name].drop(name)
+        if volume is None:
+            return
+        self._known[name] = volume
+        ref = volume.spec.claim_ref
+        if ref is not None:
+            self._claimed.setdefault((ref.namespace, ref.name), {})[name] = volume
+        elif _is_open(volume):
+            self._classes[class_of_volume(volume)].put(volume)

@@ -1,0 +1,221 @@
+"""What would become of a pod's claims on every node: the arithmetic of VolumeBinding's Filter.
+
+In: the pod's claims, bound and still to be bound. Out: for each node whether its volumes can be there, and if they are
+yet to be found or made, which volume each claim would be given and what would be provisioned. Nothing of this depends
+on the pods of a node, so one plan serves an attempt with all its what-ifs. A plan changes nothing; Reserve reads it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from kubesched.kube.api.node import NodeSelector
+from kubesched.kube.api.storage import CSIDriver, CSIStorageCapacity, PersistentVolume, PersistentVolumeClaim, StorageClass
+from kubesched.kube.values import quantity
+from kubesched.kube.values.well_known import SELECTED_NODE
+from kubesched.scheduler.cluster import Bools, Ints, Objects, Snapshot
+from kubesched.scheduler.cluster.claims import VolumeCache, class_of_claim
+from kubesched.scheduler.plugins.node_volume_limits.csi_nodes import CsiNodes
+from kubesched.scheduler.plugins.shared import csi_translation as csi
+from kubesched.scheduler.plugins.shared.volumes import NO_PROVISIONER, STORAGE, VolumeError, requested_nano
+from kubesched.scheduler.plugins.volume_binding.capacities import StorageCapacities
+from kubesched.scheduler.plugins.volume_binding.open_volumes import NONE, OpenVolumes, affinity_of, capacity_nano, wish_of
+from kubesched.scheduler.plugins.volume_binding.rows_by_selector import RowsBySelector
+
+
+@dataclass(slots=True)
+class DelayedClaim:
+    """One claim that is bound when its pod is placed, on all rows of the cluster.
+
+    `chosen` are indexes of `volumes`: those that are open, and last one that already names the claim as its own.
+    """
+
+    claim: PersistentVolumeClaim
+    class_name: str
+    chosen: Ints
+    provisioned: Bools
+    volumes: list[PersistentVolume] = field(default_factory=list)
+    sizes: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    capacity: Ints | None = None
+    capacities: list[CSIStorageCapacity] = field(default_factory=list)
+
+
+class VolumePlan:
+    """The answer for every row of the whole cluster, and what would be done there.
+
+    Each column is true on the rows that are refused for its reason.
+    """
+
+    def __init__(self, nodes: Snapshot, nowhere: Bools) -> None:
+        self.nodes = nodes
+        self.out_of_reach = self.cannot_bind = self.no_space = self.volume_missing = nowhere
+        self.delayed: list[DelayedClaim] = []
+        self.errors: list[tuple[Bools, str]] = []
+
+    def bindings_on(self, row: int) -> list[tuple[PersistentVolumeClaim, PersistentVolume]]:
+        """Return which existing volume each claim would be given on a row."""
+        return [(each.claim, each.volumes[each.chosen[row]]) for each in self.delayed if each.chosen[row] != NONE]
+
+    def provisions_on(self, row: int) -> list[PersistentVolumeClaim]:
+        """Return the claims for which a volume would be made on a row."""
+        return [delayed.claim for delayed in self.delayed if delayed.provisioned[row]]
+
+    def errors_in(self, rows: Ints | None) -> dict[int, str]:
+        """Return what is broken on the given rows, by position among them; None stands for all rows."""
+        found: dict[int, str] = {}
+        for where, text in self.errors:
+            for at in np.flatnonzero(where if rows is None else where[rows]).tolist():
+                found.setdefault(at, text)
+        return found
+
+
+class Planner:
+    """Makes plans; keeps indexes of what claims can be given between attempts."""
+
+    def __init__(
+        self, objects: Objects, cache: VolumeCache, heeds_capacity: bool = True, knows_attributes: bool = True
+    ) -> None:
+        self._knows_attributes = knows_attributes
+        self._objects = objects
+        self._cache = cache
+        self._heeds_capacity = heeds_capacity
+        self._open = OpenVolumes(objects, cache)
+        self._capacities = StorageCapacities(objects)
+        self._csi_nodes = CsiNodes(objects)
+        self._by_selector = RowsBySelector()
+
+    def plan(self, bound: list[PersistentVolumeClaim], delayed: list[PersistentVolumeClaim], nodes: Snapshot) -> VolumePlan:
+        """Work out what would become of a pod's claims on every node of the cluster that a view is of."""
+        self._by_selector.follow(nodes)
+        plan = VolumePlan(nodes.everything(), self._by_selector.nowhere)
+        self._check_bound(bound, plan)
+        if delayed:
+            self._open.follow()
+            self._check_delayed(delayed, plan)
+        return plan
+
+    # Bound claims
+
+    def _check_bound(self, claims: list[PersistentVolumeClaim], plan: VolumePlan) -> None:
+        """Find the nodes from which some bound volume is out of reach; a node is left at its first misfit."""
+        for claim in claims:
+            volume = self._cache.get(claim.spec.volume_name)
+            if volume is None:
+                plan.volume_missing = ~plan.out_of_reach
+                return
+            plan.out_of_reach = plan.out_of_reach | self._misfits(volume, plan)
+
+    def _misfits(self, volume: PersistentVolume, plan: VolumePlan) -> Bools:
+        here = self._out_of_reach(affinity_of(volume))
+        plugin = csi.in_tree_plugin(volume.spec) if volume.spec.csi is None else ""
+        if plugin not in csi.MIGRATED:
+            return here
+        self._csi_nodes.follow(plan.nodes)
+        migrated = self._csi_nodes.migrated(plugin)
+        if not migrated.any():
+            return here
+        try:
+            translated = csi.translated_affinity(volume)
+        except csi.TranslationError as error:
+            plan.errors.append((migrated & ~plan.out_of_reach, f"could not translate pv: {error}"))
+            return here
+        return np.where(migrated, self._out_of_reach(translated), here)
+
+    def _out_of_reach(self, selector: NodeSelector | None) -> Bools:
+        if selector is None:
+            return self._by_selector.nowhere
+        return ~self._by_selector.column(self._by_selector.of_node_selector(selector))
+
+    # Claims that are bound when their pod is placed
+
+    def _check_delayed(self, claims: list[PersistentVolumeClaim], plan: VolumePlan) -> None:
+        n = plan.nodes.n
+        open_rows = np.ones(n, dtype=np.bool_)
+        pinned = [claim for claim in claims if SELECTED_NODE in claim.metadata.annotations]
+        free = [claim for claim in claims if SELECTED_NODE not in claim.metadata.annotations]
+        for claim in pinned:
+            open_rows &= np.arange(n) == plan.nodes.row(claim.metadata.annotations[SELECTED_NODE])
+        plan.cannot_bind = ~open_rows
+        plan.delayed = [
+            DelayedClaim(claim, class_of_claim(claim), np.full(n, NONE, dtype=np.int64), open_rows) for claim in pinned
+        ]
+        for claim in sorted(free, key=requested_nano):
+            plan.delayed.append(self._match(claim, plan, open_rows))
+        self._check_provisioning(plan, open_rows)
+
+    def _match(self, claim: PersistentVolumeClaim, plan: VolumePlan, open_rows: Bools) -> DelayedClaim:
+        """Find the existing volume that a claim would be given on each row; the other rows must provision."""
+        class_name = class_of_claim(claim)
+        found = DelayedClaim(claim, class_name, np.full(plan.nodes.n, NONE, dtype=np.int64), open_rows)
+        try:
+            if claim.spec.volume_attributes_class_name and not self._knows_attributes:
+                raise VolumeError(
+                    f"unsupported volumeAttributesClassName is set on claim {claim.key} when the "
+                    "feature-gate VolumeAttributesClass is disabled"
+                )
+            wish = wish_of(claim)
+        except VolumeError as error:
+            plan.errors.append((open_rows, str(error)))
+            return found
+        volumes = self._open.of_class(class_name)
+        found.volumes, found.sizes = volumes.volumes, volumes.sizes
+        undecided = np.ones(plan.nodes.n, dtype=np.bool_)
+        given = self._open.meant_for(claim, class_name, wish)
+        if given is not None:
+            # A volume that names the claim ends the search: it is reached from the node, or nothing is.
+            undecided, at = ~undecided, len(found.volumes)
+            for earlier in plan.delayed:
+                if earlier.volumes and earlier.volumes[-1] is given:
+                    undecided |= earlier.chosen == at
+            reached = self._by_selector.column(self._by_selector.of_node_selector(affinity_of(given)))
+            found.volumes = [*found.volumes, given]
+            found.sizes = np.append(found.sizes, quantity.value(capacity_nano(given)))
+            found.chosen[reached & ~undecided] = at
+        if undecided.any():
+            taken = [earlier.chosen for earlier in plan.delayed if earlier.volumes and earlier.class_name == class_name]
+            chosen = volumes.choose(wish, taken, self._by_selector)
+            found.chosen = np.where(undecided, chosen, found.chosen)
+        found.provisioned = open_rows & (found.chosen == NONE)
+        return found
+
+    def _check_provisioning(self, plan: VolumePlan, open_rows: Bools) -> None:
+        """Find the rows on which volumes can be made for all claims that need it; a row is left at its first misfit."""
+        left = open_rows
+        for delayed in plan.delayed:
+            wanted = left & delayed.provisioned
+            if not wanted.any():
+                continue
+            storage_class = self._objects.get(StorageClass, delayed.class_name) if delayed.class_name else None
+            if storage_class is None:
+                text = (
+                    f'failed to find storage class "{delayed.class_name}"'
+                    if delayed.class_name
+                    else f'no class for claim "{delayed.claim.key}"'
+                )
+                plan.errors.append((wanted, text))
+                continue
+            if storage_class.provisioner in ("", NO_PROVISIONER):
+                fits = np.zeros(plan.nodes.n, dtype=np.bool_)
+            else:
+                fits = self._by_selector.column(self._by_selector.of_topologies(storage_class.allowed_topologies))
+            plan.cannot_bind = plan.cannot_bind | (wanted & ~fits)
+            roomy = self._has_room(delayed, storage_class)
+            if roomy is not None:
+                plan.no_space = plan.no_space | (wanted & fits & ~roomy)
+                fits = fits & roomy
+            left = left & (fits | ~delayed.provisioned)
+
+    def _has_room(self, delayed: DelayedClaim, storage_class: StorageClass) -> Bools | None:
+        """Return the rows near enough storage for a claim; None if nobody keeps count."""
+        if not self._heeds_capacity or STORAGE not in delayed.claim.spec.resources.requests:
+            return None
+        driver = self._objects.get(CSIDriver, storage_class.provisioner)
+        if driver is None or not driver.spec.storage_capacity:
+            return None
+        capacities = self._capacities.of_class(storage_class.metadata.name)
+        delayed.capacity = capacities.enough(quantity.value(requested_nano(delayed.claim)), self._by_selector)
+        delayed.capacities = capacities.objects
+        roomy: Bools = delayed.capacity != NONE
+        return roomy

@@ -1,0 +1,153 @@
+"""Which nodes a selector over their labels reaches, as row numbers, remembered while no node's labels change.
+
+Volumes and storage capacities come in thousands, each reaching one node or one zone. Asking every node for every one
+of them would be the product of the two; here the nodes are sorted by their value of a label once, and a selector that
+wants particular values takes the rows of those values. Selectors are judged on labels alone: volumes do not know node
+names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+
+import numpy as np
+
+from kubesched.kube.api.matching import Requirement, compile_node_selector, compile_selector
+from kubesched.kube.api.meta import LabelSelector
+from kubesched.kube.api.node import NodeSelector
+from kubesched.kube.api.selectors import IN, SelectorError
+from kubesched.kube.api.storage import TopologySelectorTerm
+from kubesched.scheduler.cluster import Bools, Ints, Snapshot
+from kubesched.scheduler.cluster.changelog import Reader
+from kubesched.scheduler.cluster.journal import Change
+from kubesched.scheduler.cluster.selection import match_requirement
+
+Alternatives = Sequence[Sequence[Requirement]]
+"""Requirements on labels; a node is reached if it meets all of one sequence."""
+_MANY = 1 << 15
+
+
+class RowsBySelector:
+    """Rows of the whole cluster by selector. `follow` first, then ask."""
+
+    def __init__(self) -> None:
+        self._reader: Reader[Change] = Reader()
+        self._by_value: dict[str, tuple[Ints, Ints]] = {}
+        self._rows: dict[Hashable, Ints] = {}
+        self._nodes: Snapshot | None = None
+        self.epoch = 0
+        self.nowhere: Bools = np.zeros(0, dtype=np.bool_)
+        """A column that is true nowhere; not to be written to."""
+
+    def follow(self, nodes: Snapshot) -> None:
+        """Notice whether labels changed; `epoch` moves if they did, and everything handed out before is outdated."""
+        changes = self._reader.changed(nodes.journal)
+        if changes is not None and not any(change.labels for change in changes):
+            return
+        self._nodes = nodes.everything()
+        self._by_value.clear()
+        self._rows.clear()
+        self.epoch += 1
+        self.nowhere = np.zeros(self.n, dtype=np.bool_)
+
+    @property
+    def n(self) -> int:
+        """Return the number of nodes of the whole cluster."""
+        return self._nodes.n if self._nodes is not None else 0
+
+    def of_node_selector(self, selector: NodeSelector | None) -> Ints:
+        """Return the rows that a volume's node affinity reaches, all of them if it has none.
+
+        Terms are alternatives; their fields are not looked at, as a volume is compared with labels only.
+        """
+        return self._reached(selector, lambda: _terms(selector))
+
+    def of_label_selector(self, selector: LabelSelector | None) -> Ints:
+        """Return the rows that a label selector reaches; an absent or broken one reaches none."""
+        return self._reached(("labels", _frozen(selector)), lambda: _requirements(selector))
+
+    def of_topologies(self, terms: tuple[TopologySelectorTerm, ...]) -> Ints:
+        """Return the rows that any of a storage class's allowed topologies reaches, all of them if it has none."""
+        return self._reached(terms, lambda: _allowed(terms))
+
+    def column(self, rows: Ints) -> Bools:
+        """Return rows as a column over the whole cluster."""
+        held = np.zeros(self.n, dtype=np.bool_)
+        held[rows] = True
+        return held
+
+    def _reached(self, key: Hashable, alternatives: Callable[[], Alternatives]) -> Ints:
+        found = self._rows.get(key)
+        if found is None:
+            if len(self._rows) >= _MANY:
+                self._rows.clear()
+            found = self._rows[key] = _union([self._of_requirements(wanted) for wanted in alternatives()])
+        return found
+
+    def _of_requirements(self, requirements: Sequence[Requirement]) -> Ints:
+        assert self._nodes is not None
+        listed = next((wanted for wanted in requirements if wanted.operator == IN), None)
+        rows = self._with_values(listed) if listed is not None else np.arange(self.n, dtype=np.int64)
+        rest = [wanted for wanted in requirements if wanted is not listed]
+        if not rest or not len(rows):
+            return rows
+        view = self._nodes.take(rows)
+        matched = np.ones(view.n, dtype=np.bool_)
+        for wanted in rest:
+            matched &= match_requirement(wanted, view)
+        return rows[matched]
+
+    def _with_values(self, wanted: Requirement) -> Ints:
+        assert self._nodes is not None
+        column = self._nodes.label(wanted.key)
+        if column is None:
+            return np.zeros(0, dtype=np.int64)
+        sorted_by = self._by_value.get(wanted.key)
+        if sorted_by is None:
+            codes = self._nodes.codes(wanted.key)
+            order = np.argsort(codes, kind="stable").astype(np.int64)
+            starts = np.searchsorted(codes[order], np.arange(len(column.values) + 1)).astype(np.int64)
+            sorted_by = self._by_value[wanted.key] = (order, starts)
+        order, starts = sorted_by
+        codes_wanted = {column.values.find(value) for value in wanted.values}
+        # A value that no node had when the rows were sorted cannot be anybody's now: a new label is a new epoch.
+        parts = [order[starts[code] : starts[code + 1]] for code in codes_wanted if 0 <= code < len(starts) - 1]
+        return _union(parts)
+
+
+def _union(parts: Sequence[Ints]) -> Ints:
+    if len(parts) == 1:
+        return parts[0]
+    return np.unique(np.concatenate(parts)) if parts else np.zeros(0, dtype=np.int64)
+
+
+def _terms(selector: NodeSelector | None) -> Alternatives:
+    if selector is None:
+        return [()]
+    return [term.expressions for term in compile_node_selector(selector).terms if term.error is None]
+
+
+def _requirements(selector: LabelSelector | None) -> Alternatives:
+    try:
+        compiled = compile_selector(selector)
+    except SelectorError:
+        return []
+    return [] if compiled.is_nothing else [compiled.requirements]
+
+
+def _allowed(terms: tuple[TopologySelectorTerm, ...]) -> Alternatives:
+    return (
+        [
+            [Requirement(wanted.key, IN, wanted.values) for wanted in term.match_label_expressions]
+            for term in terms
+            if term.match_label_expressions and all(wanted.values for wanted in term.match_label_expressions)
+        ]
+        if terms
+        else [()]
+    )
+
+
+def _frozen(selector: LabelSelector | None) -> Hashable:
+    if selector is None:
+        return None
+    return (tuple(sorted(selector.match_labels.items())), selector.match_expressions)

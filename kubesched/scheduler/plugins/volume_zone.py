@@ -1,0 +1,157 @@
+"""VolumeZone: a pod goes where its bound volumes' zone and region labels say that they can be reached.
+
+The old way, older than node affinity on volumes: the volume itself carries a zone or region label, possibly with
+several values (`a__b`), and the node must carry one of them. Nodes without any such label are not judged at all. Only
+claims that the pod names directly and that are bound count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from kubesched.kube.api.matching import Requirement
+from kubesched.kube.api.pod import Pod
+from kubesched.kube.api.selectors import IN
+from kubesched.kube.api.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
+from kubesched.kube.values.well_known import BETA_REGION, BETA_ZONE, REGION, ZONE
+from kubesched.scheduler.cluster import ABSENT, Bools, Objects, PodView, Snapshot
+from kubesched.scheduler.cluster.claims import class_of_claim
+from kubesched.scheduler.cluster.selection import match_requirement
+from kubesched.scheduler.framework.cycle_state import CycleState
+from kubesched.scheduler.framework.inputs import Input
+from kubesched.scheduler.framework.plugin import Plugin, PreFilterAnswer
+from kubesched.scheduler.framework.verdicts import SKIP, Reason, Rejections, Status, unresolvable
+from kubesched.scheduler.framework.wakeups import ADD, ADMITTED_LATER, NODE, PV, PVC, STORAGE_CLASS, UPDATE, Action, on
+from kubesched.scheduler.plugins.shared.volumes import WAIT_FOR_FIRST_CONSUMER, claim_not_found, direct_claim_names, names_claim
+
+ZONE_CONFLICT = Reason("node(s) had no available volume zone", resolvable=False)
+
+TOPOLOGY_LABELS = (BETA_ZONE, BETA_REGION, ZONE, REGION)
+"""The labels that place a volume, in the order in which the reference reads them."""
+STABLE_NAMES = {BETA_ZONE: ZONE, BETA_REGION: REGION}
+"""What a node may carry instead of an old label; the other way round does not work."""
+
+
+class VolumeTopology(NamedTuple):
+    """One label of one volume: the key, and the values that a node may have for it."""
+
+    volume_name: str
+    key: str
+    values: frozenset[str]
+
+
+def zones_in(label: str) -> frozenset[str]:
+    """Return the values of a label that may list several, none if one of them is empty: then the label is ignored."""
+    values = [value.strip() for value in label.split("__")]
+    return frozenset(values) if all(values) else frozenset()
+
+
+def placements_of_volume(volume: PersistentVolume, keys: Sequence[str] = TOPOLOGY_LABELS) -> list[VolumeTopology]:
+    """Return where a volume's labels say that it is."""
+    labels = volume.metadata.labels
+    found = [VolumeTopology(volume.metadata.name, key, zones_in(labels[key])) for key in keys if key in labels]
+    return [placement for placement in found if placement.values]
+
+
+def placements(pod: Pod, objects: Objects, keys: Sequence[str] = TOPOLOGY_LABELS) -> list[VolumeTopology] | Status:
+    """Return where all of a pod's bound volumes say that they are, or why one of them cannot be found."""
+    found: list[VolumeTopology] = []
+    for name in direct_claim_names(pod):
+        if not name:
+            return unresolvable("PersistentVolumeClaim had no name")
+        claim = objects.get(PersistentVolumeClaim, name, pod.metadata.namespace)
+        if claim is None:
+            return unresolvable(claim_not_found(name))
+        volume_name = claim.spec.volume_name
+        if not volume_name:
+            refused = _refuse_unbound(claim, objects)
+            if refused is not None:
+                return refused
+            continue
+        volume = objects.get(PersistentVolume, volume_name)
+        if volume is None:
+            return unresolvable(f'persistentvolume "{volume_name}" not found')
+        found += placements_of_volume(volume, keys)
+    return found
+
+
+def _refuse_unbound(claim: PersistentVolumeClaim, objects: Objects) -> Status | None:
+    """Refuse a claim without a volume, unless its class binds it when its first pod is placed."""
+    class_name = class_of_claim(claim)
+    if not class_name:
+        return unresolvable("PersistentVolumeClaim had no pv name and storageClass name")
+    storage_class = objects.get(StorageClass, class_name)
+    if storage_class is None:
+        return unresolvable(f'storageclass.storage.k8s.io "{class_name}" not found')
+    if storage_class.volume_binding_mode is None:
+        return unresolvable(f'VolumeBindingMode not set for StorageClass "{class_name}"')
+    if storage_class.volume_binding_mode != WAIT_FOR_FIRST_CONSUMER:
+        return unresolvable("PersistentVolume had no name")
+    return None
+
+
+def zone_conflicts(found: Sequence[VolumeTopology], nodes: Snapshot, keys: Sequence[str] = TOPOLOGY_LABELS) -> Bools:
+    """Return which nodes' labels contradict a placement; nodes with none of the keys contradict nothing."""
+    judged = np.zeros(nodes.n, dtype=np.bool_)
+    for key in keys:
+        judged |= nodes.codes(key) != ABSENT
+    fits = np.ones(nodes.n, dtype=np.bool_)
+    for placement in set(found):
+        here = match_requirement(Requirement(placement.key, IN, tuple(placement.values)), nodes)
+        stable = STABLE_NAMES.get(placement.key)
+        if stable is not None and stable in keys:
+            other = match_requirement(Requirement(stable, IN, tuple(placement.values)), nodes)
+            here = np.where(nodes.codes(placement.key) == ABSENT, other, here)
+        fits &= here
+    return judged & ~fits
+
+
+class VolumeZone(Plugin):
+    """Keep pods near the volumes that are labelled with a zone or region."""
+
+    wakes_on = (
+        on(STORAGE_CLASS, ADD, "class_may_help"),
+        on(NODE, ADD | Action.NODE_LABELS, without_hints=ADD | ADMITTED_LATER),
+        on(PVC, ADD | UPDATE, "claim_may_help"),
+        on(PV, ADD | UPDATE, "volume_may_help"),
+    )
+
+    depends_on = (Input.POD_VOLUMES, Input.NODE)
+
+    def pre_filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> PreFilterAnswer:
+        """Read the labels of the pod's bound volumes."""
+        found = placements(pod.pod, self.handle.objects)
+        if isinstance(found, Status):
+            return found
+        if not found:
+            return SKIP
+        state.write(self.name, found)
+        return None
+
+    def filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Rejections:
+        """Refuse nodes in other zones than the volumes."""
+        found: list[VolumeTopology] | Status | None = state.find(self.name)
+        if found is None:
+            found = placements(pod.pod, self.handle.objects)
+        if isinstance(found, Status):
+            return Rejections.where(np.ones(nodes.n, dtype=np.bool_), Reason(found.message, resolvable=False))
+        if not found:
+            return Rejections.none(nodes)
+        return Rejections.where(zone_conflicts(found, nodes), ZONE_CONFLICT)
+
+    # Wake-ups
+
+    def class_may_help(self, pod: PodView, old: StorageClass | None, new: StorageClass) -> bool:
+        """Wake if the new class binds its claims when their first pod is placed."""
+        return new.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER
+
+    def claim_may_help(self, pod: PodView, old: PersistentVolumeClaim | None, new: PersistentVolumeClaim) -> bool:
+        """Wake if the claim is one that the pod names."""
+        return names_claim(pod.pod, new, ephemeral=False)
+
+    def volume_may_help(self, pod: PodView, old: PersistentVolume | None, new: PersistentVolume) -> bool:
+        """Wake if the volume is new or is placed differently than before."""
+        return old is None or placements_of_volume(old) != placements_of_volume(new)

@@ -1,0 +1,135 @@
+"""Leadership: one replica of several tries pods, whichever holds the lease.
+
+In: the configuration of the election, a connection. Out: `began` and `ended` called, events about it recorded, and a fence
+that everything which writes goes through: it is open only while our lease certainly holds.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+from kubesched.errors import ConfigError
+from kubesched.kube.api.meta import ObjectReference
+from kubesched.kube.client.connection import Connection
+from kubesched.kube.client.leases.fencing import FencedConnection, FencedLock
+from kubesched.kube.client.leases.leader_election import Callbacks, LeaderElector, Timing
+from kubesched.kube.client.leases.lease_candidate import LeaseCandidate
+from kubesched.kube.client.leases.locks import LOCKS
+from kubesched.kube.client.timing import Chance
+from kubesched.kube.client.writes.recorder import Recorder
+from kubesched.scheduler import config
+from kubesched.scheduler.config.types import LeaderElection
+from kubesched.telemetry import Metrics
+
+log = logging.getLogger(__name__)
+
+LEASE_NAME = "kube-scheduler"
+_LEASES = "leases"
+_LOCK_OBJECTS = {
+    "leases": {"kind": "Lease", "api_version": "coordination.k8s.io/v1"},
+    "endpoints": {"kind": "Endpoints", "api_version": "v1"},
+    "configmaps": {"kind": "ConfigMap", "api_version": "v1"},
+}
+_REMOVED_LOCKS = {  # the last text is the reference's, too
+    "endpoints": "endpoints lock is removed, migrate to leases",
+    "configmaps": "configmaps lock is removed, migrate to leases",
+    "endpointsleases": "endpointsleases lock is removed, migrate to leases",
+    "configmapsleases": "configmapsleases lock is removed, migrated to leases",
+}
+
+
+class Leadership:
+    """Our part in the election. What nobody could lead with is refused when this is built."""
+
+    def __init__(
+        self, given: LeaderElection, gates: config.Gates, identity: str, metrics: Metrics, *, knows_old_locks: bool = False
+    ) -> None:
+        self.elects = given.leader_elect
+        self.elector: LeaderElector | None = None
+        self._given = given
+        self._gates = gates
+        self._identity = identity
+        self._metrics = metrics
+        self._fence: FencedLock | None = None
+        self._is_coordinated = gates.is_enabled("CoordinatedLeaderElection")
+        self._timing = Timing()
+        if given.leader_elect:
+            if given.resource_lock != _LEASES and not knows_old_locks:
+                problem = _REMOVED_LOCKS.get(given.resource_lock, f"Invalid lock-type {given.resource_lock}")
+                raise ConfigError("", f"couldn't create resource lock: {problem}")
+            self._timing = Timing(given.lease_duration.seconds, given.renew_deadline.seconds, given.retry_period.seconds)
+
+    @property
+    def is_lost(self) -> bool:
+        """Return whether somebody else may lead by now."""
+        return self.elector is not None and not self.elector.is_leader
+
+    def fenced(self, connection: Connection) -> Connection:
+        """Return a connection that writes only while our lease certainly holds, where there is a lease at all."""
+        if not self.elects:
+            return connection
+        return FencedConnection(connection, lambda: self._fence is not None and self._fence.holds)
+
+    def candidate(self, connection: Connection) -> LeaseCandidate | None:
+        """Return what tells the cluster that we stand for election, where the cluster chooses its leaders."""
+        if not self._is_coordinated:
+            return None
+        return LeaseCandidate(
+            self._sibling(connection),
+            self._identity,
+            self._given.resource_name,
+            binary_version="{}.{}.0".format(*config.NEWEST),
+            emulation_version="{}.{}.0".format(*self._gates.emulated),
+            namespace=self._given.resource_namespace,
+            clock=connection.clock,
+        )
+
+    async def run(
+        self,
+        connection: Connection,
+        recorder: Recorder,
+        chance: Chance,
+        began: Callable[[], None],
+        ended: Callable[[], None],
+    ) -> None:
+        """Wait to lead, then lead; return when the lease is lost."""
+        given = self._given
+        lock = LOCKS[given.resource_lock](
+            self._sibling(connection), self._identity, given.resource_namespace, given.resource_name
+        )
+        self._fence = FencedLock(lock, int(self._timing.lease_duration), connection.clock)
+        about = ObjectReference(
+            name=given.resource_name,
+            namespace=given.resource_namespace,
+            **_LOCK_OBJECTS[given.resource_lock.removesuffix(_LEASES) or _LEASES],
+        )
+
+        def turn(leads: bool, then: Callable[[], None]) -> None:
+            self._metrics.leading(LEASE_NAME, leads)
+            what = "became leader" if leads else "stopped leading"
+            recorder.event(about, "Normal", "LeaderElection", "", f"{lock.identity} {what}")
+            then()
+
+        self._metrics.leading(LEASE_NAME, False)
+        self.elector = LeaderElector(
+            self._fence,
+            Callbacks(
+                on_started=lambda: turn(True, began),
+                on_stopped=lambda: turn(False, ended),
+                on_new_leader=_say_leader,
+                on_slow_renewal=lambda: self._metrics.slow_renewal(LEASE_NAME),
+            ),
+            self._timing,
+            is_coordinated=self._is_coordinated,
+            clock=connection.clock,
+            chance=chance,
+        )
+        await self.elector.run()
+
+    def _sibling(self, connection: Connection) -> Connection:
+        return connection.sibling("leader-election", timeout=self._timing.request_timeout)
+
+
+def _say_leader(who: str) -> None:
+    log.info("new leader elected: %s", who) if who else log.info("the leader has stepped down")

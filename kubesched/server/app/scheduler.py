@@ -1,0 +1,449 @@
+"""One replica of the scheduler, from its connection to its end.
+
+    connect -> serve health and metrics -> follow everything (the inbox fills) -> wait to lead -> try pods until the end
+
+A standby follows everything and tries nothing, so that it goes on at once when the leader is gone. Losing the lease
+ends the program: two that believe to lead are worse than none for a while. A changed configuration is swapped in
+between two decisions: a new engine takes over the store, the inbox and the queue of the old one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping
+from dataclasses import replace
+from typing import Any, Protocol
+
+from kubesched.errors import ApiError, ConfigError, Unreachable
+from kubesched.kube.api.core import ConfigMap
+from kubesched.kube.client.api_errors import advice
+from kubesched.kube.client.connection import Connection, Observers, connect
+from kubesched.kube.client.informers.reading import get_object
+from kubesched.kube.client.informers.reflectors import Reflectors
+from kubesched.kube.client.informers.resources import watch_set
+from kubesched.kube.client.leases.fencing import LeaseLost
+from kubesched.kube.client.leases.locks import make_identity
+from kubesched.kube.client.log_throttle import LogThrottle
+from kubesched.kube.client.timing import Backoff, Chance
+from kubesched.kube.client.writes.api_dispatcher import ApiDispatcher
+from kubesched.kube.client.writes.recorder import CORE_V1, Broadcaster, Recorder
+from kubesched.kube.client.writes.writer import Writer
+from kubesched.scheduler import config, legacy
+from kubesched.scheduler.cluster import PodView, Store
+from kubesched.scheduler.cluster.pods import Templates
+from kubesched.scheduler.config.releases.versions import text_of
+from kubesched.scheduler.engine.arrivals.inbox import Changed, LoopCall
+from kubesched.scheduler.engine.arrivals.inbox_log import InboxLog
+from kubesched.scheduler.engine.assembly import Ports, assemble, engine_options, new_handle, queue_options, registry_with
+from kubesched.scheduler.engine.cache_debugger import debug_later
+from kubesched.scheduler.engine.gc_tuning import await_the_list, spare_the_collector
+from kubesched.scheduler.engine.handle import EngineHandle
+from kubesched.scheduler.engine.loop import Engine
+from kubesched.scheduler.engine.records.decision_recorder import DecisionRecorder
+from kubesched.scheduler.framework.plugin import Plugin
+from kubesched.scheduler.framework.runtime.building import catalogue
+from kubesched.scheduler.framework.runtime.registry import Registry
+from kubesched.server import web
+from kubesched.server.app.leadership import Leadership
+from kubesched.server.app.serving import serve
+from kubesched.server.app.sizes import watch_sizes
+from kubesched.server.app.wiring import Wiring
+from kubesched.telemetry import Metrics
+
+log = logging.getLogger(__name__)
+
+LOST_LEASE = "leader election lost"
+_LOOK_AT_FILE_SECONDS = 1.0
+_DRAIN_SECONDS = 30.0
+_FLUSH_SECONDS = 1.0
+
+
+class RecorderByProfile:
+    """Records each pod's events under the name of the profile that is responsible for it."""
+
+    def __init__(self, broadcaster: Broadcaster, configuration: config.Configuration) -> None:
+        self._broadcaster = broadcaster
+        self.follow(configuration)
+
+    def follow(self, configuration: config.Configuration) -> None:
+        """Record for the profiles of a configuration."""
+        names = [profile.scheduler_name for profile in configuration.profiles]
+        self._recorders: Mapping[str, Recorder] = {name: self._broadcaster.recorder(name) for name in names}
+        self._any = self._recorders[names[0]]
+
+    def event(self, regarding: PodView, kind: str, reason: str, action: str, note: str) -> None:
+        """Record that something happened to a pod."""
+        recorder = self._recorders.get(regarding.pod.spec.scheduler_name, self._any)
+        recorder.event(regarding, kind, reason, action, note)
+
+
+class Scheduler:
+    """One replica of the scheduler."""
+
+    def __init__(self, configuration: config.Configuration, wiring: Wiring) -> None:
+        self.configuration = configuration
+        self.wiring = wiring
+        self.registry: Registry = registry_with(wiring.plugins, installed=True)
+        self.metrics = Metrics(wiring.metrics)
+        self.identity = wiring.identity or make_identity()
+        self.throughput = web.Throughput(self.metrics, wiring.clock.now)
+        self.page_data = web.EnginePageData(lambda: self.engine, self.throughput)
+        self.decisions = (
+            DecisionRecorder(wiring.decision_records, share=wiring.decision_share) if wiring.decision_records else None
+        )
+        self.decision_routes = web.decision_routes(self.decisions.ring if self.decisions is not None else None)
+        self.engine: Engine | None = None
+        self.reflectors: Reflectors | None = None
+        self.is_synced = False
+        self.is_stopping = False
+        self._stopped = asyncio.Event()
+        self._tasks: dict[str, asyncio.Task[Any]] = {}
+        self._prepared: tuple[Store, EngineHandle] | None = None
+        self._outside = Ports()
+        self._broadcaster: Broadcaster | None = None
+        self._recorder: RecorderByProfile | None = None
+        self._policy: ConfigMap | None = None
+        self._annotations = wiring.legacy.annotations if wiring.legacy is not None else None
+        self.leadership = Leadership(
+            configuration.leader_election, wiring.gates, self.identity, self.metrics, knows_old_locks=wiring.legacy is not None
+        )
+
+    @classmethod
+    def catalogue(cls, plugins: tuple[type[Plugin], ...] = ()) -> dict[str, config.Known]:
+        """Return what a configuration may name, with plugins of one's own."""
+        return catalogue(registry_with(plugins, installed=True))
+
+    # What the reflectors tell
+
+    def deliver(self, kind: str, old: Any | None, new: Any | None) -> None:
+        """Put a change into the inbox."""
+        assert self.engine is not None
+        if self._annotations is not None:
+            old, new = self._annotations.read(old), self._annotations.read(new)
+        self.engine.inbox.post(Changed(kind, old, new))
+
+    def synced(self, kind: str) -> None:
+        """Take notice that a kind's first list is in the inbox."""
+        log.debug("caches are synced for %s", kind)
+
+    # Running
+
+    async def run(self) -> None:
+        """Run until stopped; raise `LeaseLost` if somebody else leads."""
+        async with self._connected() as connection, contextlib.AsyncExitStack() as ends:
+            try:
+                self._begin("starting", self._start(connection, ends))
+                await self._watch_over()
+            finally:
+                self.is_stopping = True
+                if self.engine is not None:
+                    self.engine.stop()
+                for task in self._tasks.values():
+                    task.cancel()
+                await asyncio.gather(*self._tasks.values(), return_exceptions=True)
+                if self.engine is not None:
+                    await self.engine.abandon()
+
+    def stop(self) -> None:
+        """Let `run` end: give the lease back, write no more."""
+        self.is_stopping = True
+        self._stopped.set()
+
+    async def _watch_over(self) -> None:
+        """Return when told to stop; raise what any part raises, and `LeaseLost` when the lease is gone."""
+        stopping = self._begin("stopping", self._stopped.wait())
+        while not stopping.done():
+            done, _ = await asyncio.wait(self._tasks.values(), timeout=1.0, return_when=asyncio.FIRST_COMPLETED)
+            for name in [name for name, task in self._tasks.items() if task in done and name != "stopping"]:
+                self._tasks.pop(name).result()
+                if name == "leading" and not self.is_stopping:
+                    world = self.wiring.legacy
+                    raise LeaseLost(LOST_LEASE if world is None else world.release.lost_lease)
+
+    def _begin(self, name: str, coroutine: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
+        task = self._tasks[name] = asyncio.create_task(coroutine, name=name)
+        return task
+
+    @contextlib.asynccontextmanager
+    async def _connected(self) -> AsyncIterator[Connection]:
+        given = self.configuration.client_connection
+        observers = Observers(*self.metrics.rest_observers("apiserver"))
+        source, clock = self.wiring.source, self.wiring.clock
+        connection = await connect(source, qps=given.qps, burst=given.burst, clock=clock, observers=observers)
+        self.metrics.transport_opened()
+        try:
+            yield connection
+        finally:
+            await connection.close()
+
+    async def _start(self, connection: Connection, ends: contextlib.AsyncExitStack) -> None:
+        chance, host = self.wiring.chance, self.identity.rpartition("_")[0]
+        self._broadcaster = broadcaster = Broadcaster(connection.sibling("events"), host=host, chance=chance)
+        reporter = self.throughput
+        self._recorder = RecorderByProfile(broadcaster, self.configuration)
+        world, poster = self.wiring.legacy, self.wiring.poster()
+        ends.callback(poster.close)
+        writer = self._writer(self.leadership.fenced(connection), chance)
+        self._outside = Ports(
+            clock=self.wiring.clock,
+            writer=writer,
+            let_bind=writer.let_bind,
+            recorder=self._recorder,
+            observer=reporter,
+            queue_observer=reporter,
+            decisions=self.decisions,
+            meter=self.metrics,
+            seed=self.wiring.seed,
+            poster=poster if world is None else world.poster(poster),
+            ties=None if world is None else world.ties(self.wiring.seed),
+        )
+        self._prepared = new_handle(self.wiring.gates, self._outside)
+        if world is not None and world.config_map is not None:
+            self._policy = await _fetch_policy(connection, world.config_map)
+        self.engine = engine = self._build(self.configuration)
+        if self.wiring.inbox_log is not None:
+            release = text_of(self.wiring.gates.emulated)
+            InboxLog(engine.inbox, engine.handle.clock, self.wiring.inbox_log, seed=self.wiring.seed, release=release)
+            self._begin("writing down", _flush(self.wiring.inbox_log))
+        if self.wiring.decision_log is not None and self.decisions is not None:
+            self.decisions.listeners.append(self.wiring.decision_log)
+            ends.callback(self.wiring.decision_log.close)
+            self._begin("writing decisions", _flush(self.wiring.decision_log))
+        if self.wiring.decision_spans is not None and self.decisions is not None:
+            self.decisions.listeners.append(self.wiring.decision_spans)
+            ends.callback(self.wiring.decision_spans.close)
+        engine.is_leading = False
+        self._watch_sizes(engine)
+        if self.wiring.face is not None:
+            await serve(self, connection, self.wiring.face, ends, self._pods)
+        self._begin("events", broadcaster.run())
+        self._begin("engine", engine.run())
+        self._begin("history", self.throughput.history.keep(lambda: self.engine))
+        if self.wiring.reload is not None:
+            self._begin("reloading", self._reload(self.wiring.reload))
+        elects = self.leadership.elects
+        if elects and self.configuration.delay_cache_until_active:
+            self._begin("leading", self._lead(connection, follows=True))
+            return
+        await self._follow(connection)
+        if elects:
+            self._begin("leading", self._lead(connection, follows=False))
+        else:
+            self._let_lead()
+
+    def _build(self, configuration: config.Configuration) -> Engine:
+        assert self._prepared is not None
+        gates, world, profiles = self.wiring.gates, self.wiring.legacy, None
+        options = replace(engine_options(configuration, gates), assumed_ttl_seconds=self.wiring.assumed_ttl_seconds)
+        if world is not None:
+            algorithm = world.algorithm(self._prepared[1], self._policy)
+            profiles = {algorithm.profile.name: algorithm.profile}
+            configuration = replace(configuration, extenders=algorithm.extenders)
+            options = replace(options, remembers=options.remembers and world.remembers, scores_bare_nodes=False)
+        queue = queue_options(configuration, gates, self.wiring.max_waiting_seconds)
+        engine = assemble(
+            configuration,
+            gates,
+            self._outside,
+            registry=self.registry,
+            prepared=self._prepared,
+            profiles=profiles,
+            inbox=self.engine.inbox if self.engine is not None else None,
+            options=options,
+            queue_as=queue if world is None else world.queueing(queue),
+        )
+        for profile in engine.profiles.values():
+            profile.observe = self.metrics.observer(profile.name)
+            if self.wiring.decision_spans is not None:
+                profile.observe = self.wiring.decision_spans.beside(profile.observe)
+        return engine
+
+    # Following
+
+    async def _follow(self, connection: Connection) -> None:
+        """Follow everything, and return when the first lists are in the store and the queue."""
+        assert self.engine is not None
+        rows = watch_set([name for name, on in self.wiring.gates.states.items() if on], _custom_kinds(self.engine))
+        streams = self.wiring.gates.is_enabled("WatchListClient")
+        backoff, throttle = Backoff(connection.clock, self.wiring.chance), LogThrottle(connection.clock)
+        while True:
+            try:
+                self.reflectors = await Reflectors.prepare(connection, rows, self, self.wiring.chance, streams=streams)
+                break
+            except (ApiError, Unreachable) as error:
+                if throttle.is_worth_saying(text := advice(error)):
+                    log.error("cannot ask what the API server serves: %s; trying again", text)
+                await backoff.pause()
+        if self.wiring.owns_process:
+            await_the_list()
+        self._begin("watching", self.reflectors.run())
+        await self.reflectors.wait_synced()
+        taken_in = asyncio.Event()
+        self.engine.inbox.post(LoopCall(lambda engine: taken_in.set()))
+        await taken_in.wait()
+        self.is_synced = True
+        log.info("caches are synced")
+        if self.wiring.owns_process:
+            spare_the_collector()
+
+    # Leading
+
+    async def _lead(self, connection: Connection, *, follows: bool) -> None:
+        """Wait to lead, then lead; return when the lease is lost. Who follows nothing yet begins to when it leads."""
+        broadcaster = self._broadcaster
+        assert broadcaster is not None
+
+        async def follow_first() -> None:
+            await self._follow(connection)
+            self._let_lead()
+
+        def began() -> None:
+            if follows:
+                self._begin("following", follow_first())
+            else:
+                self._let_lead()
+
+        def ended() -> None:
+            assert self.engine is not None
+            self.engine.is_leading = False
+
+        candidate = self.leadership.candidate(connection)
+        if candidate is not None:
+            self._begin("standing as a candidate", candidate.run())
+        recorder = broadcaster.recorder(self.configuration.profiles[0].scheduler_name, CORE_V1)
+        await self.leadership.run(connection, recorder, self.wiring.chance, began, ended)
+
+    def _let_lead(self) -> None:
+        assert self.engine is not None
+        self.engine.lead()
+
+    def _writer(self, connection: Connection, chance: Chance) -> Writer:
+        if not self.wiring.gates.is_enabled("SchedulerAsyncAPICalls"):
+            return Writer(connection, chance)
+        dispatcher = ApiDispatcher(connection, self.configuration.parallelism, self.metrics.api_call_finished, chance)
+        self.metrics.watch(pending_calls=dispatcher.pending)
+        return dispatcher
+
+    @property
+    def is_leader(self) -> bool:
+        """Return whether this replica tries pods."""
+        return self.engine is not None and self.engine.is_leading
+
+    # Reloading
+
+    async def _reload(self, read: Callable[[], config.Configuration]) -> None:
+        """Swap in a changed configuration file; one that cannot be used is refused, and the old one stays."""
+        while True:
+            await asyncio.sleep(_LOOK_AT_FILE_SECONDS)
+            if not self.wiring.has_changed():
+                continue
+            try:
+                changed = read()
+                await self.swap(changed)
+            except ConfigError as error:
+                self.metrics.config_reloaded("error")
+                log.error("the changed configuration is refused, the old one stays: %s", error)
+                continue
+            self.metrics.config_reloaded("success")
+            log.info("the changed configuration is in use")
+
+    async def swap(self, configuration: config.Configuration) -> None:
+        """Let an engine with another configuration take over between two decisions; nothing queued is lost."""
+        old = self.engine
+        assert old is not None
+
+        def build(engine: Engine) -> Engine:
+            new = self._build(configuration)
+            engine.is_draining = True
+            return new
+
+        new = await old.in_turn(build)  # in its turn: an attempt that runs in a thread has the store to itself
+        await old.drain(_DRAIN_SECONDS)
+        old.stop()
+        await self._tasks.pop("engine")
+        new.take_over(old)
+        for fixed in (
+            "leader_election",
+            "client_connection",
+            "enable_profiling",
+            "enable_contention_profiling",
+            "delay_cache_until_active",
+        ):
+            if getattr(configuration, fixed) != getattr(self.configuration, fixed):
+                log.warning("%s has changed in the configuration, which takes effect at the next start", fixed)
+        known = _custom_kinds(old)
+        for kind in (kind for kind in _custom_kinds(new) if kind not in known):
+            log.warning("plugins of the changed configuration wait for %s, which is followed from the next start on", kind)
+        self.engine, self.configuration = new, configuration
+        new.is_leading = False
+        self._watch_sizes(new)
+        if self._recorder is not None:
+            self._recorder.follow(configuration)
+        self._adopt(old)
+        self._begin("engine", new.run())
+        if old.is_leading and not self.leadership.is_lost:  # it may have begun to, or ceased, while it was drained
+            new.lead()
+
+    def _adopt(self, old: Engine) -> None:
+        """Deliver the pods that ask for a scheduler which the old configuration did not know, after all that was delivered
+        before: what the watches know may be ahead of it."""
+        assert self.engine is not None
+        reflector = self.reflectors.by_kind.get("Pod") if self.reflectors is not None else None
+        for pod in list(reflector.objects.values()) if reflector is not None else ():
+            name = pod.spec.scheduler_name
+            if not pod.spec.node_name and name in self.engine.profiles and name not in old.profiles:
+                self.deliver("Pod", None, pod)
+
+    # What the page shows
+
+    def _watch_sizes(self, engine: Engine) -> None:
+        watch_sizes(self.metrics, engine, (lambda: self.reflectors) if self.wiring.gates.behaviour.names_informers else None)
+
+    def _pods(self) -> Iterable[PodView]:
+        """Yield all pods that are known: placed ones, ours that wait, and those that wait for another scheduler."""
+        assert self.engine is not None
+        yield from self.engine.store.pods()
+        yield from self.engine.intake.pending()
+        reflector = self.reflectors.by_kind.get("Pod") if self.reflectors is not None else None
+        others = Templates()  # books of their own: strangers leave nothing in the store's
+        for pod in list(reflector.objects.values()) if reflector is not None else ():
+            if not pod.spec.node_name and pod.spec.scheduler_name not in self.engine.profiles:
+                yield others.view(pod)
+
+    def debug(self) -> None:
+        """Compare what we believe with what the watches said, and log both."""
+        if self.engine is None or self.reflectors is None:
+            log.warning("nothing is followed yet, so there is nothing to compare")
+            return
+        nodes, pods = (self.reflectors.by_kind[kind].objects for kind in ("Node", "Pod"))
+        debug_later(self.engine, nodes.values, pods.values)
+
+
+class _Flushed(Protocol):
+    """A file, or something like it."""
+
+    def flush(self) -> None:
+        """Write what is held back."""
+        ...
+
+
+async def _flush(file: _Flushed) -> None:
+    """Write out from time to time what is held back: a log that ends in the middle of a crash is worth the most."""
+    while True:
+        await asyncio.sleep(_FLUSH_SECONDS)
+        file.flush()
+
+
+async def _fetch_policy(connection: Connection, where: legacy.FromConfigMap) -> ConfigMap:
+    """Return the ConfigMap that holds the policy; raise ConfigError if it cannot be had."""
+    try:
+        return await get_object(connection, ConfigMap, where.name, where.namespace)
+    except (ApiError, Unreachable) as error:
+        raise legacy.no_config_map(where, error) from error
+
+
+def _custom_kinds(engine: Engine) -> list[str]:
+    """Return the resources, named as plural.version.group, that plugins want to be woken by."""
+    return [name for name in engine.queue.watched_resources() if name.count(".") >= 2 and "/" not in name]

@@ -1,0 +1,101 @@
+"""How a scheduler shows itself over HTTP: health, metrics, the page and what hangs on it, to whom it may be shown."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import time
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+from prometheus_client import CollectorRegistry
+
+from kubesched.errors import ConfigError
+from kubesched.kube.client.access_reviews import Reviews
+from kubesched.kube.client.connection import Connection, connect
+from kubesched.kube.client.credentials import delegated_credentials
+from kubesched.scheduler import config
+from kubesched.scheduler.cluster import PodView
+from kubesched.server import web
+from kubesched.server.app.wiring import Face
+from kubesched.telemetry.exposing import register
+
+if TYPE_CHECKING:
+    from kubesched.server.app.scheduler import Scheduler
+
+log = logging.getLogger(__name__)
+
+_UNREVIEWED = {
+    "authentication": "tokens mean nothing, and the cluster's client authorities are not looked up",
+    "authorization": "all but the always allowed paths are forbidden",
+}
+_REVIEW_QPS = 200
+
+
+async def serve(
+    scheduler: Scheduler,
+    connection: Connection,
+    face: Face,
+    ends: contextlib.AsyncExitStack,
+    pods: Callable[[], Iterable[PodView]],
+) -> None:
+    """Serve health, metrics and the rest; before leadership, as standbys are asked too."""
+    who = await _reviews("authentication", face.authentication.kubeconfig, ends)
+    may = await _reviews("authorization", face.authorization.kubeconfig, ends)
+    guard = await web.new_guard(
+        face.authentication,
+        face.authorization,
+        token_reviewer=who,
+        access_reviewer=may,
+        lookup=None if who is None else who.authentication_config,
+    )
+    world = scheduler.wiring.legacy
+    what_if: Iterable[Any] = ()
+    if face.what_if is not None and world is None:  # a scheduler of an old release has no configuration to plan by
+        what_if = face.what_if(scheduler, connection.sibling("page"))
+        scheduler.page_data.offers = web.WHAT_IFS
+    late = web.leader_election_check(lambda: False)  # the elector ends the process before it could be late
+    elects = scheduler.configuration.leader_election.leader_elect
+    parts = web.WebParts(
+        registry=register(scheduler.metrics, CollectorRegistry()),
+        gates=scheduler.wiring.gates,
+        about=web.About(time.time(), face.version, ".".join(map(str, scheduler.wiring.gates.emulated))),
+        healthz=(late,) if elects else (web.PING,),
+        readyz=(
+            *((late,) if elects else ()),
+            web.shutdown_check(lambda: scheduler.is_stopping),
+            web.handlers_check(lambda: scheduler.is_synced),
+        ),
+        reset_metrics=scheduler.metrics.reset,
+        pods=pods,
+        is_leader=lambda: scheduler.is_leader,
+        configz=lambda: config.effective(scheduler.configuration) if world is None else world.document(),
+        flags=face.flags,
+        has_profiling=scheduler.configuration.enable_profiling,
+        has_contention_profiling=scheduler.configuration.enable_contention_profiling,
+        authenticator=guard.authenticator,
+        authorizer=guard.authorizer,
+        extra_routes=[*web.page_routes(scheduler.page_data), *scheduler.decision_routes, *what_if],
+        open_paths=web.open_paths(),
+    )
+    server = await web.serve(web.build_app(parts), face.serving, guard)
+    if server is not None:
+        ends.push_async_callback(server.stop)
+    host, port = world.insecure_address if world is not None else ("", 0)
+    if port:
+        old = await web.serve_insecurely(web.build_insecure_app(parts), host, port)
+        ends.push_async_callback(old.stop)
+
+
+async def _reviews(task: str, kubeconfig: str, ends: contextlib.AsyncExitStack) -> Reviews | None:
+    """Return whom to ask about callers, which is not the server that we schedule for, unless the flags say so."""
+    source = delegated_credentials(kubeconfig)
+    if source is None:
+        log.warning("no --%s-kubeconfig is given, and we run in no cluster: %s", task, _UNREVIEWED[task])
+        return None
+    try:
+        connection = await connect(source, name=task, qps=_REVIEW_QPS, burst=2 * _REVIEW_QPS)
+    except ConfigError as error:
+        raise ConfigError("", f"failed to get delegated {task} kubeconfig: {error}") from error
+    ends.push_async_callback(connection.close)
+    return Reviews(connection)

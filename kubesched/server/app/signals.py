@@ -1,0 +1,26 @@
+"""What the process is told from outside while a scheduler runs in it."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+
+from kubesched.server.app.scheduler import Scheduler
+
+
+def stop_on_signals(scheduler: Scheduler) -> None:
+    """Stop a scheduler on SIGTERM or SIGINT; a second one ends the process at once with exit code 1. SIGUSR2 lets it
+    compare and dump what it believes."""
+    loop = asyncio.get_running_loop()
+    seen = 0
+
+    def handle() -> None:
+        nonlocal seen
+        seen += 1
+        if seen > 1:
+            raise SystemExit(1)
+        scheduler.stop()
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, handle)
+    loop.add_signal_handler(signal.SIGUSR2, scheduler.debug)

@@ -1,0 +1,70 @@
+"""What a scheduler is built from, apart from its configuration; whoever starts one fills it in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import IO, TYPE_CHECKING, Any
+
+from kubesched.kube.client.connection import Connection
+from kubesched.kube.client.credentials import CredentialSource
+from kubesched.kube.client.extender_client import HttpPoster
+from kubesched.kube.client.timing import SYSTEM_CHANCE, SYSTEM_CLOCK, Chance, ClientClock
+from kubesched.scheduler import config, legacy
+from kubesched.scheduler.engine.records.decision_log import DecisionLog
+from kubesched.scheduler.engine.records.decision_recorder import SHARE
+from kubesched.scheduler.engine.records.decision_spans import DecisionSpans
+from kubesched.scheduler.framework.plugin import Plugin
+from kubesched.telemetry import MetricsSettings
+
+if TYPE_CHECKING:
+    from kubesched.server.app.scheduler import Scheduler
+
+DECISION_RECORDS = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Face:
+    """How the program shows itself over HTTP; the fields are those of the command line."""
+
+    serving: Any
+    authentication: Any
+    authorization: Any
+    flags: Mapping[str, str]
+    version: str
+    what_if: Callable[[Scheduler, Connection], Iterable[Any]] | None = None
+    """What the page can be asked besides what is, given a connection to read the cluster with."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wiring:
+    """What a scheduler is built from, apart from its configuration."""
+
+    source: CredentialSource
+    gates: config.Gates = field(default_factory=config.Gates.defaults)
+    plugins: tuple[type[Plugin], ...] = ()
+    seed: int = 0
+    max_waiting_seconds: float = 300.0
+    owns_process: bool = False
+    """Whether the process is there for this scheduler alone, whose interpreter may be tuned for it."""
+    assumed_ttl_seconds: float | None = None
+    face: Face | None = None
+    metrics: MetricsSettings | None = None
+    inbox_log: IO[bytes] | None = None
+    decision_records: int = DECISION_RECORDS
+    """How many decisions are kept on record; 0 for none."""
+    decision_share: float = SHARE
+    """How much of the time may go into what takes longer of a record: the scores by plugin; 1 for all of every decision."""
+    decision_log: DecisionLog | None = None
+    decision_spans: DecisionSpans | None = None
+    reload: Callable[[], config.Configuration] | None = None
+    """Reads the configuration file again; called when `has_changed` says so."""
+    has_changed: Callable[[], bool] = lambda: False
+    legacy: legacy.LegacyScheduler | None = None
+    """A scheduler of an old release takes the place of the configured profiles."""
+    clock: ClientClock = SYSTEM_CLOCK
+    chance: Chance = SYSTEM_CHANCE
+    poster: Callable[[], HttpPoster] = HttpPoster
+    """Makes the way to extenders."""
+    identity: str = ""
+    """Who we are in the lease, HOST_SOMETHING; "" makes one up that no other process has."""

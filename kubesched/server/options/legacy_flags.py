@@ -1,0 +1,130 @@
+"""The old flags, read as their release read them.
+
+In: a parsed command line with `--legacy-version`. Out: a `LegacyScheduler` and the notices that the release printed. Without a
+file the flags are laid over the release's defaults; with `--config` (from 1.10 on) the file says everything, and flags
+that have a field in it count for nothing. A flag that the release did not have is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from kubesched.cli.commands.shared import LEGACY_RELEASES
+from kubesched.errors import ConfigError
+from kubesched.scheduler.config.releases.gates import read_pairs
+from kubesched.scheduler.config.types import ClientConnection, LeaderElection
+from kubesched.scheduler.legacy import (
+    ComponentConfig,
+    LegacyScheduler,
+    PolicyFlags,
+    Release,
+    load_component_config,
+    release_of,
+    source_of,
+)
+from kubesched.scheduler.legacy.policies.componentconfig import OldLeaderElection
+from kubesched.scheduler.legacy.releases import LEGACY_GATES
+from kubesched.server.options.flagset import Parsed
+from kubesched.server.options.own_flags import LEGACY_FLAGS, NOTICES, SINCE, UNTIL
+
+_IN_THE_FILE = frozenset(
+    {flag.name for flag in LEGACY_FLAGS}
+    | {
+        "kubeconfig",
+        "kube-api-content-type",
+        "kube-api-qps",
+        "kube-api-burst",
+        "profiling",
+        "contention-profiling",
+        "leader-elect",
+        "leader-elect-lease-duration",
+        "leader-elect-renew-deadline",
+        "leader-elect-retry-period",
+        "leader-elect-resource-lock",
+        "leader-elect-resource-name",
+        "leader-elect-resource-namespace",
+    }
+)
+
+
+def refuse_old_flags(parsed: Parsed) -> None:
+    """Raise ConfigError if a flag of an old release was given without saying which release."""
+    given = sorted(flag.name for flag in LEGACY_FLAGS if flag.name in parsed.given)
+    if given:
+        raise ConfigError(
+            "", f"--{given[0]} is a flag of old releases: say which one with --legacy-version={'|'.join(LEGACY_RELEASES)}"
+        )
+
+
+def split_gates(parsed: Parsed) -> tuple[dict[str, bool], dict[str, bool]]:
+    """Return the gates asked for: those of old releases, and today's."""
+    asked = read_pairs(parsed["feature-gates"])
+    old = {name: on for name, on in asked.items() if name in LEGACY_GATES}
+    return old, {name: on for name, on in asked.items() if name not in old}
+
+
+def read_legacy(parsed: Parsed, connection: Mapping[str, Any], election: Mapping[str, Any]) -> LegacyScheduler:
+    """Return what the flags say about a scheduler of then; `connection` and `election` are today's flags as given."""
+    release = _release(parsed["legacy-version"])
+    for name in sorted(parsed.given):
+        if not SINCE.get(name, 0) <= release.minor <= UNTIL.get(name, release.minor):
+            raise ConfigError("", f"--{name}: {release} has no such flag")
+    gates = split_gates(parsed)[0]
+    if parsed["config"]:
+        config = load_component_config(parsed["config"], release)
+    else:
+        config = _from_flags(parsed, release, connection, election)
+    return LegacyScheduler(release, config.defaulted(release), gates)
+
+
+def notices(parsed: Parsed, release: Release) -> list[str]:
+    """Return what the release says about the flags that were given."""
+    said = [
+        f"Flag --{name} has been deprecated, {text}"
+        for name, (since, text) in sorted(NOTICES.items())
+        if name in parsed.given and release.minor >= since
+    ]
+    if parsed["config"]:
+        said += [f"Flag --{name} has no effect beside --config" for name in sorted(parsed.given & _IN_THE_FILE)]
+    return said
+
+
+def _release(text: str) -> Release:
+    if text not in LEGACY_RELEASES:
+        raise ConfigError("", f"--legacy-version: {text!r} is not one of {', '.join(LEGACY_RELEASES)}")
+    return release_of(text)
+
+
+def _from_flags(
+    parsed: Parsed, release: Release, connection: Mapping[str, Any], election: Mapping[str, Any]
+) -> ComponentConfig:
+    port = parsed["port"]
+    if not 0 <= port <= 65535:
+        raise ConfigError("", f"--port {port} must be between 0 and 65535, inclusive. 0 for turning off insecure (HTTP) port")
+    source = source_of(
+        PolicyFlags(
+            parsed["algorithm-provider"],
+            parsed["policy-config-file"],
+            parsed["policy-configmap"],
+            parsed["policy-configmap-namespace"] or "kube-system",
+            parsed["use-legacy-policy-config"],
+        ),
+        release,
+    )
+    lock = {"resource_name": parsed["lock-object-name"], "resource_namespace": parsed["lock-object-namespace"]}
+    address = parsed["address"]
+    address = f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
+    config = ComponentConfig(
+        scheduler_name=parsed["scheduler-name"],
+        hard_pod_affinity_symmetric_weight=parsed["hard-pod-affinity-symmetric-weight"],
+        leader_election=OldLeaderElection.of(msgspec.structs.replace(LeaderElection(), **(lock | dict(election)))),
+        client_connection=msgspec.structs.replace(ClientConnection(), **connection),
+        healthz_bind_address=address,
+        enable_profiling=parsed["profiling"],
+        enable_contention_profiling=parsed["contention-profiling"] if "contention-profiling" in parsed.given else None,
+        failure_domains=parsed["failure-domains"],
+    )
+    return config.with_source(source)

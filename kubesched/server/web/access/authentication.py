@@ -1,0 +1,182 @@
+"""Who asks: by client certificate, through a proxy's headers, by bearer token, or nobody in particular.
+
+In: a request. Out: a `User`, or `NotAuthentic` when credentials were shown that do not hold. The order and the rule are
+the reference's: the first way that succeeds wins; if none does and one of them failed, the answer is no; if nothing
+was shown at all the caller is `system:anonymous`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import secrets
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from aiohttp import web
+
+from kubesched.errors import SchedulerError
+from kubesched.scheduler.config.documents.durations import Duration
+from kubesched.server.web.access.client_certificates import ClientCertificate, ProxyHeaders, Trust, certificate_of
+from kubesched.server.web.access.review_cache import Remembered, Review, Reviewer, insist
+from kubesched.telemetry.logs import logger
+
+log = logger(__name__)
+
+AUTHENTICATED, UNAUTHENTICATED = "system:authenticated", "system:unauthenticated"
+
+
+class NotAuthentic(SchedulerError):
+    """Credentials were shown, and they do not hold."""
+
+
+@dataclass(frozen=True, slots=True)
+class User:
+    """Somebody who asks."""
+
+    name: str
+    uid: str = ""
+    groups: tuple[str, ...] = ()
+    extra: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    is_anonymous: bool = False
+
+
+ANONYMOUS = User("system:anonymous", groups=(UNAUTHENTICATED,), is_anonymous=True)
+
+
+class AuthenticationSettings(Protocol):
+    """The authentication flags that matter per request; the files and the look-up are `Trust`'s."""
+
+    @property
+    def token_webhook_cache_ttl(self) -> Duration: ...
+    @property
+    def requestheader_username_headers(self) -> Sequence[str]: ...
+    @property
+    def requestheader_uid_headers(self) -> Sequence[str]: ...
+    @property
+    def requestheader_group_headers(self) -> Sequence[str]: ...
+    @property
+    def requestheader_extra_headers_prefix(self) -> Sequence[str]: ...
+    @property
+    def requestheader_allowed_names(self) -> Sequence[str]: ...
+
+
+class Authenticator:
+    """Tells who asks."""
+
+    def __init__(
+        self,
+        settings: AuthenticationSettings,
+        reviewer: Reviewer | None = None,
+        trust: Trust | None = None,
+        *,
+        now: Callable[[], float] = time.monotonic,
+        certificate_of: Callable[[web.BaseRequest, Trust], ClientCertificate | None] = certificate_of,
+    ) -> None:
+        self._headers = ProxyHeaders(
+            tuple(settings.requestheader_username_headers),
+            tuple(settings.requestheader_uid_headers),
+            tuple(settings.requestheader_group_headers),
+            tuple(settings.requestheader_extra_headers_prefix),
+            tuple(settings.requestheader_allowed_names),
+        )
+        self._remember_seconds = settings.token_webhook_cache_ttl.seconds
+        self._reviewer = reviewer
+        self._trust = trust or Trust()
+        self._certificate_of = certificate_of
+        self._tokens: Remembered[User | None] = Remembered(now)
+        self._salt = secrets.token_bytes(32)
+
+    async def authenticate(self, request: web.BaseRequest) -> User:
+        """Return who asks; raise `NotAuthentic` for credentials that do not hold."""
+        failure: SchedulerError | None = None
+        certificate = self._certificate_of(request, self._trust)
+        if certificate is not None:
+            try:
+                user = self._proxied(request, certificate) or _certified(certificate)
+                if user is not None:
+                    return user
+            except NotAuthentic as error:
+                failure = error
+        token = _bearer(request)
+        if token and self._reviewer is not None:
+            try:
+                user = await self._owner(token, self._reviewer)
+                if user is not None:
+                    return user
+                failure = NotAuthentic("invalid bearer token")
+            except SchedulerError as error:
+                log.error("Unable to authenticate the request", err=error)
+                failure = error
+        if failure is not None:
+            raise NotAuthentic(str(failure)) from failure
+        return ANONYMOUS
+
+    def _proxied(self, request: web.BaseRequest, certificate: ClientCertificate) -> User | None:
+        """Return the user that a trusted proxy speaks for; None if it speaks for nobody."""
+        if not certificate.is_of_proxy:
+            return None
+        headers = self._trust.proxy_headers(self._headers)
+        name = next((text for key in headers.username if (text := request.headers.get(key, ""))), "")
+        if headers.allowed_names and certificate.name not in headers.allowed_names:
+            if certificate.is_of_client:
+                return None
+            raise NotAuthentic(f"x509: subject with cn={certificate.name} is not in the allowed list")
+        if not name:
+            return None
+        groups = [text for key in headers.group for text in request.headers.getall(key, [])]
+        extra: dict[str, tuple[str, ...]] = {}
+        for key in request.headers:
+            for prefix in headers.extra_prefix:
+                if key.lower().startswith(prefix.lower()):
+                    extra[_unescaped(key[len(prefix) :].lower())] = tuple(request.headers.getall(key))
+        uid = next((text for key in headers.uid if (text := request.headers.get(key, ""))), "")
+        return User(name, uid, _with_authenticated(groups), extra)
+
+    async def _owner(self, token: str, reviewer: Reviewer) -> User | None:
+        # The key is a keyed hash: nobody who reads our memory finds a token in it.
+        question = hmac.new(self._salt, token.encode(), hashlib.sha256).digest()
+
+        async def ask() -> tuple[User | None, float]:
+            review = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview", "spec": {"token": token}}
+            status = await insist(reviewer.create_token_review, review)
+            return _reviewed(status), self._remember_seconds
+
+        return await self._tokens.get(question, ask)
+
+
+def _reviewed(status: Review) -> User | None:
+    if not status.get("authenticated"):
+        if status.get("error"):
+            log.v(4).info("Token refused", reason=status["error"])
+        return None
+    told: Mapping[str, Any] = status.get("user") or {}
+    extra = {key: tuple(values) for key, values in (told.get("extra") or {}).items()}
+    return User(told.get("username", ""), told.get("uid", ""), _with_authenticated(told.get("groups") or ()), extra)
+
+
+def _certified(certificate: ClientCertificate) -> User | None:
+    if not certificate.is_of_client or not certificate.name:
+        return None
+    extra = {"authentication.kubernetes.io/credential-id": (f"X509SHA256={certificate.fingerprint}",)}
+    return User(certificate.name, groups=_with_authenticated(certificate.organizations), extra=extra)
+
+
+def _bearer(request: web.BaseRequest) -> str:
+    scheme, _, token = request.headers.get("Authorization", "").strip().partition(" ")
+    return token.strip() if scheme.lower() == "bearer" else ""
+
+
+def _with_authenticated(groups: Sequence[str]) -> tuple[str, ...]:
+    return tuple(groups) if AUTHENTICATED in groups or UNAUTHENTICATED in groups else (*groups, AUTHENTICATED)
+
+
+def _unescaped(text: str) -> str:
+    """Return an extra key with its percent escapes undone, or as it is where they make no sense."""
+    try:
+        parts = text.split("%")
+        return parts[0] + "".join(chr(int(part[:2], 16)) + part[2:] for part in parts[1:])
+    except ValueError:
+        return text

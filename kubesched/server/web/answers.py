@@ -1,0 +1,88 @@
+"""What our HTTP face answers when it says no: the API's Status objects, and plain texts as Go's server writes them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from aiohttp import web
+from aiohttp.typedefs import Handler, Middleware
+
+from kubesched.http import Origins
+
+_PRETTY = ("curl/", "Wget/", "Mozilla/5.0")  # people look at these, so the reference indents for them
+NO_SNIFF = {"X-Content-Type-Options": "nosniff"}
+
+
+def plain(text: str, status: int = 200) -> web.Response:
+    """Return a text; one that says no ends its line and may not be guessed to be anything else."""
+    return web.Response(
+        text=text if status < 400 else f"{text}\n",
+        status=status,
+        content_type="text/plain",
+        charset="utf-8",
+        headers=NO_SNIFF,
+    )
+
+
+def own_pages_only(host: str) -> Middleware:
+    """Return a middleware that refuses what pages of other web sites ask."""
+    origins = Origins(host)
+
+    @web.middleware
+    async def refusing(request: web.Request, handler: Handler) -> web.StreamResponse:
+        refused = origins.refusal(request.headers)
+        return plain(refused, 403) if refused else await handler(request)
+
+    return refusing
+
+
+def json_answer(request: web.BaseRequest, document: Mapping[str, Any], status: int = 200) -> web.Response:
+    """Return a document, indented for people."""
+    if request.headers.get("User-Agent", "").startswith(_PRETTY):
+        return _json(json.dumps(document, indent=2), status)
+    return _json(f"{compact(document)}\n", status)
+
+
+def configuration_answer(document: Mapping[str, Any]) -> web.Response:
+    """Return a document on one line, whoever asks."""
+    return _json(compact(document), 200)
+
+
+def compact(document: Mapping[str, Any]) -> str:
+    """Return a document as JSON without spaces."""
+    return json.dumps(document, separators=(",", ":"))
+
+
+def _json(text: str, status: int) -> web.Response:
+    headers = {"Content-Type": "application/json", **NO_SNIFF}
+    return web.Response(body=text.encode(), status=status, headers=headers)
+
+
+def refusal(
+    request: web.BaseRequest, code: int, reason: str, message: str, details: Mapping[str, Any] | None = None
+) -> web.Response:
+    """Return the API's Status for a request that is refused."""
+    status: dict[str, Any] = {
+        "kind": "Status",
+        "apiVersion": "v1",
+        "metadata": {},
+        "status": "Failure",
+        "message": message,
+        "reason": reason,
+    }
+    if details is not None:
+        status["details"] = dict(details)
+    return json_answer(request, {**status, "code": code}, code)
+
+
+def unauthorized(request: web.BaseRequest) -> web.Response:
+    """Return 401: we do not know who asks, or do not believe it."""
+    return refusal(request, 401, "Unauthorized", "Unauthorized")
+
+
+def forbidden(request: web.BaseRequest, user: str, verb: str, path: str, why: str = "") -> web.Response:
+    """Return 403: we know who asks, and they may not."""
+    message = f'forbidden: User "{user}" cannot {verb} path "{path}"'
+    return refusal(request, 403, "Forbidden", f"{message}: {why}" if why else message, {})

@@ -1,0 +1,243 @@
+"""What the page shows of an engine: columns, counts, and attempts told in words.
+
+In: the engine of the moment with its record, the history. Out: values that go to JSON as they are. Who says which version
+of the node columns they have already got is spared those that are the same; versions carry a random id of this process, so
+that nobody takes the columns of one that is gone for ours. Everything here reads; an explanation is made in the engine's own
+turn, through the inbox, where the store stands still and no attempt is under way.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import time
+from collections.abc import Callable
+from itertools import islice
+from typing import Any, TypeVar
+
+import msgspec
+
+from kubesched.scheduler.cluster import PodView
+from kubesched.scheduler.engine.explaining.node_verdicts import node_verdict, node_verdicts
+from kubesched.scheduler.engine.explaining.pod_report import pod_report
+from kubesched.scheduler.engine.loop import Engine
+from kubesched.scheduler.engine.records.decision_record import PLACED, DecisionRing, document
+from kubesched.scheduler.queue.queued import QueuedPod
+from kubesched.server.web.page.contract import NotReady, Versions
+from kubesched.server.web.page.node_columns import facts, fingerprint, label_column, one_node, pods_inside, usage
+from kubesched.server.web.page.node_columns import usage_version as usage_version_of
+from kubesched.server.web.page.profiles_data import configuration_of
+from kubesched.server.web.page.queue_data import QueueData, counts_of, message_of
+from kubesched.server.web.page.throughput import Throughput
+
+MOST_DECISIONS = 60
+MOST_OF_POD = 20
+MOST_CHANGES = 200
+MOST_NAMES = 8
+_SAME_MOMENT_SECONDS = 2.0
+_PATIENCE_SECONDS = 10.0
+
+Answer = TypeVar("Answer")
+
+
+class EnginePageData:
+    """Shows whichever engine runs now; a changed configuration brings a new one."""
+
+    def __init__(self, engine: Callable[[], Engine | None], throughput: Throughput) -> None:
+        self._engine = engine
+        self._throughput = throughput
+        self.process = secrets.token_hex(8)
+        self.offers: tuple[str, ...] = ()
+        """What can be asked or done here besides looking; the page shows that much of its Try view."""
+        self._started = time.time()
+        self._encoded: dict[str, tuple[str, msgspec.Raw]] = {}
+        self._queue_data = QueueData(self._in_turn)
+
+    def state(self, seen: Versions) -> dict[str, Any]:
+        """Return the picture of the moment, without the columns of which the asker has the newest version."""
+        engine = self._running()
+        nodes, throughput = engine.store.snapshot(), self._throughput
+        node_version = f"{self.process}-{fingerprint(nodes)}"
+        usage_version = f"{self.process}-{usage_version_of(nodes)}"
+        picture: dict[str, Any] = {
+            "process": self.process,
+            "startedAt": self._started,
+            "versions": {"nodes": node_version, "usage": usage_version},
+            "isLeading": engine.is_leading,
+            "profiles": list(engine.profiles),
+            "offers": list(self.offers),
+            "nodeCount": nodes.n,
+            "podCount": engine.store.n_pods - engine.store.n_assumed,
+            "boundCount": throughput.n_bound,
+            "podsPerSecond": throughput.pods_per_second(),
+            "boundPerSecond": throughput.per_second(),
+            "queue": counts_of(engine),
+            "decisions": _decisions(engine.decisions.ring) if engine.decisions is not None else [],
+        }
+        if seen.nodes != node_version:
+            picture["nodes"] = self._once("nodes", node_version, lambda: facts(nodes))
+        if seen.usage != usage_version or "nodes" in picture:
+            picture["usage"] = self._once("usage", usage_version, lambda: usage(nodes))
+        return picture
+
+    async def queue(self, part: str, search: str) -> dict[str, Any]:
+        """Return the pods in the queue, by its parts."""
+        return self._dated(await self._queue_data.pods(self._running(), part, search))
+
+    async def pending(self) -> dict[str, Any]:
+        """Return the pods that are held back, grouped by what would help them."""
+        return self._dated(await self._queue_data.groups(self._running()))
+
+    async def pod(self, key: str) -> dict[str, Any] | None:
+        """Return a pod and how every node looks to it now; None if it is not known."""
+        return await self._dated_in_turn(lambda engine: _pod(engine, key))
+
+    async def pod_nodes(self, key: str) -> dict[str, Any] | None:
+        """Return who refuses each node and what each scores for a pod, in the order of the node columns of that version."""
+
+        def ask(engine: Engine) -> dict[str, Any] | None:
+            pod = _find(engine, key)
+            if pod is None or pod.pod.spec.scheduler_name not in engine.profiles:
+                return None
+            version = f"{self.process}-{fingerprint(engine.store.snapshot())}"
+            return {"pod": key, "nodesVersion": version, **node_verdicts(engine, pod)}
+
+        return await self._dated_in_turn(ask)
+
+    async def pod_node(self, key: str, node_name: str) -> dict[str, Any] | None:
+        """Return what every plugin says of one node for a pod; None if either is not known."""
+
+        def ask(engine: Engine) -> dict[str, Any] | None:
+            pod = _find(engine, key)
+            if pod is None or pod.pod.spec.scheduler_name not in engine.profiles:
+                return None
+            return node_verdict(engine, pod, node_name)
+
+        return await self._dated_in_turn(ask)
+
+    def pod_decisions(self, key: str) -> dict[str, Any]:
+        """Return the decisions about a pod that are on record, newest first; also of one that is gone."""
+        recorder = self._running().decisions
+        found = islice(recorder.ring.of_pod(key), MOST_OF_POD) if recorder is not None else ()
+        told = [document(record) for record in found]
+        return self._dated({"pod": key, "isRecorded": recorder is not None, "decisions": told})
+
+    async def node(self, name: str) -> dict[str, Any] | None:
+        """Return a node with its pods; None if it is not known."""
+        return await self._dated_in_turn(lambda engine: one_node(engine.store.snapshot(), name))
+
+    async def pods_inside(self) -> dict[str, Any]:
+        """Return the pods on nodes as columns, in the order of the node columns of that version."""
+
+        def ask(engine: Engine) -> dict[str, Any]:
+            nodes = engine.store.snapshot()
+            return {"nodesVersion": f"{self.process}-{fingerprint(nodes)}", **pods_inside(nodes)}
+
+        return await self._in_turn(ask)
+
+    def label(self, key: str) -> dict[str, Any]:
+        """Return a label of all nodes as a column, in the order of the node columns of that version."""
+        nodes = self._running().store.snapshot()
+        return {"nodesVersion": f"{self.process}-{fingerprint(nodes)}", **label_column(nodes, key)}
+
+    def history(self, after: float) -> dict[str, Any]:
+        """Return the figures of the last hours after a time, as columns."""
+        self._running()
+        return {"process": self.process, **self._throughput.history.columns(after)}
+
+    def node_changes(self, since: float, until: float) -> dict[str, Any]:
+        """Return what changed about nodes in a time, newest first, alike changes of one moment together."""
+        recorder = self._running().decisions
+        groups: list[dict[str, Any]] = []
+        for change in recorder.node_changes.between(since, until) if recorder is not None else ():
+            last = groups[-1] if groups else None
+            if last is not None and last["text"] == change.text and last["at"] - change.at < _SAME_MOMENT_SECONDS:
+                last["count"] += 1
+                if len(last["nodes"]) < MOST_NAMES:
+                    last["nodes"].append(change.node)
+                continue
+            if len(groups) == MOST_CHANGES:
+                break
+            groups.append({"at": change.at, "text": change.text, "count": 1, "nodes": [change.node]})
+        return self._dated({"isRecorded": recorder is not None, "changes": groups})
+
+    def configuration(self) -> dict[str, Any]:
+        """Return the profiles with their plugins."""
+        return configuration_of(self._running())
+
+    def _running(self) -> Engine:
+        engine = self._engine()
+        if engine is None:
+            raise NotReady("the scheduler is starting")
+        return engine
+
+    def _dated(self, document: dict[str, Any]) -> dict[str, Any]:
+        """Say of when a document is, and of which process."""
+        return document | {"at": time.time(), "process": self.process}
+
+    async def _dated_in_turn(self, ask: Callable[[Engine], dict[str, Any] | None]) -> dict[str, Any] | None:
+        found = await self._in_turn(ask)
+        return self._dated(found) if found is not None else None
+
+    def _once(self, what: str, version: str, make: Callable[[], Any]) -> msgspec.Raw:
+        """Encode columns once for all who look."""
+        known = self._encoded.get(what)
+        if known is None or known[0] != version:
+            known = self._encoded[what] = version, msgspec.Raw(msgspec.json.encode(make()))
+        return known[1]
+
+    async def _in_turn(self, ask: Callable[[Engine], Answer]) -> Answer:
+        """Ask the engine something between two of its decisions."""
+        try:
+            return await asyncio.wait_for(self._running().in_turn(ask), _PATIENCE_SECONDS)
+        except TimeoutError as error:
+            raise NotReady("the scheduler is busy and did not answer in time") from error
+
+
+def _decisions(ring: DecisionRing) -> list[dict[str, Any]]:
+    """Return the last pods that were bound or came to nothing, newest first; what one is told again and again is one line."""
+    lines: list[dict[str, Any]] = []
+    for record in ring.newest_first():
+        if record.outcome == PLACED and record.bound_seconds is None:
+            continue
+        node = record.node if record.outcome == PLACED else ""
+        last = lines[-1] if lines else None
+        if not node and last is not None and (last["pod"], last["node"], last["message"]) == (record.pod, "", record.message):
+            last["attempts"] += 1
+            continue
+        if len(lines) == MOST_DECISIONS:
+            break
+        line = {"at": record.at, "pod": record.pod, "node": node, "message": record.message}
+        lines.append(line | {"attempts": record.attempt if node else 1, "seconds": record.bound_seconds or 0.0})
+    return lines
+
+
+def _find(engine: Engine, key: str) -> PodView | None:
+    """Return a pod by namespace/name: as it is booked or placed, or as it waits."""
+    waiting, store = engine.intake.pod(key), engine.store
+    placed = store.pod(waiting.uid) if waiting is not None else next((p for p in store.pods() if p.key == key), None)
+    return placed or waiting
+
+
+def _pod(engine: Engine, key: str) -> dict[str, Any] | None:
+    """Return a pod with the nodes as they look to it now; a placed one is looked at as if one more like it came."""
+    pod = _find(engine, key)
+    if pod is None:
+        return None
+    shown = pod_report(engine, pod)
+    shown["labels"] = dict(pod.labels)
+    entry = engine.queue.find(key)
+    if entry is not None:
+        shown |= _waiting(engine, entry)
+    return shown
+
+
+def _waiting(engine: Engine, entry: QueuedPod) -> dict[str, Any]:
+    """Return where in the queue a pod is, and until when."""
+    place = engine.queue.place_of(entry.key)
+    told: dict[str, Any] = {"place": place, "attempts": entry.attempts, "plugins": sorted(entry.rejectors)}
+    if entry.attempts or entry.is_gated:
+        told["message"] = message_of(entry)
+    if place == "backoff" and entry.backoff_expiry is not None:
+        told["backoffUntil"] = entry.backoff_expiry
+    return told

@@ -1,0 +1,82 @@
+"""Live updates: the picture of the moment as server-sent events, whenever it has changed.
+
+In: whoever shows an engine. Out: a stream of `state` events, each the document of /ui/api/state without the columns that this
+stream has already sent. A stream ends by itself after some minutes, so that who was let in is looked at again, and when the
+server stops; the asker comes back. There are only so many at a time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+import msgspec
+from aiohttp import web
+
+from kubesched.server.web.page.contract import HEADERS, NotReady, Versions
+
+MOST_STREAMS = 64
+STOPPING = web.AppKey("stopping", asyncio.Event)
+"""Set when the server of an application stops, which no stream may hold up."""
+TICK_SECONDS = 0.5
+STREAM_SECONDS = 300.0
+QUIET_SECONDS = 15.0
+"""After so long without news a comment is sent, by which both sides notice a connection that is gone."""
+_encode = msgspec.json.Encoder().encode
+
+
+class ShowsState(Protocol):
+    """Whoever has a picture of the moment."""
+
+    def state(self, seen: Versions) -> Mapping[str, Any]:
+        """Return the picture; columns that the asker has are left out."""
+        ...
+
+
+class LiveStreams:
+    """All streams of one server."""
+
+    def __init__(self, page_data: ShowsState) -> None:
+        self._page_data = page_data
+        self._n_open = 0
+
+    async def handle(self, request: web.Request) -> web.StreamResponse:
+        """Send events until the asker goes, the time is over or the server stops."""
+        if self._n_open >= MOST_STREAMS:
+            raise NotReady(f"{MOST_STREAMS} pages are open already")
+        seen = Versions(request.query.get("nodes", ""), request.query.get("usage", ""))
+        answer = web.StreamResponse(headers={**HEADERS, "Content-Type": "text/event-stream", "X-Accel-Buffering": "no"})
+        self._n_open += 1
+        try:
+            self._page_data.state(seen)  # says that it is not ready before anything is sent
+            await answer.prepare(request)
+            with contextlib.suppress(ConnectionError, asyncio.TimeoutError, NotReady):
+                async with asyncio.timeout(STREAM_SECONDS):
+                    await self._send(request, answer, seen)
+        finally:
+            self._n_open -= 1
+        return answer
+
+    async def _send(self, request: web.Request, answer: web.StreamResponse, seen: Versions) -> None:
+        loop = asyncio.get_running_loop()
+        last, sent_at = b"", 0.0
+        stopping = request.app.get(STOPPING)
+        while request.transport is not None and not request.transport.is_closing():
+            picture = self._page_data.state(seen)
+            body = _encode(picture)
+            if body != last:
+                await answer.write(b"event: state\ndata: " + body + b"\n\n")
+                seen, sent_at = Versions(**picture["versions"]), loop.time()
+                # What was sent is compared without the columns, which the next picture leaves out.
+                last = _encode({name: value for name, value in picture.items() if name not in ("nodes", "usage")})
+            elif loop.time() - sent_at > QUIET_SECONDS:
+                await answer.write(b": still here\n\n")
+                sent_at = loop.time()
+            if stopping is None:
+                await asyncio.sleep(TICK_SECONDS)
+                continue
+            with contextlib.suppress(asyncio.TimeoutError):
+                await asyncio.wait_for(stopping.wait(), TICK_SECONDS)
+                return

@@ -1,0 +1,55 @@
+"""The configuration in use, for the page: every profile's plugins by extension point, with weights, arguments and purpose.
+
+In: an engine. Out: values that go to JSON as they are.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from kubesched.scheduler.engine.loop import Engine
+from kubesched.scheduler.framework.plugin import POINTS, Plugin
+from kubesched.scheduler.framework.runtime.profile import Profile
+from kubesched.scheduler.framework.runtime.registry import point_name, purpose_of
+
+_ORDER = list(POINTS)
+
+
+def configuration_of(engine: Engine) -> dict[str, Any]:
+    """Return the profiles, and what of the queue is configured."""
+    options = engine.queue.options
+    return {
+        "profiles": [_profile(profile) for profile in engine.profiles.values()],
+        "podInitialBackoffSeconds": options.initial_backoff_seconds,
+        "podMaxBackoffSeconds": options.max_backoff_seconds,
+    }
+
+
+def _profile(profile: Profile) -> dict[str, Any]:
+    points = [
+        {
+            "point": point_name(point),
+            "plugins": [
+                {"name": plugin.name, **({"weight": weight or 1} if point == "score" else {})} for plugin, weight in entries
+            ],
+        }
+        for point, entries in sorted(profile.points.items(), key=lambda each: _ORDER.index(each[0]))
+        if entries
+    ]
+    plugins = [
+        {"name": plugin.name, "purpose": purpose_of(type(plugin)), "args": _args(plugin)}
+        for plugin in sorted(profile.plugins, key=lambda each: each.name)
+    ]
+    return {
+        "schedulerName": profile.name,
+        "percentageOfNodesToScore": profile.percentage_of_nodes,
+        "points": points,
+        "plugins": plugins,
+    }
+
+
+def _args(plugin: Plugin) -> Any:
+    """Return a plugin's arguments; what JSON does not know is shown as text."""
+    return msgspec.to_builtins(plugin.args, enc_hook=str) if plugin.args is not None else None

@@ -1,0 +1,44 @@
+"""The HTTP face of `kubesched shadow`: health, metrics, and what was found as JSON, for everybody who can reach the address.
+
+In: a registry, and who tells the document of the moment. Out: an application that answers GET and nothing else, and no pages
+of other web sites.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+from aiohttp import web
+from prometheus_client import CollectorRegistry
+
+from kubesched.server.web.answers import own_pages_only, plain
+from kubesched.server.web.page.contract import HEADERS
+from kubesched.telemetry.exposing import CONTENT_TYPE, exposition
+
+DOCUMENT = "/shadow.json"
+
+
+def shadow_app(
+    registry: CollectorRegistry, document: Callable[[], Mapping[str, Any]], is_ready: Callable[[], bool], host: str
+) -> web.Application:
+    """Return the application."""
+
+    async def healthz(_: web.Request) -> web.StreamResponse:
+        return plain("ok")
+
+    async def readyz(_: web.Request) -> web.StreamResponse:
+        return plain("ok") if is_ready() else plain("the first lists are not in yet", 503)
+
+    async def metrics(_: web.Request) -> web.StreamResponse:
+        return web.Response(body=exposition(registry), headers={"Content-Type": CONTENT_TYPE})
+
+    async def found(_: web.Request) -> web.StreamResponse:
+        return web.Response(body=msgspec.json.encode(document()), content_type="application/json", headers=HEADERS)
+
+    app = web.Application(middlewares=[own_pages_only(host)])
+    app.router.add_routes(
+        [web.get("/healthz", healthz), web.get("/readyz", readyz), web.get("/metrics", metrics), web.get(DOCUMENT, found)]
+    )
+    return app

@@ -1,0 +1,152 @@
+"""/flagz and /statusz: how we were started and what we are, for people and, in versions, for programs.
+
+Text for whoever asks for nothing else: a warning, then `key` and value with a separator drawn by lot, so that nobody
+begins to parse it. With `Accept: application/json;as=Flagz;g=config.k8s.io;v=v1beta1` (or yaml, or cbor) a versioned
+object. Anything else is not acceptable.
+"""
+
+from __future__ import annotations
+
+import datetime
+import platform
+import random
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import yaml
+from aiohttp import web
+
+from kubesched.server.web.answers import compact, refusal
+from kubesched.server.web.cbor import encode as encode_cbor
+
+COMPONENT = "kube-scheduler"
+GROUP = "config.k8s.io"
+CURRENT, OLD = "v1beta1", "v1alpha1"
+WARNING = (
+    "Warning: This endpoint is not meant to be machine parseable, has no formatting compatibility guarantees and is "
+    "for debugging purposes only."
+)
+_SEPARATORS = (":", ": ", "=", " ")
+_STRUCTURED = ("application/json", "application/yaml", "application/cbor")
+
+
+@dataclass(frozen=True, slots=True)
+class About:
+    """What /statusz tells."""
+
+    started_at: float  # seconds since the epoch
+    binary_version: str
+    emulation_version: str
+
+
+class Zpage:
+    """One of the two pages: a kind, the lines of its text, and the fields of its object."""
+
+    def __init__(
+        self,
+        kind: str,
+        lines: Callable[[], Sequence[tuple[str, str]]],
+        fields: Callable[[], Mapping[str, Any]],
+    ) -> None:
+        self._kind = kind
+        self._lines = lines
+        self._fields = fields
+        self._separator = random.choice(_SEPARATORS)
+
+    async def handle(self, request: web.Request) -> web.StreamResponse:
+        """Answer in the first form of the Accept header that we have."""
+        for media, parameters in _accepted(request.headers.get("Accept", "")):
+            if media in ("text/plain", "text/*", "*/*") and not parameters.get("as"):
+                return web.Response(text=self._text(), content_type="text/plain", charset="utf-8")
+            if media in _STRUCTURED and self._is_asked_for(parameters):
+                return self._structured(media, parameters["v"])
+        forms = ", ".join(sorted([*_STRUCTURED, "text/plain"]))
+        return refusal(request, 406, "NotAcceptable", f"only the following media types are accepted: {forms}")
+
+    def _is_asked_for(self, parameters: Mapping[str, str]) -> bool:
+        return parameters.get("as") == self._kind and parameters.get("g") == GROUP and parameters.get("v") in (CURRENT, OLD)
+
+    def _text(self) -> str:
+        lines = "".join(f"{key}{self._separator}{value}\n" for key, value in self._lines())
+        return f"\n{COMPONENT} {self._kind.lower()}\n{WARNING}\n\n{lines}"
+
+    def _structured(self, media: str, version: str) -> web.Response:
+        document = {
+            "kind": self._kind,
+            "apiVersion": f"{GROUP}/{version}",
+            "metadata": {"name": COMPONENT},
+            **self._fields(),
+        }
+        if media == "application/json":
+            body = compact(document).encode()
+        elif media == "application/yaml":
+            body = yaml.safe_dump(document, sort_keys=False).encode()
+        else:
+            body = encode_cbor(document)
+        headers = {"Content-Type": f"{media};as={self._kind};v={version};g={GROUP}"}
+        if version == OLD:
+            name = self._kind.lower()
+            text = f"This version of the {name} endpoint is deprecated. Please use a newer version."
+            headers["Warning"] = f'299 - "{text}"'
+        return web.Response(body=body, headers=headers)
+
+
+def flagz(flags: Mapping[str, str]) -> Zpage:
+    """Return the page of the flags, with the values as they were given or by default."""
+    listed = sorted(flags.items())
+    return Zpage("Flagz", lambda: listed, lambda: {"flags": dict(listed)})
+
+
+def statusz(about: About, paths: Sequence[str], now: Callable[[], float] = time.time) -> Zpage:
+    """Return the page of what we are; `paths` are those that can be asked for."""
+    runtime = f"{platform.python_implementation()} {platform.python_version()}"
+    begun = datetime.datetime.fromtimestamp(about.started_at, datetime.UTC)
+
+    def lines() -> list[tuple[str, str]]:
+        return [
+            ("Started", begun.strftime("%a %b %d %H:%M:%S UTC %Y")),
+            ("Up", _duration(now() - about.started_at)),
+            ("Go version", runtime),  # the label is the reference's; what runs is said truly
+            ("Binary version", about.binary_version.removeprefix("v")),
+            ("Emulation version", about.emulation_version),
+            ("Paths", " ".join(paths)),
+        ]
+
+    def fields() -> dict[str, Any]:
+        return {
+            "startTime": begun.strftime("%Y-%m-%dT%H:%M:%SZ"),
+            "uptimeSeconds": int(now() - about.started_at),
+            "goVersion": runtime,
+            "binaryVersion": about.binary_version.removeprefix("v"),
+            "emulationVersion": about.emulation_version,
+            "paths": list(paths),
+        }
+
+    return Zpage("Statusz", lines, fields)
+
+
+def _duration(seconds: float) -> str:
+    minutes, rest = divmod(int(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} hr {minutes:02d} min {rest:02d} sec"
+
+
+def _accepted(header: str) -> list[tuple[str, dict[str, str]]]:
+    """Return the media types of an Accept header with their parameters, the most wanted first."""
+    found = []
+    for part in header.split(",") if header.strip() else ["text/plain"]:
+        media, *rest = (piece.strip() for piece in part.split(";"))
+        parameters = {}
+        for piece in rest:
+            key, _, text = piece.partition("=")
+            parameters[key.strip()] = text.strip().strip('"')
+        try:
+            quality = float(parameters.pop("q", "1"))
+        except ValueError:
+            quality = 0.0
+        if media and quality > 0:
+            found.append((quality, media.lower(), parameters))
+    found.sort(key=lambda entry: -entry[0])
+    return [(media, parameters) for _, media, parameters in found]

@@ -1,7 +1,0 @@
-"""What every HTTP server of ours has in common: how many may connect, how long they may take, whose pages may ask."""
-
-from kubesched.serving.connections import source_address
-from kubesched.serving.listener import Listener, raise_file_limit
-from kubesched.serving.origins import Origins
-
-__all__ = ["Listener", "Origins", "raise_file_limit", "source_address"]

@@ -1,0 +1,106 @@
+"""Pods and nodes shaped as in the openb trace, Alibaba's GPU cluster of 2023: what `bench engine --kind gpu` measures.
+
+In: numbers. Out: API objects. The twelve most frequent kinds of pods, the largest ones and the seven most frequent kinds of
+nodes stand for all; each comes as often, among many, as in the trace. A GPU is a thousand of `alibabacloud.com/gpu-milli`, so
+that pods may share one. Everything follows from the arguments.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple, TypeVar
+
+from kubesched.contrib.gpu_table import MILLI, MODEL
+from kubesched.kube.api.meta import ObjectMeta, Quantity
+from kubesched.kube.api.node import Node, NodeCondition, NodeStatus
+from kubesched.kube.api.pod import Container, Pod, PodSpec, ResourceRequirements
+from kubesched.kube.values.well_known import HOSTNAME, ZONE
+from kubesched.tools.bench.controller_pods import NAMESPACE
+
+_GOLDEN = 0.6180339887498949
+"""Multiples of it, less their whole part, lie evenly between 0 and 1, however many there are."""
+
+
+class _PodShape(NamedTuple):
+    often: int
+    gpu_milli: int
+    cpu_milli: int
+    memory_mib: int
+
+
+class _NodeShape(NamedTuple):
+    often: int
+    gpus: int
+    cpus: int
+    memory_gib: int
+    model: str
+
+
+PODS = (
+    _PodShape(1047, 810, 3152, 5600),
+    _PodShape(857, 1000, 11300, 49152),
+    _PodShape(534, 1000, 11400, 48128),
+    _PodShape(470, 1000, 3152, 5600),
+    _PodShape(388, 470, 11908, 47104),
+    _PodShape(364, 0, 12500, 57344),
+    _PodShape(360, 470, 8000, 30517),
+    _PodShape(284, 0, 32000, 49152),
+    _PodShape(255, 1000, 18708, 64512),
+    _PodShape(237, 650, 11908, 47104),
+    _PodShape(195, 1000, 9810, 41560),
+    _PodShape(163, 0, 8000, 30517),
+    _PodShape(44, 8000, 88000, 327680),
+    _PodShape(16, 2000, 16200, 66560),
+    _PodShape(15, 4000, 32200, 132096),
+)
+NODES = (
+    _NodeShape(549, 8, 96, 384, "G2"),
+    _NodeShape(387, 2, 104, 512, "T4"),
+    _NodeShape(107, 2, 16, 120, "P100"),
+    _NodeShape(39, 8, 128, 768, "G3"),
+    _NodeShape(28, 4, 32, 128, "V100M16"),
+    _NodeShape(22, 2, 64, 256, "P100"),
+    _NodeShape(21, 8, 96, 768, "V100M32"),
+)
+
+
+T = TypeVar("T", _PodShape, _NodeShape)
+
+
+def _chosen(shapes: tuple[T, ...], i: int) -> T:
+    rest = i * _GOLDEN % 1.0 * sum(shape.often for shape in shapes)
+    for shape in shapes:
+        rest -= shape.often
+        if rest < 0:
+            return shape
+    return shapes[-1]
+
+
+def node(i: int) -> Node:
+    """Return node number i, in one of ten zones."""
+    shape, name = _chosen(NODES, i), f"node-{i:05d}"
+    offer: dict[str, Quantity] = {
+        "cpu": str(shape.cpus),
+        "memory": f"{shape.memory_gib}Gi",
+        "pods": "110",
+        MILLI: str(1000 * shape.gpus),
+    }
+    labels = {HOSTNAME: name, ZONE: f"zone-{i % 10}", MODEL: shape.model}
+    return Node(
+        metadata=ObjectMeta(name=name, uid=f"node-uid-{i}", labels=labels),
+        status=NodeStatus(capacity=offer, allocatable=offer, conditions=(NodeCondition(type="Ready", status="True"),)),
+    )
+
+
+def pod(i: int) -> Pod:
+    """Return pod number i."""
+    shape = _chosen(PODS, i)
+    asked: dict[str, Quantity] = {"cpu": f"{shape.cpu_milli}m", "memory": f"{shape.memory_mib}Mi"}
+    if shape.gpu_milli:
+        asked[MILLI] = str(shape.gpu_milli)
+    container = Container(
+        name="main", image="registry.k8s.io/pause:3.10", resources=ResourceRequirements(requests=asked, limits=asked)
+    )
+    return Pod(
+        metadata=ObjectMeta(name=f"pod-{i}", namespace=NAMESPACE, uid=f"pod-uid-{i}", labels={"app": "training"}),
+        spec=PodSpec(containers=(container,), scheduler_name="default-scheduler"),
+    )

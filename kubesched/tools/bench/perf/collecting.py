@@ -1,0 +1,153 @@
+"""Throughput and latency, as scheduler_perf collects them.
+
+In: pods that get nodes, and the scheduler's metrics before and after. Out: one row of figures. Throughput is sampled every
+second: sampling begins with the first second after a pod was seen on a node, and a second in which nothing happened shares the
+rate of those up to the next that something did. Percentiles of throughput are those of the samples (Perc99 is near the best
+second), percentiles of latency come from the buckets of a histogram, and how long pods waited from being seen to being seen
+on a node is measured here, pod by pod.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from prometheus_client.parser import text_string_to_metric_families
+
+from kubesched.tools.bench.perf.informer import SeenPod
+
+SAMPLE_SECONDS = 1.0
+ATTEMPT = "scheduler_scheduling_attempt_duration_seconds"
+_PERCENTS = (50, 90, 95, 99)
+
+Buckets = Mapping[float, float]
+"""Upper bound to how many were at or below it."""
+
+
+class Throughput:
+    """Counts the pods of some namespaces that get a node, and samples their number."""
+
+    def __init__(
+        self, namespaces: Iterable[str], selector: Mapping[str, str] | None = None, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._namespaces = frozenset(namespaces)
+        self._selector = selector or {}
+        self._clock = clock
+        self.began_at = clock()
+        self.last_at = self.began_at
+        self.n_scheduled = 0
+        self.waits: list[float] = []
+        self.samples: list[float] = []
+        self._sampled_at: float | None = None
+        self._n_sampled = 0
+        self._n_idle = 0
+
+    def take(self, pod: SeenPod, now: float) -> None:
+        """Count a pod that was just seen on a node."""
+        if pod.namespace in self._namespaces and pod.matches(self._selector):
+            self.n_scheduled += 1
+            self.last_at = now
+            self.waits.append(now - pod.seen_at)
+
+    async def run(self) -> None:
+        """Sample until cancelled, at times that do not drift."""
+        due = self._clock()
+        while True:
+            due += SAMPLE_SECONDS
+            await asyncio.sleep(max(0.0, due - self._clock()))
+            self.sample(self._clock())
+
+    def sample(self, now: float) -> None:
+        """Take a sample."""
+        if not self.n_scheduled:
+            return
+        if self._sampled_at is None:  # the first second is cut off at an arbitrary place
+            self._sampled_at, self._n_sampled = now, self.n_scheduled
+            return
+        fresh = self.n_scheduled - self._n_sampled
+        if not fresh:
+            self._n_idle += 1
+            return
+        self.samples += [fresh / (now - self._sampled_at)] * (self._n_idle + 1)
+        self._sampled_at, self._n_sampled, self._n_idle = now, self.n_scheduled, 0
+
+    def figures(self) -> dict[str, Any]:
+        """Return the figures; a run too short for a sample has its pods over the time that they took."""
+        seconds = self.last_at - self.began_at
+        spread = {f"Perc{percent}": _rounded(nearest_rank(sorted(self.samples), percent)) for percent in _PERCENTS}
+        overall = self.n_scheduled / seconds if seconds > 0 else None
+        mean = sum(self.samples) / len(self.samples) if self.samples else overall
+        return {
+            "throughput": _rounded(mean),
+            "throughput_percentiles": spread if self.samples else None,
+            "samples": len(self.samples),
+            "scheduled": self.n_scheduled,
+            "seconds": round(seconds, 2),
+            "wait_ms": _percentiles([1000 * wait for wait in self.waits]),
+        }
+
+
+def nearest_rank(ordered: Sequence[float], percent: int) -> float | None:
+    """Return the smallest value that so many of a hundred do not exceed."""
+    return ordered[math.ceil(len(ordered) * percent / 100) - 1] if ordered else None
+
+
+def _percentiles(values: Sequence[float]) -> dict[str, float | None] | None:
+    if not values:
+        return None
+    ordered = sorted(values)
+    return {f"p{percent}": _rounded(nearest_rank(ordered, percent)) for percent in _PERCENTS}
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else round(value, 2)
+
+
+# The scheduler's own histograms
+
+
+def histogram(text: str, name: str, labels: Mapping[str, str]) -> Buckets:
+    """Return the buckets of a histogram in a page of metrics, added up over all series with these labels."""
+    found: dict[float, float] = {}
+    for family in text_string_to_metric_families(text):
+        if family.name != name:
+            continue
+        for sample in family.samples:
+            if sample.name == f"{name}_bucket" and all(sample.labels.get(key) == value for key, value in labels.items()):
+                bound = float(sample.labels["le"])
+                found[bound] = found.get(bound, 0.0) + sample.value
+    return found
+
+
+def between(before: Buckets, after: Buckets) -> Buckets:
+    """Return what was counted between two readings."""
+    return {bound: count - before.get(bound, 0.0) for bound, count in after.items()}
+
+
+def quantile(buckets: Buckets, share: float) -> float | None:
+    """Return the value that a share of all observations does not exceed, interpolated within its bucket."""
+    bounds = sorted(buckets)
+    total = buckets[bounds[-1]] if bounds else 0.0
+    if total <= 0:
+        return None
+    rank = share * total
+    lower, below = 0.0, 0.0
+    for bound in bounds:
+        if buckets[bound] >= rank:
+            if math.isinf(bound):
+                return lower
+            inside = buckets[bound] - below
+            return lower + (bound - lower) * (rank - below) / inside if inside else bound
+        lower, below = bound, buckets[bound]
+    return lower
+
+
+def latency_ms(before: Buckets, after: Buckets) -> dict[str, float | None] | None:
+    """Return percentiles in milliseconds of what was observed between two readings of a histogram in seconds."""
+    found = between(before, after)
+    if quantile(found, 0.5) is None:
+        return None
+    return {f"p{percent}": _rounded(1000 * (quantile(found, percent / 100) or 0.0)) for percent in _PERCENTS}

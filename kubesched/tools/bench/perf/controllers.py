@@ -1,0 +1,50 @@
+"""The embedded API server of a benchmark, as a program: the API, and the controllers that scheduler_perf runs beside it.
+
+In: where to write the kubeconfig. Out: a server until SIGTERM. Claims are made from templates, volumes are bound, owners and
+namespaces take along what is theirs; there is no kubelet, so a pod that has a node stays as it is, and nobody expects a node
+to report. Pods bring the number of their priority along.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import signal
+import sys
+from pathlib import Path
+
+from kubesched.embedded import ApiServer, ObjectStore
+from kubesched.embedded.controllers import INSTANT, Parts
+from kubesched.embedded.controllers.event_recorder import EventRecorder
+from kubesched.embedded.controllers.garbage_collector import GarbageCollector
+from kubesched.embedded.controllers.resource_claims import ResourceClaimController
+from kubesched.embedded.controllers.volumes import Volumes
+from kubesched.embedded.controllers.workloads.pods import PodIndex
+from kubesched.http import raise_file_limit
+
+
+def controllers_of(store: ObjectStore) -> Parts:
+    """Return what acts on claims, volumes, owners and namespaces."""
+    silent = EventRecorder(store, False)
+    claims = ResourceClaimController(store, PodIndex(store), silent)
+    return Parts((Volumes(store, INSTANT, silent), claims, GarbageCollector(store)))
+
+
+async def serve(kubeconfig: Path) -> None:
+    """Serve until told to end; the kubeconfig is there once the server listens."""
+    stopped = asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, stopped.set)
+    async with ApiServer(ObjectStore(has_priority_admission=False)) as server:
+        controllers = controllers_of(server.store)
+        controllers.start()
+        server.write_kubeconfig(kubeconfig)
+        print(server.url, flush=True)
+        await stopped.wait()
+        controllers.stop()
+
+
+if __name__ == "__main__":
+    raise_file_limit()
+    gc.freeze()
+    asyncio.run(serve(Path(sys.argv[1])))

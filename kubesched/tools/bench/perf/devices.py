@@ -1,0 +1,62 @@
+"""Claims that have their devices before any pod asks for them: allocResourceClaims.
+
+In: the cluster's nodes, slices, classes and claims, read once. Out: an allocation for each claim that had none. An engine in
+memory places one imagined pod a claim, and what it would have booked is what is written; so every device that the scheduler
+itself would understand is allocated as it would.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from kubesched.errors import SchedulerError
+from kubesched.kube.api.meta import ObjectMeta, TopLevel
+from kubesched.kube.api.node import Node
+from kubesched.kube.api.pod import Container, Pod, PodResourceClaim, PodSpec
+from kubesched.kube.api.resource import AllocationResult, DeviceClass, ResourceClaim, ResourceSlice
+from kubesched.kube.client.connection import Connection
+from kubesched.kube.client.informers.reading import list_objects
+from kubesched.scheduler import config
+from kubesched.scheduler.cluster.device_claims import DeviceClaims
+from kubesched.scheduler.engine.assembly import Ports, assemble, default_configuration
+
+
+async def cluster_of(connection: Connection) -> list[TopLevel]:
+    """Return what an allocation depends on."""
+    found: list[TopLevel] = []
+    for kind in (Node, DeviceClass, ResourceSlice, ResourceClaim):
+        found += await list_objects(connection, kind)
+    return found
+
+
+def allocations(
+    objects: Iterable[TopLevel], claims: Iterable[ResourceClaim], gates: config.Gates
+) -> Iterator[tuple[ResourceClaim, AllocationResult]]:
+    """Yield the claims that have no devices with what they get; raise if there is nothing left for one."""
+    engine = assemble(default_configuration(gates), gates, Ports())
+    engine.bookings.hand_over = lambda binding: engine.queue.done(binding.booked.uid)
+    engine.failures.writes = False
+    for obj in objects:
+        engine.intake.apply(obj.kind, None, obj)
+    book = engine.handle.objects.shared(DeviceClaims)
+    for claim in claims:
+        if claim.status.allocation is not None:
+            continue
+        engine.intake.apply("Pod", None, _pod_for(claim))
+        engine.step()
+        promised = book.promised(claim.metadata.uid)
+        if promised is None or promised.status.allocation is None:
+            raise SchedulerError(f"allocResourceClaims: there is no device left for claim {claim.key}")
+        yield claim, promised.status.allocation
+
+
+def _pod_for(claim: ResourceClaim) -> Pod:
+    meta = claim.metadata
+    return Pod(
+        metadata=ObjectMeta(name=f"for-{meta.name}", namespace=meta.namespace, uid=f"for-{meta.uid}"),
+        spec=PodSpec(
+            containers=(Container(name="c", image="none"),),
+            resource_claims=(PodResourceClaim(name="d", resource_claim_name=meta.name),),
+            scheduler_name="default-scheduler",
+        ),
+    )

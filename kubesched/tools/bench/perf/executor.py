@@ -1,0 +1,352 @@
+"""Carries the operations of a workload out, one after another.
+
+In: a workload, a connection to an API server with a scheduler at work on it, and that scheduler's histograms. Out: one row of
+figures for each collection of metrics. Churn and deletions that nobody waits for go on beside the operations after them and end
+with the workload; what they raise, it raises.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import fnmatch
+import time
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from kubesched.errors import ApiError, ConfigError, SchedulerError
+from kubesched.kube.api import codec
+from kubesched.kube.api.node import Node
+from kubesched.kube.api.resource import ResourceClaim
+from kubesched.kube.client.informers.reading import list_objects
+from kubesched.scheduler import config
+from kubesched.tools.bench.perf import cases, collecting, devices, objects
+from kubesched.tools.bench.perf import operations as ops
+from kubesched.tools.bench.perf.cases import Workload
+from kubesched.tools.bench.perf.collecting import Buckets, Throughput
+from kubesched.tools.bench.perf.informer import PodInformer, SeenPod
+from kubesched.tools.bench.perf.objects import NewPod, Object
+from kubesched.tools.bench.perf.rest import Rest
+from kubesched.tools.bench.processes import in_parallel
+
+ReadAttempts = Callable[[], Awaitable[Buckets]]
+"""Reads the scheduler's histogram of attempts that placed a pod."""
+
+_CHURN_SECONDS = 0.5
+
+
+@dataclass(slots=True)
+class _Collection:
+    """Metrics that are being collected."""
+
+    name: str
+    throughput: Throughput
+    attempts: Buckets
+    ends: contextlib.ExitStack
+    sampling: asyncio.Task[None]
+
+
+class Executor:
+    """Runs one workload. Make one, `run` it, and `close` it whatever happened."""
+
+    def __init__(
+        self, workload: Workload, rest: Rest, informer: PodInformer, attempts: ReadAttempts, *, patience: float = 600.0
+    ) -> None:
+        self.workload = workload
+        self.rows: list[dict[str, Any]] = []
+        self._rest = rest
+        self._informer = informer
+        self._attempts = attempts
+        self._patience = patience
+        self._n_pending: dict[str, int] = {}
+        """Of each namespace that is known, the pods that nobody has waited for."""
+        self._n_nodes = 0
+        self._collection: _Collection | None = None
+        self._beside: set[asyncio.Task[None]] = set()
+        self._run: Mapping[type[ops.Operation], Callable[[Any, int], Awaitable[None]]] = {
+            ops.AllocResourceClaims: self._alloc_resource_claims,
+            ops.Barrier: self._barrier,
+            ops.Churn: self._churn,
+            ops.CreateAny: self._create_any,
+            ops.CreateNamespaces: self._create_namespaces,
+            ops.CreateNodes: self._create_nodes,
+            ops.CreatePodGroups: self._create_pod_groups,
+            ops.CreatePods: self._create_pods,
+            ops.CreateResourceClaims: self._create_resource_claims,
+            ops.CreateResourceDriver: self._create_resource_driver,
+            ops.DeletePods: self._delete_pods,
+            ops.Sleep: self._sleep,
+            ops.StartCollectingMetrics: self._start_collecting,
+            ops.StopCollectingMetrics: self._stop_collecting,
+            ops.UpdateAny: self._update_any,
+        }
+
+    async def run(self, progress: Callable[[str], None] | None = None) -> None:
+        """Carry out all operations; raise with the number of the one that failed."""
+        for number, operation in enumerate(self.workload.operations):
+            if progress is not None:
+                progress(operation.opcode)
+            try:
+                await self._run[type(operation)](operation, number)
+                self._raise_from_beside()
+            except SchedulerError as error:
+                raise SchedulerError(f"operation {number}, {operation.opcode}: {error}") from error
+
+    async def close(self) -> None:
+        """End what still goes on."""
+        if self._collection is not None:
+            self._collection.ends.close()
+            self._collection.sampling.cancel()
+            await asyncio.gather(self._collection.sampling, return_exceptions=True)
+        for task in self._beside:
+            task.cancel()
+        await asyncio.gather(*self._beside, return_exceptions=True)
+
+    def _go_on_beside(self, work: Coroutine[Any, Any, None]) -> None:
+        self._beside.add(asyncio.create_task(work))
+
+    def _raise_from_beside(self) -> None:
+        for task in [task for task in self._beside if task.done()]:
+            self._beside.remove(task)
+            task.result()
+
+    async def _know_namespace(self, name: str) -> None:
+        """Create a namespace at its first mention."""
+        if name not in self._n_pending:
+            await self._rest.ensure_namespace(name)
+            self._n_pending[name] = 0
+
+    # Nodes and namespaces
+
+    async def _create_nodes(self, operation: ops.CreateNodes, number: int) -> None:
+        async def create(made: tuple[Object, Object | None]) -> None:
+            node, csi_node = made
+            await self._rest.create(node)
+            if csi_node is not None:
+                await self._rest.create(csi_node)
+
+        await in_parallel(objects.nodes(operation, self.workload, number, self._n_nodes), create)
+        self._n_nodes += operation.count
+
+    async def _create_namespaces(self, operation: ops.CreateNamespaces, number: int) -> None:
+        path = operation.namespace_template_path
+        base = cases.plain(self.workload.file(path)) if path else {}
+        for i in range(operation.count):
+            name = f"{operation.prefix}-{i}"
+            if name not in self._n_pending:
+                meta = {**(base.get("metadata") or {}), "name": name}
+                await self._rest.create({**base, "apiVersion": "v1", "kind": "Namespace", "metadata": meta})
+                self._n_pending[name] = 0
+
+    # Pods
+
+    async def _create_pods(self, operation: ops.CreatePods, number: int) -> None:
+        namespace = operation.namespace if operation.namespace is not None else f"namespace-{number}"
+        await self._know_namespace(namespace)
+        pods = objects.pods(operation, self.workload, namespace)
+        if operation.collect_metrics:
+            await self._begin_collection(namespace, [namespace], {})
+        if operation.steady_state:
+            await self._keep_steady(operation, namespace, pods)
+        else:
+            await in_parallel(pods, lambda pod: self._create_pod(pod, namespace))
+        if operation.skip_wait_to_completion:
+            self._n_pending[namespace] += operation.count
+        elif not operation.steady_state:
+            await self._informer.wait(namespace, operation.count, self._patience)
+        if operation.collect_metrics:
+            await self._end_collection()
+
+    async def _create_pod(self, new: NewPod, namespace: str) -> None:
+        if new.claim is not None and new.volume is not None:
+            await self._rest.create(new.claim, namespace)
+            await self._rest.set_status(new.claim, namespace, {"phase": "Bound"})
+            await self._rest.create(new.volume)
+            await self._rest.set_status(new.volume, "", {"phase": "Bound"})
+        await self._rest.create(new.pod, namespace)
+
+    async def _keep_steady(self, operation: ops.CreatePods, namespace: str, pods: list[NewPod]) -> None:
+        """Keep so many pods waiting until the time is up: those that were placed go, and others come."""
+        placed: asyncio.Queue[SeenPod] = asyncio.Queue()
+        n_placed = 0
+
+        async def create(some: list[NewPod]) -> None:
+            await in_parallel(some, lambda pod: self._create_pod(pod, namespace))
+
+        def take(pod: SeenPod, now: float) -> None:
+            if pod.namespace == namespace:
+                placed.put_nowait(pod)
+
+        with self._informer.listening(take), contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(operation.seconds):
+                await create(pods)
+                while True:
+                    pod = await placed.get()
+                    n_placed += 1
+                    if self.workload.release > config.OLDEST_RECORDED:  # one by one since 1.37, all together before
+                        await self._rest.delete_pod(namespace, pod.name, at_once=True)
+                        await create(pods[:1])
+                    elif n_placed % len(pods) == 0:
+                        await self._rest.delete_pods(namespace, {}, at_once=True)
+                        await create(pods)
+        if not n_placed:
+            raise SchedulerError(f"no pod at all was scheduled in {operation.duration}")
+
+    async def _delete_pods(self, operation: ops.DeletePods, number: int) -> None:
+        doomed = self._informer.pods(operation.namespace, operation.label_selector)
+
+        async def delete() -> None:
+            if not operation.delete_pods_per_second:
+                await self._rest.delete_pods(operation.namespace, operation.label_selector)
+                return
+            async for pod in _paced(doomed, operation.delete_pods_per_second):
+                await self._rest.delete_pod(pod.namespace, pod.name)
+
+        if operation.skip_wait_to_completion:
+            self._go_on_beside(delete())
+        else:
+            await delete()
+
+    async def _barrier(self, operation: ops.Barrier, number: int) -> None:
+        namespaces = operation.namespaces or list(self._n_pending)
+        unknown = [name for name in namespaces if name not in self._n_pending]
+        if unknown:
+            raise ConfigError("", f"the namespace {unknown[0]} is not known")
+        tried = operation.stage_requirement == "Attempted"
+        for name in namespaces:
+            wanted = self._n_pending[name]
+            await self._informer.wait(name, wanted, self._patience, selector=operation.label_selector, tried=tried)
+        if not tried:
+            for name in namespaces:
+                self._n_pending[name] = 0
+
+    async def _churn(self, operation: ops.Churn, number: int) -> None:
+        namespace = operation.namespace if operation.namespace is not None else f"namespace-{number}"
+        await self._rest.ensure_namespace(namespace)
+        templates = [cases.plain(self.workload.file(path)) for path in operation.template_paths]
+        places = [await self._place(template, namespace) for template in templates]
+        seconds = operation.interval_milliseconds / 1000 or _CHURN_SECONDS
+        recreates = operation.mode == "recreate"
+
+        async def churn() -> None:
+            alive: dict[tuple[int, int], str] = {}
+            turn = 0
+            while recreates or not operation.number or turn < operation.number:
+                await asyncio.sleep(seconds)
+                for i, (template, where) in enumerate(zip(templates, places, strict=True)):
+                    slot = (i, turn % operation.number) if recreates else (i, turn)
+                    if recreates and (name := alive.pop(slot, "")):
+                        await self._rest.delete(template, where, name)
+                        continue
+                    with contextlib.suppress(ApiError):  # a namesake that is still there
+                        alive[slot] = await self._rest.create(template, where)
+                turn += 1
+
+        self._go_on_beside(churn())
+
+    async def _place(self, template: Object, namespace: str) -> str:
+        """Return the namespace for an object of this kind, which is none for some kinds."""
+        try:
+            await self._rest.collection(template, namespace)
+        except ConfigError:
+            await self._rest.collection(template)
+            return ""
+        return namespace
+
+    async def _sleep(self, operation: ops.Sleep, number: int) -> None:
+        await asyncio.sleep(operation.seconds)
+
+    # Any object
+
+    async def _create_any(self, operation: ops.CreateAny, number: int) -> None:
+        if operation.namespace:
+            await self._know_namespace(operation.namespace)
+        file = self.workload.file(operation.template_path)
+
+        async def create(obj: Object) -> None:
+            await self._rest.create(obj, operation.namespace, strict=True)
+
+        await in_parallel(objects.rendered(file, operation.template_params, operation.count), create)
+
+    async def _create_pod_groups(self, operation: ops.CreatePodGroups, number: int) -> None:
+        await self._know_namespace(operation.namespace)
+        file = self.workload.file(operation.template_path)
+        groups = objects.rendered(file, operation.template_params, operation.count, counts=False)
+        await in_parallel(groups, lambda group: self._create_group(group, operation.namespace))
+
+    async def _create_group(self, group: Object, namespace: str) -> None:
+        await self._rest.create(group, namespace, strict=True)
+
+    async def _update_any(self, operation: ops.UpdateAny, number: int) -> None:
+        if operation.namespace:
+            await self._know_namespace(operation.namespace)
+        file = self.workload.file(operation.template_path)
+        made = list(objects.rendered(file, operation.template_params, operation.count))
+        async for obj in _paced(made, operation.update_per_second):
+            await self._rest.update(obj, operation.namespace, operation.subresources)
+
+    # Devices
+
+    async def _create_resource_claims(self, operation: ops.CreateResourceClaims, number: int) -> None:
+        await self._know_namespace(operation.namespace)
+        claim = cases.plain(self.workload.file(operation.template_path))
+        await in_parallel([claim] * operation.count, lambda one: self._create_group(one, operation.namespace))
+
+    async def _create_resource_driver(self, operation: ops.CreateResourceDriver, number: int) -> None:
+        found = await list_objects(self._rest.connection, Node)
+        names = [node.metadata.name for node in found if fnmatch.fnmatchcase(node.metadata.name, operation.nodes)]
+
+        async def publish(name: str) -> None:
+            await self._rest.create(objects.resource_slice(operation.driver_name, name, operation.max_claims_per_node))
+
+        await in_parallel(names, publish)
+
+    async def _alloc_resource_claims(self, operation: ops.AllocResourceClaims, number: int) -> None:
+        connection = self._rest.connection
+        found = await devices.cluster_of(connection)
+        claims = [
+            one for one in found if isinstance(one, ResourceClaim) and operation.namespace in ("", one.metadata.namespace)
+        ]
+        for claim, allocation in devices.allocations(found, claims, self.workload.set_gates):
+            obj = {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim", "metadata": {"name": claim.metadata.name}}
+            status = {"allocation": codec.to_dict(allocation)}
+            await self._rest.set_status(obj, claim.metadata.namespace, status)
+
+    # Metrics
+
+    async def _start_collecting(self, operation: ops.StartCollectingMetrics, number: int) -> None:
+        await self._begin_collection(operation.name, operation.namespaces, operation.label_selector)
+
+    async def _stop_collecting(self, operation: ops.StopCollectingMetrics, number: int) -> None:
+        await self._end_collection()
+
+    async def _begin_collection(self, name: str, namespaces: list[str], selector: Mapping[str, str]) -> None:
+        if self._collection is not None:
+            raise ConfigError("", "metrics are being collected already")
+        attempts = await self._attempts()
+        throughput = Throughput(namespaces, selector)
+        ends = contextlib.ExitStack()
+        ends.enter_context(self._informer.listening(throughput.take))
+        self._collection = _Collection(name, throughput, attempts, ends, asyncio.create_task(throughput.run()))
+
+    async def _end_collection(self) -> None:
+        collection = self._collection
+        if collection is None:
+            raise ConfigError("", "no metrics are being collected")
+        self._collection = None
+        collection.ends.close()
+        collection.sampling.cancel()
+        await asyncio.gather(collection.sampling, return_exceptions=True)
+        attempts = collecting.latency_ms(collection.attempts, await self._attempts())
+        self.rows.append({"collection": collection.name, **collection.throughput.figures(), "attempt_ms": attempts})
+
+
+async def _paced(items: list[Any], per_second: int) -> Any:
+    """Yield items at a rate, or all at once without one."""
+    due = time.monotonic()
+    for item in items:
+        if per_second:
+            due += 1.0 / per_second
+            await asyncio.sleep(max(0.0, due - time.monotonic()))
+        yield item

@@ -1,0 +1,159 @@
+"""Writing objects of any kind: the paths under which a server serves them, many writes at a time, and taking all away again.
+
+In: objects as dicts. Out: requests. What is made is remembered as far as it must be removed from a cluster that is not ours.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Iterable, Mapping
+from typing import Any, TypeVar
+from urllib.parse import quote, urlencode
+
+import msgspec
+
+from kubesched.errors import AlreadyExists, ConfigError, NotFound
+from kubesched.kube.client.connection import MERGE_PATCH, Connection
+from kubesched.kube.client.informers.resources import collection_path
+from kubesched.tools.bench.processes import in_parallel
+
+Object = dict[str, Any]
+T = TypeVar("T")
+_GONE_WITHIN_SECONDS = 3.0
+_NAMESPACES = collection_path("v1", "namespaces")
+_NAMESAKES = {
+    "resource.k8s.io/v1beta2": "resource.k8s.io/v1",
+    "resource.k8s.io/v1alpha3": "resource.k8s.io/v1beta2",
+    "scheduling.k8s.io/v1beta1": "scheduling.k8s.io/v1alpha2",
+    "scheduling.k8s.io/v1alpha3": "scheduling.k8s.io/v1alpha2",
+}
+"""Versions that a server may not serve, and those to ask for instead: objects are written in the same way in both. Fields that
+only one of them has are refused by the server, for objects are sent to be validated strictly."""
+
+
+class _Resource(msgspec.Struct):
+    name: str
+    kind: str
+    namespaced: bool
+    api_version: str = ""
+
+
+class _ResourceList(msgspec.Struct):
+    resources: list[_Resource] = []
+
+
+class Rest:
+    """Writes through one connection."""
+
+    def __init__(self, connection: Connection) -> None:
+        self.connection = connection
+        self._known: dict[str, dict[str, _Resource]] = {}
+        self._made: dict[str, None] = {}
+        """Paths of all but the pods, which go with their namespace."""
+
+    async def collection(self, obj: Mapping[str, Any], namespace: str = "") -> str:
+        """Return where objects of this one's kind are; a namespace that does not go with the kind is an error."""
+        found = await self._served(obj)
+        if found.namespaced != bool(namespace):
+            where = "no namespace is given" if found.namespaced else f"namespace {namespace} is given, but there is none"
+            raise ConfigError(f"{found.api_version} {found.kind}", f"{where} for this kind")
+        return collection_path(found.api_version, found.name, namespace)
+
+    async def _served(self, obj: Mapping[str, Any]) -> _Resource:
+        """Return what the server has for an object: in its own version, or in one that is the same."""
+        version, kind = str(obj.get("apiVersion", "")), str(obj.get("kind", ""))
+        for one in (version, _NAMESAKES.get(version, "")):
+            if one and (found := (await self._resources(one)).get(kind)):
+                return found
+        raise ConfigError(f"{version} {kind}", "the API server does not serve this kind")
+
+    async def _resources(self, version: str) -> dict[str, _Resource]:
+        if version not in self._known:
+            root = f"/apis/{version}" if "/" in version else f"/api/{version}"
+            try:
+                rows = msgspec.json.decode(await self.connection.request("GET", root), type=_ResourceList).resources
+            except NotFound:
+                rows = []
+            self._known[version] = {row.kind: row for row in rows if "/" not in row.name}
+            for row in rows:
+                row.api_version = version
+        return self._known[version]
+
+    async def _body(self, obj: Mapping[str, Any]) -> bytes:
+        """Return the wire's form of an object, in the version that is served."""
+        version = (await self._served(obj)).api_version
+        return msgspec.json.encode(obj if obj.get("apiVersion") == version else {**obj, "apiVersion": version})
+
+    async def create(self, obj: Mapping[str, Any], namespace: str = "", *, strict: bool = False) -> str:
+        """Create an object and return its name."""
+        path = await self.collection(obj, namespace)
+        query = "?fieldValidation=Strict" if strict else ""
+        body = await self.connection.request("POST", path + query, await self._body(obj))
+        name = str(msgspec.json.decode(body)["metadata"]["name"])
+        if path != collection_path("v1", "pods", namespace):
+            self._made[f"{path}/{quote(name, safe='')}"] = None
+        return name
+
+    async def update(self, obj: Mapping[str, Any], namespace: str, subresources: Iterable[str] = ()) -> None:
+        """Put an object in the place of the one with its name, or a subresource of it; then its status."""
+        path = f"{await self.collection(obj, namespace)}/{quote(obj['metadata']['name'], safe='')}"
+        body = await self._body(obj)
+        await self.connection.request("PUT", "/".join([path, *subresources]) + "?fieldValidation=Strict", body)
+        await self.connection.request("PUT", f"{path}/status?fieldValidation=Strict", body)
+
+    async def set_status(self, obj: Mapping[str, Any], namespace: str, status: Object) -> None:
+        """Change some of an object's status."""
+        path = f"{await self.collection(obj, namespace)}/{quote(obj['metadata']['name'], safe='')}/status"
+        await self.connection.request("PATCH", path, msgspec.json.encode({"status": status}), MERGE_PATCH)
+
+    async def delete(self, obj: Mapping[str, Any], namespace: str, name: str) -> None:
+        """Delete an object of this one's kind; one that is gone already is as good."""
+        path = f"{await self.collection(obj, namespace)}/{quote(name, safe='')}"
+        self._made.pop(path, None)
+        with contextlib.suppress(NotFound):
+            await self.connection.request("DELETE", path)
+
+    async def delete_pod(self, namespace: str, name: str, *, at_once: bool = False) -> None:
+        """Delete a pod, if wanted without grace; one that is gone already is as good."""
+        query = "?gracePeriodSeconds=0" if at_once else ""
+        with contextlib.suppress(NotFound):
+            await self.connection.request("DELETE", f"{collection_path('v1', 'pods', namespace)}/{name}{query}")
+
+    async def delete_pods(self, namespace: str, selector: Mapping[str, str], *, at_once: bool = False) -> None:
+        """Delete all pods of a namespace that have these labels."""
+        query: dict[str, str] = {"gracePeriodSeconds": "0"} if at_once else {}
+        if selector:
+            query["labelSelector"] = ",".join(f"{key}={value}" for key, value in selector.items())
+        path = collection_path("v1", "pods", namespace)
+        await self.connection.request("DELETE", f"{path}?{urlencode(query)}" if query else path)
+
+    async def ensure_namespace(self, name: str) -> None:
+        """Create a namespace unless it is there."""
+        with contextlib.suppress(AlreadyExists):
+            await self.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+
+    async def remove_all(self) -> None:
+        """Remove what was made. Where no controller ends namespaces, they are ended here: they are empty by then."""
+        spaces = [path for path in self._made if path.startswith(f"{_NAMESPACES}/") and path.count("/") == 4]
+        for path in spaces:
+            await self.delete_pods(path.rpartition("/")[2], {}, at_once=True)
+
+        async def remove(path: str) -> None:
+            with contextlib.suppress(NotFound):
+                await self.connection.request("DELETE", path)
+
+        await in_parallel([path for path in self._made if path not in spaces], remove)
+        await in_parallel(spaces, remove)
+        await in_parallel(spaces, self._end_namespace)
+        self._made.clear()
+
+    async def _end_namespace(self, path: str) -> None:
+        deadline = time.monotonic() + _GONE_WITHIN_SECONDS
+        with contextlib.suppress(NotFound):
+            while time.monotonic() < deadline:
+                left = await self.connection.request("GET", path)
+                await asyncio.sleep(0.2)
+            ended = {**msgspec.json.decode(left), "spec": {"finalizers": []}}
+            await self.connection.request("PUT", f"{path}/finalize", msgspec.json.encode(ended))

@@ -1,0 +1,245 @@
+"""The users of a soak: they fill a cluster with nodes and pods, let pods come and go at a steady rate, and take notes.
+
+In: a connection, sizes, a rate. Out: a `Ledger`. It hears of pods by a watch of its own and knows for each when it was asked
+for, when it was seen on a node, and whether that ever happened twice. What an API server that is away does not take is sent
+again until it does: a user's wish is never lost, so a pod without a node at the end was missed by a scheduler.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+import time
+from array import array
+from collections import Counter
+from collections.abc import Callable, Coroutine, Iterable
+from contextlib import suppress
+from functools import partial
+from typing import Any
+
+import msgspec
+
+from kubesched.errors import ApiError, SchedulerError
+from kubesched.kube.api.core import Namespace
+from kubesched.kube.api.meta import ObjectMeta, TopLevel
+from kubesched.kube.api.pod import Pod
+from kubesched.kube.client.connection import MERGE_PATCH, Connection
+from kubesched.kube.client.informers.resources import collection_path
+from kubesched.tools.bench import workloads
+from kubesched.tools.bench.processes import create, in_parallel, remove, remove_namespace
+from kubesched.tools.bench.soak.replicas import LEASE
+
+KINDS = ("basic", "spread", "prefaffinity", "softspread", "affinity")
+GREEN_EVERY = 45
+"""One pod in so many wants a node without others of its kind: not so many that nodes run out."""
+NODE_CHANGE_EVERY = 10
+"""A label of a node changes for so many pods that come."""
+PODS_PER_NODE = 40
+"""What fits: all pods are 100m, all nodes have four cores."""
+_PODS = collection_path("v1", "pods", workloads.NAMESPACE)
+_NODES = collection_path("v1", "nodes")
+_TICK_SECONDS = 0.25
+_RETRY_SECONDS = 0.5
+_MOST_UNDER_WAY = 256
+
+
+class Ledger:
+    """What happened to pods; a sink of reflectors. Times are monotonic seconds."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self.asked: dict[str, float] = {}
+        """Pods that were asked for and have no node yet, by name."""
+        self.node_of: dict[str, str] = {}
+        self.n_bound = self.n_gone = 0
+        self.bound_twice: list[str] = []
+        self.overbooked: dict[str, int] = {}
+        """Nodes that held more than fits, and how many."""
+        self.delays = array("d")
+        self.bound_at = array("d")
+        self.on_bound: Callable[[float, float], None] = lambda asked, now: None
+        """Called with when a pod was asked for and when it was bound."""
+        self._pods_on = Counter[str]()
+        self._names: list[str] = []
+        self._clock = clock
+
+    @property
+    def most_on_a_node(self) -> int:
+        """Return how many pods the fullest node has."""
+        return max(self._pods_on.values(), default=0)
+
+    def names_on(self, nodes: Iterable[str]) -> list[str]:
+        """Return the pods of some nodes."""
+        wanted = set(nodes)
+        return [name for name, node in self.node_of.items() if node in wanted]
+
+    def draw(self, chance: random.Random) -> str | None:
+        """Take a placed pod out by lot; None if there is none."""
+        while self._names:
+            at = chance.randrange(len(self._names))
+            self._names[at], self._names[-1] = self._names[-1], self._names[at]
+            name = self._names.pop()
+            if name in self.node_of:
+                return name
+        return None
+
+    def deliver(self, kind: str, old: Pod | None, new: Pod | None) -> None:
+        """Take a change to a pod."""
+        if new is None:
+            assert old is not None
+            self._gone(old.metadata.name)
+        elif new.spec.node_name:
+            self._placed(new.metadata.name, new.spec.node_name)
+
+    def synced(self, kind: str) -> None:
+        """Take notice that the first list is in."""
+
+    def _placed(self, name: str, node: str) -> None:
+        before = self.node_of.get(name)
+        if before is not None:
+            if before != node:
+                self.bound_twice.append(f"{name}: {before}, then {node}")
+            return
+        self.node_of[name] = node
+        self._names.append(name)
+        self._pods_on[node] += 1
+        if self._pods_on[node] > PODS_PER_NODE:
+            self.overbooked[node] = max(self.overbooked.get(node, 0), self._pods_on[node])
+        asked = self.asked.pop(name, None)
+        if asked is not None:
+            now = self._clock()
+            self.n_bound += 1
+            self.delays.append(now - asked)
+            self.bound_at.append(now)
+            self.on_bound(asked, now)
+
+    def _gone(self, name: str) -> None:
+        self.asked.pop(name, None)
+        node = self.node_of.pop(name, None)
+        if node is not None:
+            self.n_gone += 1
+            self._pods_on[node] -= 1
+
+
+class Users:
+    """Create, delete and change. `pods` is how many there should be at any time."""
+
+    def __init__(self, connection: Connection, ledger: Ledger, *, nodes: int, pods: int, rate: float, seed: int) -> None:
+        self.n_asked = self.n_node_changes = 0
+        self.ledger = ledger
+        self._connection = connection
+        self.n_nodes, self._n_pods, self._rate = nodes, pods, rate
+        self._chance = random.Random(seed)
+        self._next = 0
+        self._under_way: set[asyncio.Task[None]] = set()
+
+    async def fill(self) -> None:
+        """Make the nodes, and pods that are on them already."""
+        await self._made(Namespace(metadata=ObjectMeta(name=workloads.NAMESPACE)))
+        await in_parallel(map(workloads.node, range(self.n_nodes)), self._made)
+        self._next = self._n_pods
+        await in_parallel((self._pod(i, f"node-{i % self.n_nodes:05d}") for i in range(self._n_pods)), self._made)
+
+    async def churn(self, until: Callable[[], bool]) -> None:
+        """Let pods come and go at the rate, and labels of nodes change, until told to stop."""
+        begun, n_due = time.monotonic(), 0.0
+        while not until():
+            n_wanted = int((time.monotonic() - begun) * self._rate - n_due)
+            n_due += n_wanted
+            for _ in range(n_wanted):
+                self._start(self._ask_for_one())
+            n_extra = len(self.ledger.node_of) + len(self.ledger.asked) - self._n_pods
+            for _ in range(min(n_extra, 2 * n_wanted + 2)):
+                name = self.ledger.draw(self._chance)
+                if name is not None:
+                    self._start(self._remove(f"{_PODS}/{name}?gracePeriodSeconds=0"))
+            await asyncio.sleep(_TICK_SECONDS)
+            while len(self._under_way) > _MOST_UNDER_WAY:  # the API server is away, or slower than the rate
+                await asyncio.wait(self._under_way, return_when=asyncio.FIRST_COMPLETED)
+
+    async def lose_nodes(self, count: int) -> list[int]:
+        """Remove nodes, and what was on them, as the collector of lost pods does; return which."""
+        lost = self._chance.sample(range(self.n_nodes), min(count, self.n_nodes // 2))
+        await in_parallel((f"{_NODES}/node-{i:05d}" for i in lost), self._remove)
+        await self.clear_nodes(lost)
+        return lost
+
+    async def clear_nodes(self, lost: Iterable[int]) -> None:
+        """Remove the pods of lost nodes; some may have been bound there meanwhile."""
+        names = self.ledger.names_on(f"node-{i:05d}" for i in lost)
+        # A part of what a client may have under way: new pods would wait behind thousands, and be measured so.
+        await in_parallel((f"{_PODS}/{name}?gracePeriodSeconds=0" for name in names), self._remove)
+
+    async def bring_back(self, lost: Iterable[int]) -> None:
+        """Create lost nodes again, empty."""
+        await self.clear_nodes(lost)
+        await in_parallel(map(workloads.node, lost), self._made)
+
+    async def finish(self) -> None:
+        """Wait for what is under way."""
+        while self._under_way:
+            await asyncio.wait(self._under_way)
+
+    async def empty(self) -> None:
+        """Remove everything that was made."""
+        await self._remove(f"{_PODS}?gracePeriodSeconds=0")
+        await in_parallel((f"{_NODES}/node-{i:05d}" for i in range(self.n_nodes)), self._remove)
+        await self._remove(f"{collection_path('coordination.k8s.io/v1', 'leases', 'kube-system')}/{LEASE}")
+        await self._sure(partial(remove_namespace, self._connection, workloads.NAMESPACE))
+
+    # Single wishes
+
+    async def _ask_for_one(self) -> None:
+        number, self._next = self._next, self._next + 1
+        self.n_asked += 1
+        pod = self._pod(number)
+        if number % NODE_CHANGE_EVERY == 0:
+            await self._change_a_node(number)
+
+        async def ask() -> None:
+            if pod.metadata.name not in self.ledger.node_of:  # written down at each try, as nobody saw it before
+                self.ledger.asked[pod.metadata.name] = time.monotonic()
+            await create(self._connection, pod)
+
+        await self._sure(ask)
+
+    async def _change_a_node(self, turn: int) -> None:
+        path = f"{_NODES}/node-{self._chance.randrange(self.n_nodes):05d}"
+        body = json.dumps({"metadata": {"labels": {"turn": str(turn // NODE_CHANGE_EVERY % 7)}}}).encode()
+        with suppress(SchedulerError):  # it may be lost just now
+            await self._connection.request("PATCH", path, body, MERGE_PATCH)
+            self.n_node_changes += 1
+
+    def _pod(self, number: int, node: str = "") -> Pod:
+        kind = "antiaffinity" if number % GREEN_EVERY == 0 and not node else KINDS[number % len(KINDS)]
+        pod = workloads.pod(number, kind)
+        replace = msgspec.structs.replace
+        return replace(pod, spec=replace(pod.spec, node_name=node)) if node else pod
+
+    async def _made(self, obj: TopLevel) -> None:
+        await self._sure(partial(create, self._connection, obj))
+
+    async def _remove(self, path: str) -> None:
+        await self._sure(partial(remove, self._connection, path))
+
+    async def _sure(self, send: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """Send until it is taken; what the API server refuses as wrong is raised."""
+        while True:
+            try:
+                return await send()
+            except ApiError as error:
+                if 400 <= error.status < 500 and error.status != 429:
+                    raise
+            except SchedulerError:
+                pass
+            await asyncio.sleep(_RETRY_SECONDS)
+
+    def _start(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
+        self._under_way.add(task)
+        task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._under_way.discard(task)
+        if not task.cancelled():
+            task.result()

@@ -1,0 +1,203 @@
+"""Tuning: the weights, arguments and strategies that serve an objective best, and whether that holds elsewhere.
+
+In: an experiment with a `tune` section: what may be searched, what counts. Out: the best candidate that was found on the
+training scenarios and seeds, and what it does on held-out ones beside the baseline, paired by scenario and seed, with a
+confidence interval. What does not hold out is never recommended. Optuna proposes, any executor runs; with the same seed
+and the same size of batches the same candidates are tried, wherever they run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from kubesched.errors import ConfigError, SchedulerError
+from kubesched.tools.experiments.experiment import Experiment, Objective, Search, Trial, Tune, seeds_from
+from kubesched.tools.experiments.results import Estimate
+from kubesched.tools.experiments.sweep import Executor
+from kubesched.tools.experiments.trial import Outcome
+
+if TYPE_CHECKING:
+    import optuna
+
+Candidate = tuple[tuple[str, Any], ...]
+"""Parameters, by path."""
+Judged = tuple[Candidate, dict[str, float]]
+"""A candidate and its mean figures."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tuned:
+    """What came of tuning."""
+
+    candidate: Candidate
+    """The best on the training scenarios."""
+    n_candidates: int
+    objectives: tuple[Objective, ...]
+    train: dict[str, Estimate]
+    """By figure, how the candidate differs from the baseline where it was trained, and below where it was not."""
+    held_out: dict[str, Estimate]
+    score: Estimate
+    """The weighted sum of all objectives on what was held out, as a difference from the baseline: more is better."""
+    front: tuple[Judged, ...]
+    """Candidates that no other beats in everything, with their figures; for a single objective the best alone."""
+
+    @property
+    def holds_out(self) -> bool:
+        """Return whether the candidate is better than the baseline beyond doubt, where nobody trained it."""
+        return self.score.is_other_than_zero and self.score.mean > 0
+
+
+def tune(
+    experiment: Experiment,
+    execute: Executor,
+    *,
+    batch: int = 1,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> Tuned:
+    """Search for the best candidate and judge it; raise ConfigError where the experiment says nothing about tuning."""
+    wanted = experiment.file.tune
+    if wanted is None:
+        raise ConfigError("tune", "missing: what may be searched, and what counts")
+    configuration = experiment.file.baseline or next(iter(experiment.configurations))
+    held = set(wanted.hold_out)
+    arena = _Arena(experiment, execute, configuration)
+    train = [(name, seed) for name in experiment.scenarios if name not in held for seed in seeds_from(experiment.file.seeds)]
+    test = [(name, seed) for name in wanted.hold_out or experiment.scenarios for seed in seeds_from(wanted.hold_out_seeds)]
+    if not wanted.hold_out and set(test) & set(train):
+        raise ConfigError("tune.holdOutSeeds", "must differ from the seeds, where no scenario is held out")
+    found = list(_searched(_study(wanted), wanted, arena, train, batch, progress))
+    if not found:
+        raise SchedulerError("every candidate failed; the first error: " + (arena.first_error or "unknown"))
+    best, _ = max(found, key=lambda each: _worth(each[1], wanted.objectives))
+    base, tried = arena.figures((), test), arena.figures(best, test)
+    at_home, trained = arena.figures((), train), arena.figures(best, train)
+    return Tuned(
+        best,
+        len(found),
+        wanted.objectives,
+        {o.figure: _difference(at_home, trained, o.figure) for o in wanted.objectives},
+        {o.figure: _difference(base, tried, o.figure) for o in wanted.objectives},
+        Estimate.of(
+            [_worth_of(t, wanted.objectives) - _worth_of(b, wanted.objectives) for b, t in zip(base, tried, strict=True)]
+        ),
+        tuple(_front(found, wanted.objectives)),
+    )
+
+
+class _Arena:
+    """Runs candidates on scenarios and seeds; the same run is never done twice."""
+
+    def __init__(self, experiment: Experiment, execute: Executor, configuration: str) -> None:
+        self._experiment = experiment
+        self._execute = execute
+        self._configuration = configuration
+        self._known: dict[str, Outcome] = {}
+        self.first_error = ""
+
+    def run(self, candidates: Sequence[Candidate], places: Sequence[tuple[str, int]]) -> None:
+        """Run what is not known yet, all at once."""
+        trials = [self._trial(candidate, *place) for candidate in candidates for place in places]
+        new = list({trial.name: trial for trial in trials if trial.name not in self._known}.values())
+        for i, outcome in self._execute(self._experiment, new) if new else ():
+            self._known[new[i].name] = outcome
+            self.first_error = self.first_error or outcome.error
+
+    def figures(self, candidate: Candidate, places: Sequence[tuple[str, int]]) -> list[dict[str, Any]]:
+        """Return the figures of a candidate in each place; raise SchedulerError for one that failed."""
+        self.run([candidate], places)
+        outcomes = [self._known[self._trial(candidate, *place).name] for place in places]
+        for place, outcome in zip(places, outcomes, strict=True):
+            if outcome.error:
+                raise SchedulerError(f"{place[0]}, seed {place[1]}: {outcome.error}")
+        return [outcome.figures for outcome in outcomes]
+
+    def _trial(self, candidate: Candidate, scenario: str, seed: int) -> Trial:
+        return Trial(scenario, self._configuration, candidate, seed)
+
+
+def _searched(
+    study: optuna.Study,
+    wanted: Tune,
+    arena: _Arena,
+    places: Sequence[tuple[str, int]],
+    batch: int,
+    progress: Callable[[int, int], None],
+) -> Iterator[Judged]:
+    """Yield candidates and their mean figures; those that fail are told to the search and left out."""
+    n_asked = 0
+    while n_asked < wanted.candidates:
+        asked = [study.ask() for _ in range(min(batch, wanted.candidates - n_asked))]
+        candidates = [tuple((path, _suggested(each, path, span)) for path, span in wanted.search.items()) for each in asked]
+        arena.run(candidates, places)
+        for each, candidate in zip(asked, candidates, strict=True):
+            n_asked += 1
+            try:
+                rows = arena.figures(candidate, places)
+            except SchedulerError:
+                study.tell(each, state=_failed())
+                continue
+            means = {o.figure: Estimate.of([_figure(row, o.figure) for row in rows]).mean for o in wanted.objectives}
+            worths = [o.weight * o.sign * means[o.figure] for o in wanted.objectives]
+            study.tell(each, worths if wanted.pareto else sum(worths))
+            yield candidate, means
+        progress(n_asked, wanted.candidates)
+
+
+def _study(wanted: Tune) -> optuna.Study:
+    try:
+        import optuna
+    except ImportError as error:
+        raise SchedulerError("tuning needs the extra: pip install 'kubesched[experiments]'") from error
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    directions: Any = ["maximize"] * (len(wanted.objectives) if wanted.pareto else 1)
+    return optuna.create_study(sampler=optuna.samplers.TPESampler(seed=wanted.seed), directions=directions)
+
+
+def _failed() -> Any:
+    import optuna
+
+    return optuna.trial.TrialState.FAIL
+
+
+def _suggested(trial: optuna.Trial, path: str, span: Search) -> Any:
+    if span.choices:
+        return span.choices[trial.suggest_categorical(path, list(range(len(span.choices))))]
+    assert span.low is not None and span.high is not None
+    if isinstance(span.low, int) and isinstance(span.high, int):
+        return trial.suggest_int(path, span.low, span.high, step=int(span.step or 1))
+    return trial.suggest_float(path, float(span.low), float(span.high), step=span.step)
+
+
+def _figure(row: dict[str, Any], name: str) -> float:
+    value = row.get(name)
+    if not isinstance(value, (int, float)):
+        raise ConfigError(f"tune.objectives: {name}", "is no figure of these simulations")
+    return float(value)
+
+
+def _worth(figures: dict[str, float], objectives: Sequence[Objective]) -> float:
+    return float(sum(o.weight * o.sign * figures[o.figure] for o in objectives))
+
+
+def _worth_of(row: dict[str, Any], objectives: Sequence[Objective]) -> float:
+    return _worth({o.figure: _figure(row, o.figure) for o in objectives}, objectives)
+
+
+def _difference(base: Sequence[dict[str, Any]], tried: Sequence[dict[str, Any]], name: str) -> Estimate:
+    return Estimate.of([_figure(t, name) - _figure(b, name) for b, t in zip(base, tried, strict=True)])
+
+
+def _front(found: Sequence[Judged], objectives: Sequence[Objective]) -> list[Judged]:
+    """Return the candidates that no other beats in everything, in the order in which they were tried, each once."""
+    points = [[o.sign * figures[o.figure] for o in objectives] for _, figures in found]
+
+    def is_beaten(mine: list[float]) -> bool:
+        return any(other != mine and all(a >= b for a, b in zip(other, mine, strict=True)) for other in points)
+
+    front: list[Judged] = []
+    for each, mine in zip(found, points, strict=True):
+        if not is_beaten(mine) and each not in front:
+            front.append(each)
+    return front

@@ -1,0 +1,254 @@
+"""A store that follows a cluster and can be taken back to its recent states.
+
+In: changes as reflectors deliver them. Out: the store as it is now, or as it was with some of the last changes undone. The
+newest state is always one call away (`show_newest`), and new changes are taken in only there. A change that is too old to
+matter is forgotten: the history is bounded in time and in number. Nothing is decided here.
+"""
+
+from __future__ import annotations
+
+import logging
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Mapping
+from itertools import islice
+from math import inf
+from types import MappingProxyType
+from typing import Any
+
+import msgspec
+
+from kubesched.errors import SchedulerError
+from kubesched.kube.api.kinds import INFO
+from kubesched.kube.api.node import Node
+from kubesched.kube.api.pod import Pod, PodSchedulingGate, is_finished
+from kubesched.kube.api.resource import ResourceClaim
+from kubesched.scheduler.cluster import PodView
+from kubesched.scheduler.engine.loop import Engine
+from kubesched.scheduler.queue.nominated import Nominated
+from kubesched.tools.shadow.changes import Change, Key, device_claims, volume_claims
+
+log = logging.getLogger(__name__)
+
+MOST_CHANGES = 20_000
+_FORGET_EVERY = 256
+HELD_BACK = "kubesched.io/not-part-of-this-decision"
+"""The gate by which a snapshot keeps a nominated pod from being tried: it is there for the pod that is decided beside it."""
+CLAIM, DEVICES = "PersistentVolumeClaim", "ResourceClaim"
+
+
+def _at(change: Change) -> float:
+    return change.at
+
+
+class History:
+    """The cluster and its recent past. Changes are numbered from 0 on; `end` is the number of the next one."""
+
+    def __init__(self, engine: Engine, keep_seconds: float) -> None:
+        self.store = engine.store
+        self.nominated = Nominated(self._waiting)
+        engine.handle.nominations = self.nominated
+        self.arrived: dict[str, int] = {}
+        """The numbers of the changes with which pods came, by uid; not of those that were listed at first."""
+        self.forgotten_until = -inf
+        """When the newest change was made that is no longer remembered."""
+        self.needed_since: Callable[[], float] = lambda: inf
+        """Since when changes are still needed, though they are old."""
+        self.end = 0
+        self._names = frozenset(engine.profiles)
+        self._keep_seconds = keep_seconds
+        self._changes: list[Change] = []
+        self._about: dict[str | Key, list[int]] = {}
+        """The numbers of changes by which pods may have been prepared for, by their uids and by their claims."""
+        self._pending: dict[str, PodView] = {}
+        self._shown: dict[Key, Any] = {}
+        self._newest: dict[Key, Any | None] = {}
+        """Of the objects that are shown in another version, the newest one."""
+
+    def take(self, change: Change) -> int:
+        """Take in a change; return its number."""
+        self.show_newest()
+        self._changes.append(change)
+        self.end += 1
+        if not self.end % _FORGET_EVERY:
+            n_old = bisect_left(self._changes, min(change.at - self._keep_seconds, self.needed_since()), key=_at)
+            n_old = max(n_old, len(self._changes) - MOST_CHANGES)
+            self._forget(n_old)
+        for about in _about(change):
+            self._about.setdefault(about, []).append(self.end - 1)
+        self._show(change.key, change.new)
+        if change.kind == "Pod" and change.old is None and change.new is not None:
+            self.arrived[change.new.metadata.uid] = self.end - 1
+        return self.end - 1
+
+    def forget(self) -> None:
+        """Forget how the present state came about: a first list is no history."""
+        self._changes.clear()
+        self._about.clear()
+        self.arrived.clear()
+
+    def _forget(self, n_old: int) -> None:
+        """Forget the oldest changes."""
+        for old in self._changes[:n_old]:
+            if old.kind == "Pod" and old.new is None and old.old is not None:
+                self.arrived.pop(old.old.metadata.uid, None)
+            for about in _about(old):
+                del self._about[about][0]
+                if not self._about[about]:
+                    del self._about[about]
+        if n_old:
+            self.forgotten_until = self._changes[n_old - 1].at
+        del self._changes[:n_old]
+
+    @property
+    def begin(self) -> int:
+        """Return the number of the oldest change that is remembered."""
+        return self.end - len(self._changes)
+
+    def first_at(self, at: float) -> int:
+        """Return the number of the first change at a time or later."""
+        return self.begin + bisect_left(self._changes, at, key=_at)
+
+    def since(self, number: int) -> Iterator[tuple[int, Change]]:
+        """Yield changes with their numbers, from one on that may be forgotten already."""
+        first = max(number, self.begin)
+        return enumerate(islice(self._changes, first - self.begin, None), first)
+
+    def traces(self, pod: Pod, end: int) -> dict[int, Change]:
+        """Return the changes by which the scheduler prepared for a pod: the node that it expects, up to a change; the volumes
+        of its claims, its devices. And what became of its claims afterwards, as their watches may be far ahead."""
+        found = {}
+        for number in self._about.get(pod.metadata.uid, ()):
+            change = self._changes[number - self.begin]
+            is_lost = change.is_nomination and not change.new.status.nominated_node_name  # type: ignore[union-attr]
+            if not is_lost and (number < end or change.kind != "Pod"):
+                found[number] = change
+        for about in (*((CLAIM, each) for each in volume_claims(pod)), *((DEVICES, each) for each in device_claims(pod))):
+            for number in self._about.get(about, ()):
+                change = self._changes[number - self.begin]
+                if change.old is None:  # others of this name were there before
+                    found = {n: each for n, each in found.items() if each.key != change.key}
+                elif change.kind != DEVICES or change.new is None or _reserves(change.new, pod):
+                    found[number] = change
+        return dict(sorted(found.items()))
+
+    # Going back
+
+    def show(self, versions: Mapping[Key, Any | None]) -> None:
+        """Show the cluster as it is, but for some objects in an older version."""
+        for key in [key for key in self._newest if key not in versions]:
+            self._show(key, self._newest.pop(key))
+        for key, version in versions.items():
+            shown = self._shown.get(key)
+            if shown is not version:
+                self._newest.setdefault(key, shown)
+                self._show(key, version)
+
+    def show_before(self, number: int, but: Mapping[Key, Any | None] = MappingProxyType({})) -> None:
+        """Show the cluster as it was before a change, but for some objects in an older version."""
+        versions = dict(but)
+        for _, change in self.since(number):
+            versions.setdefault(change.key, change.old)
+        self.show(versions)
+
+    def show_newest(self) -> None:
+        """Show the cluster as it is."""
+        self.show({})
+
+    def objects_for(self, pod: Pod) -> list[Any]:
+        """Return the shown state with one pod that waits; others that wait are left out, unless a node is promised to them."""
+        found: list[Any] = list(self.store.nodes.objects)  # in the order of their rows, which breaks ties
+        for obj in self._shown.values():
+            if isinstance(obj, Node):
+                continue
+            if not isinstance(obj, Pod) or obj.spec.node_name:
+                found.append(obj)
+            elif obj.status.nominated_node_name and obj.metadata.uid != pod.metadata.uid:
+                found += _held_back(obj)
+        return [*found, pod]
+
+    # Showing one version of one object
+
+    def _show(self, key: Key, new: Any | None) -> None:
+        old = self._shown.pop(key, None)
+        if new is not None:
+            self._shown[key] = new
+        try:
+            if key[0] == "Pod":
+                self._show_pod(old, new)
+            elif key[0] == "Node":
+                self._show_node(old, new)
+            else:
+                self._show_object(key[0], old, new)
+        except SchedulerError as error:
+            log.error("%s %s left out: %s", *key, error)
+
+    def _show_pod(self, old: Pod | None, new: Pod | None) -> None:
+        stays = old is not None and new is not None and old.metadata.uid == new.metadata.uid and _is_placed(new)
+        if old is not None:
+            uid = old.metadata.uid
+            self._pending.pop(old.key, None)
+            self.nominated.drop(uid)
+            placed = self.store.pod(uid)
+            if self.store.groups.are_kept:
+                self.store.groups.drop(placed if placed is not None else self.store.view(old))
+            if placed is not None and not stays:
+                self.store.remove_pod(uid)
+        if new is None or is_finished(new):
+            return
+        if new.spec.node_name:
+            view = self.store.put_pod(new)
+        elif new.spec.scheduler_name in self._names:
+            view = self._pending[new.key] = self.store.view(new)
+            self.nominated.add(view)
+        else:
+            return
+        if self.store.groups.are_kept:
+            self.store.groups.put(view)
+
+    def _show_node(self, old: Node | None, new: Node | None) -> None:
+        if new is not None:
+            self.store.put_node(new)
+        elif old is not None:
+            self.store.remove_node(old.metadata.name)
+
+    def _show_object(self, kind: str, old: Any | None, new: Any | None) -> None:
+        some = new if new is not None else old
+        if some is None:
+            return
+        known_as = type(some) if type(some) in INFO else kind
+        if new is not None:
+            self.store.objects.put(new, known_as)
+        else:
+            self.store.objects.drop(known_as, some.metadata.name, some.metadata.namespace or "")
+
+    def _waiting(self, key: str) -> PodView | None:
+        return self._pending.get(key)
+
+
+def _about(change: Change) -> Iterator[str | Key]:
+    """Yield for whom a change may be a preparation: a pod, or the pods of a claim."""
+    if change.of:
+        yield change.of
+    if change.kind in (CLAIM, DEVICES):
+        yield change.key
+    elif change.kind == "PersistentVolume" and change.new is not None and change.old is not None:
+        claim = change.new.spec.claim_ref
+        if claim is not None and change.old.spec.claim_ref is None:
+            yield CLAIM, f"{claim.namespace}/{claim.name}"
+
+
+def _reserves(claim: ResourceClaim, pod: Pod) -> bool:
+    return any(user.uid == pod.metadata.uid for user in claim.status.reserved_for)
+
+
+def _held_back(pod: Pod) -> tuple[Pod, Pod]:
+    """Return a nominated pod, gated, in two versions: a gate keeps a new pod from being nominated, but not a known one."""
+    replace = msgspec.structs.replace
+    gates = (*pod.spec.scheduling_gates, PodSchedulingGate(name=HELD_BACK))
+    gated = replace(pod, spec=replace(pod.spec, scheduling_gates=gates))
+    status, metadata = replace(pod.status, nominated_node_name=""), replace(pod.metadata, resource_version="0")
+    return replace(gated, status=status, metadata=metadata), gated
+
+
+def _is_placed(pod: Pod) -> bool:
+    return bool(pod.spec.node_name) and not is_finished(pod)

@@ -1,0 +1,143 @@
+"""What came of it: placements counted by how they compare, the differences in full, the same as metrics.
+
+In: `Judged`. Out: a document for `-o json` and for the page, and the families of /metrics. Of the differences the first
+ones are kept, so many that nobody reads more; all of them are counted.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+
+from kubesched.scheduler.engine.deciding.agreement import Agreement
+from kubesched.tools.shadow.judging import PROMISED, RACE, Judge, Judged
+
+MOST_DIFFERENCES = 1000
+UNNAMED = "none"
+"""Stands in metrics for a difference that no plugin accounts for."""
+
+
+class Report:
+    """Counts what is judged."""
+
+    def __init__(self, now: float) -> None:
+        self.started = now
+        self.counts: Counter[tuple[str, Agreement, str]] = Counter()
+        """By the scheduler's name, how it compares, and the note."""
+        self.by_plugin: Counter[tuple[str, Agreement]] = Counter()
+        self.points: Counter[str] = Counter()
+        """How many points of all lower scores each plugin accounts for."""
+        self.control: Counter[str] = Counter()
+        """What became of choices that were drawn by lot: `level` with ours, `race`, or `found` out."""
+        self.differences: list[dict[str, Any]] = []
+        self.judge: Judge | None = None
+        """Who knows what could not be judged, and how large the cluster is."""
+
+    def add(self, judged: Judged, snapshot: str = "") -> dict[str, Any]:
+        """Count a placement; return it as a document."""
+        found = judged.comparison
+        if judged.is_control:
+            passed = found.kind.is_agreement
+            self.control["found" if not passed else "race" if judged.note == RACE else "level"] += 1
+            return {}
+        self.counts[judged.scheduler, found.kind, judged.note] += 1
+        document = judged.document() | ({"snapshot": snapshot} if snapshot else {})
+        if not found.kind.is_agreement:
+            for plugin in found.by_plugin or (found.refused_by or UNNAMED,):
+                self.by_plugin[plugin, found.kind] += 1
+            self.points.update(found.by_plugin)
+            if len(self.differences) < MOST_DIFFERENCES:
+                self.differences.append(document)
+        return document
+
+    @property
+    def n_judged(self) -> int:
+        """Return how many placements were judged."""
+        return self.counts.total()
+
+    @property
+    def n_differences(self) -> int:
+        """Return how many of them are not explained."""
+        return sum(n for (_, kind, _), n in self.counts.items() if not kind.is_agreement)
+
+    def agreement(self) -> dict[str, int]:
+        """Return how many placements compare how."""
+        found = Counter[str]()
+        for (_, kind, _), n in self.counts.items():
+            found[kind] += n
+        return {str(kind): found[kind] for kind in Agreement}
+
+    def document(self, now: float | None = None) -> dict[str, Any]:
+        """Return all of it as plain values."""
+        judge, n_judged = self.judge, self.n_judged
+        notes = Counter[str]()
+        for (_, _, note), n in self.counts.items():
+            notes[note] += n
+        return {
+            "seconds": round((time.time() if now is None else now) - self.started, 1),
+            "nodes": len(judge.history.store.nodes) if judge is not None else 0,
+            "pods": judge.history.store.n_pods if judge is not None else 0,
+            "judged": n_judged,
+            "agreement": self.agreement(),
+            "explainedPercent": round(100 * (n_judged - self.n_differences) / n_judged, 3) if n_judged else None,
+            "races": notes[RACE],
+            "promised": notes[PROMISED],
+            "missed": judge.n_missed if judge is not None else 0,
+            "control": self._of_control(),
+            "otherSchedulers": dict(judge.skipped) if judge is not None else {},
+            "byPlugin": {
+                plugin: {str(kind): n for (other, kind), n in self.by_plugin.items() if other == plugin}
+                | ({"points": self.points[plugin]} if plugin in self.points else {})
+                for plugin in sorted({plugin for plugin, _ in self.by_plugin})
+            },
+            "differences": self.differences,
+        }
+
+    def _of_control(self) -> dict[str, Any]:
+        """Return what became of choices drawn by lot, and how many in a hundred of the wrong ones passed as races."""
+        wrong = self.control["race"] + self.control["found"]
+        return {
+            "drawn": self.control.total(),
+            "level": self.control["level"],
+            "foundOut": self.control["found"],
+            "passedAsRaces": self.control["race"],
+            "passedPercent": round(100 * self.control["race"] / wrong, 2) if wrong else None,
+        }
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield the families of /metrics."""
+        placements = CounterMetricFamily(
+            "kubesched_shadow_placements",
+            "Pods that the live scheduler placed, by how our decision compares, and what had to be taken into account for it.",
+            labels=("scheduler", "agreement", "note"),
+        )
+        for (scheduler, kind, note), n in self.counts.items():
+            placements.add_metric((scheduler, kind, note), n)
+        yield placements
+        by_plugin = CounterMetricFamily(
+            "kubesched_shadow_differences",
+            "Placements that nothing explains, by the plugins that make the difference.",
+            labels=("plugin", "agreement"),
+        )
+        for (plugin, kind), n in self.by_plugin.items():
+            by_plugin.add_metric((plugin, kind), n)
+        yield by_plugin
+        yield CounterMetricFamily(
+            "kubesched_shadow_missed",
+            "Placements that were made while we were cut off.",
+            self.judge.n_missed if self.judge else 0,
+        )
+        others = CounterMetricFamily(
+            "kubesched_shadow_skipped", "Placements by schedulers that the configuration does not name.", labels=("scheduler",)
+        )
+        for name, n in self.judge.skipped.items() if self.judge is not None else ():
+            others.add_metric((name,), n)
+        yield others
+        is_judging = self.judge is not None and self.judge.is_judging
+        yield GaugeMetricFamily(
+            "kubesched_shadow_judging", "Whether the first lists are in and placements are judged.", is_judging
+        )

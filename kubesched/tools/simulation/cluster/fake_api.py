@@ -1,0 +1,114 @@
+"""The API server that the scheduler of a simulation writes to: the Writer port, answered from memory.
+
+In: bindings, statuses, evictions, and updates of other objects. Out: the same made true in the world, which tells the engine
+through its inbox. Writes are checked as an API server checks them: a pod that is gone cannot be bound, nor one that is bound.
+A claim for which the scheduler chose a node gets its volume.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from kubesched.errors import Conflict, NotFound
+from kubesched.kube.api import codec
+from kubesched.kube.api.pod import Pod, PodCondition
+from kubesched.kube.api.storage import PersistentVolume, PersistentVolumeClaim
+from kubesched.kube.values.well_known import SELECTED_NODE
+from kubesched.scheduler.cluster import PodView
+from kubesched.scheduler.cluster.claims import class_of_claim
+from kubesched.scheduler.plugins.shared.volumes import is_fully_bound
+from kubesched.tools.plan.claims import bound, provisioned
+from kubesched.tools.simulation.cluster.simulated_cluster import PREEMPTED, SimulatedCluster, key_of
+from kubesched.tools.simulation.pod_record import PodRecord
+
+_with = msgspec.structs.replace
+
+
+class FakeApi:
+    """Does what it is told; a binding takes `binding_seconds`."""
+
+    def __init__(self, world: SimulatedCluster, binding_seconds: float = 0.0) -> None:
+        self._world = world
+        self._binding_seconds = binding_seconds
+
+    async def bind(self, pod: PodView, node_name: str) -> None:
+        """Let the pod start on the node."""
+        if self._binding_seconds:
+            await self._world.clock.sleep(self._binding_seconds)
+        record = self._alive(pod)
+        if record.node:
+            raise Conflict(409, "Conflict", f'pod {pod.name} is already assigned to node "{record.node}"')
+        self._world.place(record, node_name)
+
+    async def patch_pod_status(self, pod: PodView, status: Mapping[str, Any]) -> None:
+        """Merge conditions and the nominated node into the pod."""
+        record = self._alive(pod)
+        changed = record.pod.status
+        if "nominatedNodeName" in status:
+            changed = _with(changed, nominated_node_name=status["nominatedNodeName"] or "")
+        if "conditions" in status:
+            said = [
+                codec.convert({k: v for k, v in each.items() if v is not None}, PodCondition) for each in status["conditions"]
+            ]
+            types = {condition.type for condition in said}
+            kept = [condition for condition in changed.conditions if condition.type not in types]
+            changed = _with(changed, conditions=(*kept, *said))
+        self._world.put_pod(record, _with(record.pod, status=changed))
+
+    async def patch_status(self, obj: Any, status: Mapping[str, Any]) -> None:
+        """Merge a status into any other object."""
+        raw = codec.to_dict(self._world.objects.get(key_of(obj), obj))
+        raw["status"] = {**raw.get("status", {}), **{k: v for k, v in status.items() if v is not None}}
+        self._world.put(codec.convert(raw, type(obj)))
+
+    async def delete_pod(self, pod: PodView) -> None:
+        """Evict a victim with its grace period."""
+        self._world.evict(self._alive(pod), PREEMPTED)
+
+    async def update(self, changed: Any, subresource: str = "") -> Any:
+        """Replace an object that is as the caller last saw it."""
+        if isinstance(changed, Pod):
+            record = self._world.record(changed.key)
+            if record is None or not record.is_alive or record.pod.metadata.uid != changed.metadata.uid:
+                raise NotFound(404, "NotFound", f'pods "{changed.metadata.name}" not found')
+            self._world.change(record, changed)
+            return record.pod
+        known = self._world.objects.get(key_of(changed))
+        if known is None:
+            raise NotFound(404, "NotFound", f"{changed.kind} {changed.key} not found")
+        if changed.metadata.resource_version not in ("", known.metadata.resource_version):
+            raise Conflict(409, "Conflict", f"{changed.kind} {changed.key} has been modified")
+        return self._with_volumes(self._world.put(changed))
+
+    def _with_volumes(self, written: Any) -> Any:
+        """Do what the volume controller and provisioners do about a volume or a claim that the scheduler wrote."""
+        objects = self._world.objects
+        if isinstance(written, PersistentVolume) and written.spec.claim_ref is not None:
+            reference = written.spec.claim_ref
+            claim = objects.get(("PersistentVolumeClaim", reference.namespace, reference.name))
+            if claim is not None and not is_fully_bound(claim):
+                self._world.put(bound(claim, written)[0])
+        elif isinstance(written, PersistentVolumeClaim) and not is_fully_bound(written):
+            storage_class = objects.get(("StorageClass", "", class_of_claim(written)))
+            if storage_class is not None:
+                node = self._world.nodes.get(written.metadata.annotations.get(SELECTED_NODE, ""))
+                for made in bound(written, provisioned(written, storage_class, node)):
+                    self._world.put(made)
+        return written
+
+    async def create(self, obj: Any) -> Any:
+        """Take in a new object."""
+        return self._world.put(obj)
+
+    async def delete(self, obj: Any) -> None:
+        """Let an object be gone."""
+        self._world.drop(obj)
+
+    def _alive(self, pod: PodView) -> PodRecord:
+        record = self._world.records.get(pod.uid)
+        if record is None or not record.is_alive:
+            raise NotFound(404, "NotFound", f'pods "{pod.name}" not found')
+        return record

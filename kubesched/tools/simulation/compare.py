@@ -1,0 +1,142 @@
+"""Two configurations on the same scenario or the same cluster: what moves, and what it costs.
+
+In: two simulations that have run, or a captured cluster to decide anew. Out: one document: the figures of both, and the pods
+that one placed elsewhere than the other, by workload. A pod is the same pod in both if it has the same namespace and name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from kubesched.kube.api.pod import Pod, PodStatus, is_finished
+from kubesched.kube.api.resource import ResourceClaim, ResourceClaimStatus
+from kubesched.kube.values.well_known import MIRROR_POD
+from kubesched.scheduler import config as configs
+from kubesched.scheduler.framework.runtime.registry import Registry
+from kubesched.tools.simulation.simulation import Simulation
+from kubesched.tools.snapshots.captured import Captured, after_what_it_needs
+
+_APART_SECONDS = 0.001
+_with = msgspec.structs.replace
+
+
+@dataclass(slots=True)
+class Moves:
+    """The pods of one workload under both configurations."""
+
+    workload: str
+    placed: int = 0
+    """By both."""
+    moved: int = 0
+    """To another node."""
+    other_zone: int = 0
+    only_a: int = 0
+    """Placed by the first only."""
+    only_b: int = 0
+
+    def document(self) -> dict[str, Any]:
+        """Return it as it is printed."""
+        return {
+            "workload": self.workload,
+            "placed": self.placed,
+            "moved": self.moved,
+            "otherZone": self.other_zone,
+            "onlyA": self.only_a,
+            "onlyB": self.only_b,
+        }
+
+
+def compare(a: Simulation, b: Simulation) -> dict[str, Any]:
+    """Return the figures of two simulations that have run, and what moved from the first to the second."""
+    by_workload: dict[str, Moves] = {}
+    moved: list[dict[str, str]] = []
+    ours, theirs = a.pods, b.pods
+    for key in dict.fromkeys((*ours, *theirs)):
+        mine, other = ours.get(key), theirs.get(key)
+        is_placed = mine is not None and mine.placed is not None
+        is_placed_too = other is not None and other.placed is not None
+        if not (is_placed or is_placed_too):
+            continue
+        some = mine or other
+        assert some is not None
+        moves = by_workload.setdefault(some.workload, Moves(some.workload))
+        if not (is_placed and is_placed_too):
+            moves.only_a += is_placed
+            moves.only_b += is_placed_too
+            continue
+        assert mine is not None and other is not None
+        moves.placed += 1
+        moves.other_zone += mine.zone != other.zone
+        if mine.node != other.node:
+            moves.moved += 1
+            moved.append({"pod": key, "workload": mine.workload, "a": mine.node, "b": other.node})
+    rows = sorted(by_workload.values(), key=lambda row: (-row.moved - row.only_a - row.only_b, row.workload))
+    total = Moves("")
+    for row in rows:
+        for field in ("placed", "moved", "other_zone", "only_a", "only_b"):
+            setattr(total, field, getattr(total, field) + getattr(row, field))
+    summary = {name: value for name, value in total.document().items() if name != "workload"}
+    return {
+        "a": a.metrics(),
+        "b": b.metrics(),
+        "moves": {**summary, "workloads": [row.document() for row in rows], "pods": moved},
+    }
+
+
+def decide_both(
+    cluster: Captured, ways: Iterable[tuple[configs.Configuration, configs.Gates, Registry]], *, reschedule: bool
+) -> list[Simulation]:
+    """Return a simulation for each way to decide; only pods of schedulers that all of them have are taken off their nodes."""
+    ways = list(ways)
+    movable = set.intersection(*({profile.scheduler_name for profile in each.profiles} for each, _, _ in ways))
+    return [
+        decide_anew(
+            cluster, reschedule=reschedule, movable=movable, configuration=configuration, gates=gates, registry=registry
+        )
+        for configuration, gates, registry in ways
+    ]
+
+
+def decide_anew(
+    cluster: Captured,
+    *,
+    reschedule: bool = False,
+    movable: Collection[str] = (),
+    configuration: configs.Configuration | None = None,
+    gates: configs.Gates | None = None,
+    registry: Registry | None = None,
+) -> Simulation:
+    """Return a simulation of a captured cluster in which its pending pods are about to be decided.
+
+    With `reschedule`, the pods of the schedulers named in `movable` are taken off their nodes first, and all come again one
+    after the other, oldest first, with the devices that only they had claimed free again. Pods that are ending, and those
+    that a kubelet runs by itself, stay.
+    """
+    sim = Simulation(config=configuration, seed=cluster.seed, gates=gates, registry=registry, epoch=cluster.at)
+    coming = [obj for obj in cluster.of(Pod) if reschedule and not is_finished(obj) and _may_move(obj, movable)]
+    moved = {pod.uid for pod in coming}
+    for obj in sorted(cluster.objects, key=after_what_it_needs):
+        if isinstance(obj, Pod) and (is_finished(obj) or obj.uid in moved):
+            continue
+        users = {user.uid for user in obj.status.reserved_for} if isinstance(obj, ResourceClaim) else set()
+        sim.add(_with(obj, status=ResourceClaimStatus()) if users and users <= moved else obj)
+    for number, pod in enumerate(_oldest_first(coming), 1):
+        # The claims that were made for a pod are its own wherever it goes.
+        status = PodStatus(resource_claim_statuses=pod.status.resource_claim_statuses)
+        sim.submit(_with(pod, spec=_with(pod.spec, node_name=""), status=status), at=number * _APART_SECONDS)
+    return sim
+
+
+def _may_move(pod: Pod, schedulers: Collection[str]) -> bool:
+    meta = pod.metadata
+    return (
+        pod.spec.scheduler_name in schedulers and meta.deletion_timestamp is None and MIRROR_POD not in (meta.annotations or {})
+    )
+
+
+def _oldest_first(pods: Iterable[Pod]) -> list[Pod]:
+    return sorted(pods, key=lambda pod: (pod.metadata.creation_timestamp or "", pod.key))

@@ -1,0 +1,123 @@
+"""An inbox log or a snapshot as a scenario: what it says happens at its times, and the scheduler decides anew.
+
+In: the entries of a log. Out: a `Simulation` that has them on its agenda. `replay` shows what the engine would have answered to
+the same watch events; here the pods that it places stay where it puts them and run on, until the log says that they are gone.
+What the log's own scheduler did (bindings, statuses) is left out. Up to the end of the log, pods come because the log says
+so; from then on, controllers replace what is evicted or lost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from kubesched.errors import MalformedObject, SchedulerError
+from kubesched.kube.api import codec
+from kubesched.kube.api.node import Node
+from kubesched.kube.api.pod import Pod, is_finished
+from kubesched.scheduler import config as configs
+from kubesched.scheduler.engine.loop import EngineOptions
+from kubesched.scheduler.framework.runtime.registry import Registry
+from kubesched.tools.simulation.cluster.simulated_cluster import REMOVED
+from kubesched.tools.simulation.pod_record import RUNNING
+from kubesched.tools.simulation.scenario import DECISION_SECONDS
+from kubesched.tools.simulation.simulation import DEFAULT_SAMPLE_SECONDS, Simulation
+from kubesched.tools.snapshots.captured import after_what_it_needs
+
+
+def simulation_of_log(
+    entries: Sequence[Mapping[str, Any]],
+    *,
+    seed: int | None = None,
+    configuration: configs.Configuration | None = None,
+    gates: configs.Gates | None = None,
+    registry: Registry | None = None,
+    options: EngineOptions | None = None,
+    sample_seconds: float = DEFAULT_SAMPLE_SECONDS,
+    journal: Any = None,
+) -> Simulation:
+    """Return a simulation of what a log tells; `entries` as `replay.entries_of` returns them."""
+    began = entries[0]["at"]
+    sim = Simulation(
+        config=configuration,
+        seed=entries[0]["seed"] if seed is None else seed,
+        gates=gates,
+        registry=registry,
+        options=options,
+        decision_seconds=DECISION_SECONDS,
+        sample_seconds=sample_seconds,
+        epoch=began,
+        journal=journal,
+    )
+    told = [(entry["at"], entry["kind"], _decoded(entry), entry.get("gone")) for entry in entries if "kind" in entry]
+    told.sort(key=lambda each: (each[0], after_what_it_needs(each[2])))
+    sim.world.replaces = False
+    player = _LogPlayer(sim)
+    for at, kind, obj, gone in told:
+        sim.at(max(at - began, 0.0), partial(player.tell, kind, obj, gone))
+    sim.at(max(told[-1][0] - began, 0.0) if told else 0.0, player.end)
+    return sim
+
+
+class _LogPlayer:
+    """Makes what the log says true."""
+
+    def __init__(self, sim: Simulation) -> None:
+        self._world = sim.world
+        self._ours = frozenset(sim.engine.profiles)
+
+    def end(self) -> None:
+        """The log has no more to say."""
+        self._world.replaces = True
+
+    def tell(self, kind: str, obj: Any | None, gone: Mapping[str, Any] | None) -> None:
+        """Let one entry happen."""
+        if obj is None:
+            self._gone(kind, str((gone or {}).get("namespace") or ""), str((gone or {}).get("name") or ""))
+        elif isinstance(obj, Node):
+            is_new = obj.metadata.name not in self._world.nodes
+            self._world.put_node(obj)
+            if is_new and self._world.now:
+                self._world.tell("nodeAdded", node=obj.metadata.name)
+        elif isinstance(obj, Pod):
+            self._pod(obj)
+        else:
+            self._world.put(obj)
+
+    def _gone(self, kind: str, namespace: str, name: str) -> None:
+        if kind == "Node":
+            if name in self._world.nodes:
+                self._world.tell("nodeRemoved", node=name)
+                self._world.drop_node(name)
+        elif kind == "Pod":
+            record = self._world.record(f"{namespace}/{name}")
+            if record is not None:
+                self._world.remove(record, REMOVED)
+        elif (known := self._world.objects.get((kind, namespace, name))) is not None:
+            self._world.drop(known)
+
+    def _pod(self, pod: Pod) -> None:
+        record, is_over = self._world.records.get(pod.metadata.uid), is_finished(pod)
+        if record is None:
+            namesake = self._world.record(pod.key)
+            if namesake is not None:
+                self._world.remove(namesake, REMOVED)
+            if not is_over:
+                self._world.arrive(pod)
+        elif is_over and record.state == RUNNING:
+            self._world.finish(record)
+        elif is_over:
+            self._world.remove(record, REMOVED)
+        elif record.is_alive:
+            self._world.change(record, pod)
+            record.is_going = record.is_going or pod.metadata.deletion_timestamp is not None
+            if pod.spec.node_name and not record.node and pod.spec.scheduler_name not in self._ours:
+                self._world.place(record, pod.spec.node_name)  # somebody else's pod, and somebody else's decision
+
+
+def _decoded(entry: Mapping[str, Any]) -> Any | None:
+    try:
+        return codec.decode(entry["object"]) if "object" in entry else None
+    except MalformedObject as error:
+        raise SchedulerError(f"inbox log: {error}") from error

@@ -1,0 +1,193 @@
+"""Verdicts: who owns a node, what its code is, and the text that users see."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from framework_fakes import snapshot
+
+from kubesched.scheduler.framework.verdicts import (
+    MAX_REASONS,
+    SUCCESS,
+    Code,
+    Diagnosis,
+    Reason,
+    Rejections,
+    Verdicts,
+    failed,
+    none_available,
+    unresolvable,
+    unschedulable,
+    worst_code,
+)
+
+CPU, MEMORY = Reason("Insufficient cpu"), Reason("Insufficient memory")
+NEVER = Reason("Insufficient cpu", resolvable=False)
+TAINT = Reason("node(s) had untolerated taint(s)", resolvable=False)
+LATER = Reason("not yet", pending=True)
+
+
+def column(*rows: bool | int) -> np.ndarray:
+    return np.array(rows, dtype=np.bool_)
+
+
+@pytest.mark.parametrize(
+    ("code", "text", "rejected"),
+    [
+        (Code.SUCCESS, "Success", False),
+        (Code.ERROR, "Error", False),
+        (Code.UNSCHEDULABLE, "Unschedulable", True),
+        (Code.UNRESOLVABLE, "UnschedulableAndUnresolvable", True),
+        (Code.WAIT, "Wait", False),
+        (Code.SKIP, "Skip", False),
+        (Code.PENDING, "Pending", True),
+    ],
+)
+def test_codes_have_the_names_and_the_order_of_the_reference(code: Code, text: str, rejected: bool) -> None:
+    assert (code.text, code.is_rejected) == (text, rejected)
+    assert list(Code).index(code) == code.value
+
+
+def test_a_status_joins_its_reasons() -> None:
+    assert unschedulable("one", "two").message == "one, two"
+    assert unresolvable("one").by("Taints").plugin == "Taints"
+    assert SUCCESS.is_success and not failed("x").is_rejected
+
+
+@pytest.mark.parametrize(
+    ("sentence", "reasons", "code"),
+    [
+        ("one that eviction helps with", [CPU], Code.UNSCHEDULABLE),
+        ("all that eviction helps with", [CPU, MEMORY], Code.UNSCHEDULABLE),
+        ("one of them hopeless", [MEMORY, NEVER], Code.UNRESOLVABLE),
+        ("only waiting", [LATER], Code.PENDING),
+        ("waiting and short", [LATER, CPU], Code.UNSCHEDULABLE),
+    ],
+)
+def test_the_worst_reason_decides_the_code(sentence: str, reasons: list[Reason], code: Code) -> None:
+    assert worst_code(reasons) is code, sentence
+    nodes = snapshot("a")
+    verdicts = Verdicts(nodes)
+    verdicts.add("P", Rejections.every(*((column(1), reason) for reason in reasons)))
+    for asked in (Code.UNSCHEDULABLE, Code.UNRESOLVABLE, Code.PENDING):
+        assert verdicts.has_code(asked).tolist() == [asked is code], sentence
+
+
+def test_every_keeps_all_reasons_and_first_only_one() -> None:
+    cases = (column(1, 1, 0), CPU), (column(0, 1, 0), MEMORY)
+    assert [Rejections.every(*cases).at(row) for row in range(3)] == [(CPU,), (CPU, MEMORY), ()]
+    assert [Rejections.first(*cases).at(row) for row in range(3)] == [(CPU,), (CPU,), ()]
+
+
+def test_reasons_can_be_given_by_number_and_by_domain() -> None:
+    assert [Rejections.choose(np.array([0, 1, 2]), (CPU, TAINT)).at(row) for row in range(3)] == [(), (CPU,), (TAINT,)]
+    by_code = Rejections.looked_up(np.array([0, 1, -1]), np.array([0, 1, 2], dtype=np.uint64), (CPU, TAINT))
+    assert [by_code.at(row) for row in range(3)] == [(), (CPU,), (TAINT,)]
+    assert Rejections.looked_up(np.array([0, 1]), np.zeros(3, dtype=np.uint64), (CPU,)).passes is None
+
+
+def test_more_reasons_than_bits_are_an_error_with_a_number_in_it() -> None:
+    with pytest.raises(ValueError, match="65 reasons, at most 64"):
+        Rejections.every(*((column(1), Reason(str(i))) for i in range(MAX_REASONS + 1)))
+
+
+def test_the_first_plugin_to_refuse_a_node_owns_it() -> None:
+    verdicts = Verdicts(snapshot("a", "b", "c"))
+    verdicts.add("Taints", Rejections.where(column(1, 0, 0), TAINT))
+    verdicts.add("Fit", Rejections.every((column(1, 1, 0), CPU), (column(0, 1, 0), MEMORY)))
+    assert verdicts.statuses() == {
+        "a": unresolvable(TAINT.text).by("Taints"),
+        "b": unschedulable(CPU.text, MEMORY.text).by("Fit"),
+    }
+    assert verdicts.feasible.tolist() == [False, False, True]
+    assert verdicts.plugins() == ({"Taints", "Fit"}, set())
+
+
+def test_nodes_that_are_not_considered_are_neither_feasible_nor_refused() -> None:
+    verdicts = Verdicts(snapshot("a", "b", "c"), column(0, 1, 1))
+    verdicts.add("Fit", Rejections.where(column(1, 1, 0), CPU))
+    assert list(verdicts.statuses()) == ["b"]
+    assert verdicts.feasible.tolist() == [False, False, True]
+
+
+def test_an_error_counts_only_where_nobody_refused_before() -> None:
+    verdicts = Verdicts(snapshot("a", "b"))
+    verdicts.add("Taints", Rejections.where(column(1, 0), TAINT))
+    verdicts.add("Devices", Rejections(None, (), {0: "broken"}))
+    assert verdicts.error is None
+    verdicts.add("Devices", Rejections(None, (), {1: "broken"}))
+    assert verdicts.error == ("Devices", "broken")
+
+
+def test_pending_plugins_are_named_apart() -> None:
+    verdicts = Verdicts(snapshot("a", "b"))
+    verdicts.add("Devices", Rejections.where(column(1, 0), LATER))
+    verdicts.add("Fit", Rejections.where(column(0, 1), CPU))
+    assert verdicts.plugins() == ({"Devices", "Fit"}, {"Devices"})
+
+
+def test_later_verdicts_on_some_rows_overrule_earlier_ones() -> None:
+    nodes = snapshot("a", "b", "c")
+    verdicts = Verdicts(nodes)
+    verdicts.add("Fit", Rejections.where(column(0, 0, 1), CPU))
+    beside = Verdicts(nodes.take([0, 2]))
+    beside.add("Ports", Rejections.where(column(1, 0), MEMORY))
+    verdicts.overrule(np.array([0, 2]), beside)
+    assert verdicts.statuses() == {"a": unschedulable(MEMORY.text).by("Ports"), "c": unschedulable(CPU.text).by("Fit")}
+
+
+# Texts
+
+
+def diagnosis(names: int, *columns: tuple[str, Rejections], considered: np.ndarray | None = None) -> Diagnosis:
+    verdicts = Verdicts(snapshot(*(f"n{i}" for i in range(names))), considered)
+    for plugin, rejections in columns:
+        verdicts.add(plugin, rejections)
+    return Diagnosis(names, verdicts)
+
+
+def test_reasons_are_counted_and_sorted_as_text() -> None:
+    rows = np.arange(12)
+    told = diagnosis(
+        12, ("Fit", Rejections.every((rows < 10, CPU), (rows < 2, MEMORY))), ("Taints", Rejections.where(rows >= 10, TAINT))
+    )
+    told.post_filter_message = (
+        "no new claims to deallocate, preemption: 0/12 nodes are available: 10 No preemption victims "
+        "found for incoming pod, 2 Preemption is not helpful for scheduling."
+    )
+    assert told.message() == (
+        "0/12 nodes are available: 10 Insufficient cpu, 2 Insufficient memory, 2 node(s) had untolerated taint(s). "
+        "no new claims to deallocate, preemption: 0/12 nodes are available: 10 No preemption victims found for incoming "
+        "pod, 2 Preemption is not helpful for scheduling."
+    )
+
+
+def test_nodes_that_nobody_looked_at_add_nothing_unless_there_is_a_reason() -> None:
+    short = Rejections.every((column(1, 1, 0, 0, 0), CPU), (column(0, 1, 0, 0, 0), MEMORY))
+    taint = Reason("node(s) had untolerated taint", resolvable=False)
+    told = diagnosis(
+        5, ("Fit", short), ("Taints", Rejections.where(column(0, 0, 1, 0, 0), taint)), considered=column(1, 1, 1, 0, 0)
+    )
+    text = "0/5 nodes are available: 1 Insufficient memory, 1 node(s) had untolerated taint, 2 Insufficient cpu."
+    assert told.message() == text
+    assert told.status("n4").reasons == ()
+    told.absent = unresolvable("node(s) didn't satisfy plugin(s) [NodeAffinity]")
+    assert told.message() == text[:-1] + ", 2 node(s) didn't satisfy plugin(s) [NodeAffinity]."
+    assert told.status("n4") == told.absent
+
+
+def test_a_refusal_in_pre_filter_speaks_for_all_nodes() -> None:
+    told = Diagnosis(3, pre_filter_message="pod affinity terms conflict", post_filter_message="not found")
+    assert told.message() == "0/3 nodes are available: pod affinity terms conflict. not found"
+
+
+def test_extra_statuses_stand_in_for_verdicts() -> None:
+    told = diagnosis(2, ("Fit", Rejections.where(column(1, 1), CPU)))
+    told.extra["n0"] = unschedulable("extender said no")
+    assert told.message() == "0/2 nodes are available: 1 Insufficient cpu, 1 extender said no."
+    assert told.status("n0").message == "extender said no"
+    assert set(told.statuses()) == {"n0", "n1"}
+
+
+def test_no_reasons_leave_the_sentence_open() -> None:
+    assert none_available(4, {}) == "0/4 nodes are available:"

@@ -1,0 +1,178 @@
+"""Stand-ins for what the HTTP face is given: flags, reviewers, certificates."""
+
+from __future__ import annotations
+
+import asyncio
+import datetime
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from aiohttp import web
+from aiohttp.test_utils import TestClient, TestServer, make_mocked_request
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+from prometheus_client import CollectorRegistry
+
+from kubesched.scheduler.config.documents.durations import Duration
+from kubesched.scheduler.config.releases.gates import Gates
+from kubesched.server.web import About, WebParts
+from kubesched.server.web.access.authorization import Authorizer
+from kubesched.telemetry.exposing import register
+from kubesched.telemetry.metrics import Metrics
+
+TEN_SECONDS = Duration.of(seconds=10)
+
+
+@dataclass(frozen=True)
+class AuthenticationFlags:
+    kubeconfig: str = ""
+    skip_lookup: bool = False
+    token_webhook_cache_ttl: Duration = TEN_SECONDS
+    tolerate_lookup_failure: bool = True
+    client_ca_file: str = ""
+    requestheader_client_ca_file: str = ""
+    requestheader_username_headers: tuple[str, ...] = ("x-remote-user",)
+    requestheader_uid_headers: tuple[str, ...] = ()
+    requestheader_group_headers: tuple[str, ...] = ("x-remote-group",)
+    requestheader_extra_headers_prefix: tuple[str, ...] = ("x-remote-extra-",)
+    requestheader_allowed_names: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class AuthorizationFlags:
+    kubeconfig: str = ""
+    always_allow_paths: tuple[str, ...] = ("/healthz", "/readyz", "/livez")
+    webhook_cache_authorized_ttl: Duration = TEN_SECONDS
+    webhook_cache_unauthorized_ttl: Duration = TEN_SECONDS
+
+
+@dataclass(frozen=True)
+class Files:
+    cert_file: str
+    key_file: str
+    names: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class ServingFlags:
+    bind_address: str = "127.0.0.1"
+    secure_port: int = 10259
+    cert_dir: str = ""
+    tls_cert_file: str = ""
+    tls_private_key_file: str = ""
+    tls_cipher_suites: tuple[str, ...] = ()
+    tls_curve_preferences: tuple[int, ...] = ()
+    tls_min_version: str = ""
+    tls_sni_cert_key: tuple[Files, ...] = ()
+    http2_max_streams_per_connection: int = 0
+    disable_http2_serving: bool = False
+    permit_port_sharing: bool = False
+    permit_address_sharing: bool = False
+
+
+@dataclass
+class FakeReviewer:
+    """Knows some tokens and some rights; counts how often it is asked. A list of errors is raised first."""
+
+    tokens: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    rights: frozenset[tuple[str, str, str]] = frozenset()
+    errors: list[Exception] = field(default_factory=list)
+    asked: list[Mapping[str, Any]] = field(default_factory=list)
+    gate: asyncio.Event | None = None
+
+    async def create_token_review(self, review: Mapping[str, Any]) -> Mapping[str, Any]:
+        await self._take(review)
+        user = self.tokens.get(review["spec"]["token"])
+        return {**review, "status": {"authenticated": True, "user": user} if user else {"error": "unknown"}}
+
+    async def create_subject_access_review(self, review: Mapping[str, Any]) -> Mapping[str, Any]:
+        await self._take(review)
+        spec = review["spec"]
+        wanted = (spec["user"], spec["nonResourceAttributes"]["verb"], spec["nonResourceAttributes"]["path"])
+        return {**review, "status": {"allowed": wanted in self.rights}}
+
+    async def _take(self, review: Mapping[str, Any]) -> None:
+        self.asked.append(review)
+        if self.gate is not None:
+            await self.gate.wait()
+        if self.errors:
+            raise self.errors.pop(0)
+
+
+def request(method: str = "GET", path: str = "/metrics", headers: Mapping[str, str] | None = None) -> web.Request:
+    return make_mocked_request(method, path, headers=dict(headers or {}))
+
+
+def new_parts(**changes: Any) -> WebParts:
+    """Return parts that let everybody in."""
+    metrics = Metrics()
+    values: dict[str, Any] = {
+        "registry": register(metrics, CollectorRegistry()),
+        "gates": Gates.defaults(),
+        "about": About(started_at=1_700_000_000.0, binary_version="1.36.4", emulation_version="1.36"),
+        "reset_metrics": metrics.reset,
+        "authorizer": Authorizer(AuthorizationFlags(always_allow_paths=("/*",))),
+    }
+    return WebParts(**(values | changes))
+
+
+def client_for(app: web.Application) -> TestClient[web.Request, web.Application]:
+    return TestClient(TestServer(app))
+
+
+# --- certificates -----------------------------------------------------------------------------------------------------
+
+
+class Authority:
+    """A certificate authority for a test; elliptic keys, because they are quick to make."""
+
+    def __init__(self, folder: Path, name: str) -> None:
+        self.folder = folder
+        self.name = name
+        self._key = ec.generate_private_key(ec.SECP256R1())
+        self._subject = _name(name)
+        self.certificate = self._sign(self._subject, self._key, ca=True)
+        self.file = str(folder / f"{name}.pem")
+        self.pem = self.certificate.public_bytes(serialization.Encoding.PEM).decode()
+        Path(self.file).write_text(self.pem)
+
+    def issue(self, file: str, common_name: str, organizations: Iterable[str] = (), dns: Sequence[str] = ()) -> Files:
+        """Write a certificate and its key; return where they are."""
+        key = ec.generate_private_key(ec.SECP256R1())
+        certificate = self._sign(_name(common_name, organizations), key, dns=dns)
+        cert_file, key_file = self.folder / f"{file}.crt", self.folder / f"{file}.key"
+        cert_file.write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
+        key_file.write_bytes(
+            key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+        )
+        return Files(str(cert_file), str(key_file))
+
+    def _sign(
+        self, subject: x509.Name, key: ec.EllipticCurvePrivateKey, *, ca: bool = False, dns: Sequence[str] = ()
+    ) -> x509.Certificate:
+        now = datetime.datetime.now(datetime.UTC)
+        builder = (
+            x509.CertificateBuilder()
+            .subject_name(subject)
+            .issuer_name(self._subject)
+            .public_key(key.public_key())
+            .serial_number(x509.random_serial_number())
+            .not_valid_before(now - datetime.timedelta(minutes=5))
+            .not_valid_after(now + datetime.timedelta(days=1))
+            .add_extension(x509.BasicConstraints(ca=ca, path_length=None), critical=True)
+        )
+        if dns:
+            builder = builder.add_extension(x509.SubjectAlternativeName([x509.DNSName(d) for d in dns]), critical=False)
+        return builder.sign(self._key, hashes.SHA256())
+
+
+def _name(common_name: str, organizations: Iterable[str] = ()) -> x509.Name:
+    parts = [x509.NameAttribute(NameOID.ORGANIZATION_NAME, each) for each in organizations]
+    return x509.Name([*parts, x509.NameAttribute(NameOID.COMMON_NAME, common_name)])
+
+
+Probe = Callable[[], str]
