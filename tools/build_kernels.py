@@ -1,4 +1,4 @@
-"""Compiles kubesched/scheduler/kernels/_compiled.c while the package is installed or a wheel is built, where there is a C compiler.
+"""Compile kubesched/scheduler/kernels/_compiled.c at installation or when a wheel is built, where there is a C compiler.
 
 In: the source; CC, or the compiler that Python was built with. Out: a shared library, beside the source for an editable
 install, else in the wheel, which is then one for this platform and for all Pythons from 3.11 on. Without a compiler, or with

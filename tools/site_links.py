@@ -1,4 +1,4 @@
-"""What the site has that the folder does not: a front page, and lists of rooms and decisions; and links that leave the
+"""What the site has that the folder does not: a front page, and a list of decisions; and links that leave the
 folder.
 
 A hook of mkdocs. The README is the front page, so that it is written once. A link to something outside docs/ (a file of the
@@ -18,7 +18,7 @@ from mkdocs.structure.files import File, Files
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
-LISTS = {"rooms": "Rooms: the packages of the code", "decisions": "Design decisions"}
+LISTS = {"decisions": "Design decisions"}
 _LINK = re.compile(r"(?<!!)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^)\s]+)\)")
 log = get_plugin_logger("site_links")
 

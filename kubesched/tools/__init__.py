@@ -1,0 +1,1 @@
+"""Questions to a cluster, and simulations: one folder a tool, named as its command."""

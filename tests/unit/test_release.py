@@ -131,7 +131,7 @@ def test_the_readme_on_an_index_has_no_link_that_leads_nowhere(monkeypatch: pyte
     assert [target for target in targets if not target.startswith(("https://", "#"))] == []
     assert "(https://example.com/kubesched/raw/v1.2.3/docs/page.png)" in told
     assert "(https://example.com/kubesched/blob/v1.2.3/docs/why.md)" in told
-    assert "(https://example.com/kubesched/tree/v1.2.3/docs/rooms)" in told
+    assert "(https://example.com/kubesched/tree/v1.2.3/docs/decisions)" in told
 
 
 def test_the_bill_of_materials_says_of_which_version_it_is_and_what_that_is_made_of() -> None:

@@ -7,7 +7,8 @@ from pathlib import Path
 import click
 
 from kubesched.cli.commands.lazy import runs
-from kubesched.cli.commands.shared import LEGACY_RELEASES, gates_option
+from kubesched.cli.commands.shared import gates_option
+from kubesched.server.options.own_flags import LEGACY_RELEASES
 
 _file = click.argument("file", type=click.Path(path_type=Path, allow_dash=True))
 _plugins = click.option("--plugin", "plugins", multiple=True, metavar="FILE.py:Class", help="A plugin of your own.")

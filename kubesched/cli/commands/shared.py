@@ -10,9 +10,6 @@ import click
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-LEGACY_RELEASES = ("1.4", "1.6", "1.13", "1.17")
-"""The releases that --legacy-version selects. 1.3, little different from 1.4, can be asked for in Python only."""
-
 config_option = click.option(
     "--config",
     "config_file",

@@ -1,0 +1,1 @@
+"""Tables for `kubectl get`, and the usage that `kubectl top` shows."""

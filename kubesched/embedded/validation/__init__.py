@@ -1,0 +1,1 @@
+"""Validation: every field that is wrong, with the API's own message."""

@@ -26,13 +26,13 @@ _NAMES = {
     "args": ("Args", "ArgsRegistry"),
     "catalogue": ("POINTS", "Catalogue", "Known", "in_tree"),
     "configz": ("from_configz",),
-    "durations": ("Duration",),
-    "fielderrors": ("FieldError", "Path"),
-    "gates": ("Gates",),
+    "documents.durations": ("Duration",),
+    "documents.fielderrors": ("FieldError", "Path"),
+    "releases.gates": ("Gates",),
     "loading": ("defaults", "load"),
     "printing": ("as_json", "as_yaml", "effective"),
     "types": ("Configuration", "Configured", "Extender", "Profile"),
-    "versions": ("NEWEST", "OLDEST_RECORDED", "Behaviour", "Version"),
+    "releases.versions": ("NEWEST", "OLDEST_RECORDED", "Behaviour", "Version"),
 }
 _WHERE = {name: f"{__name__}.{module}" for module, names in _NAMES.items() for name in names}
 

@@ -1,8 +1,9 @@
 """What a plugin's answers are made of: the one declaration that remembering them follows from.
 
-In: `Plugin.depends_on`, a tuple of inputs and of kinds of API objects. Out: whether an answer may be kept at all, and what must
-happen before it may not be used any more; framework/equivalence_cache/plan and framework/preemption/whatif_filters ask. Nothing declared is always
-right: such a plugin is asked anew for every pod. What is declared, the answers must follow from, and from nothing else.
+In: `Plugin.depends_on`, a tuple of inputs and of kinds of API objects. Out: whether an answer may be kept at all, and what
+must happen before it may not be used any more; framework/equivalence_cache/plan and framework/preemption/whatif_filters
+ask. Nothing declared is always right: such a plugin is asked anew for every pod. What is declared, the answers must follow
+from, and from nothing else.
 
   nothing else than     what pods of a template share, and of the cluster the node's own object (NODE), the pods on it
                         (PODS_ON_NODE), and all node objects (ALL_NODES): columns are kept, and only rows that changed computed

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from kubesched.kernels._compiled import add_by_domain as _add_by_domain
-from kubesched.kernels._compiled import add_spread_scores as _add_spread_scores
-from kubesched.kernels._compiled import allocation_percent as _allocation_percent
-from kubesched.kernels._compiled import balance_scores as _balance_scores
-from kubesched.kernels._compiled import emptiness as _emptiness
-from kubesched.kernels._compiled import ends_within, lowest_difference
-from kubesched.kernels._compiled import spread_worth as _spread_worth
-from kubesched.kernels._compiled import weighted_total as _weighted_total
 from kubesched.scheduler.kernels import numpy_form
+from kubesched.scheduler.kernels._compiled import add_by_domain as _add_by_domain
+from kubesched.scheduler.kernels._compiled import add_spread_scores as _add_spread_scores
+from kubesched.scheduler.kernels._compiled import allocation_percent as _allocation_percent
+from kubesched.scheduler.kernels._compiled import balance_scores as _balance_scores
+from kubesched.scheduler.kernels._compiled import emptiness as _emptiness
+from kubesched.scheduler.kernels._compiled import ends_within, lowest_difference
+from kubesched.scheduler.kernels._compiled import spread_worth as _spread_worth
+from kubesched.scheduler.kernels._compiled import weighted_total as _weighted_total
 from kubesched.scheduler.kernels.numpy_form import Bools, Ints, Spread, Usage
 
 _NO_COLUMN = TypeError, ValueError

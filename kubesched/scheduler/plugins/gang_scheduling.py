@@ -1,8 +1,9 @@
 """GangScheduling: hold the pods of a gang until there are enough of them, and let none go before enough have a place.
 
 A pod names its PodGroup in spec.schedulingGroup; the group's policy says how many pods are enough. The engine tries all
-members in one turn (engine/groups/group): there the Permit of this plugin is what says whether the group as a whole fits, and since
-1.37 its PlacementFeasible. Groups may belong to groups (framework/group_hierarchy): then enough groups must have enough.
+members in one turn (engine/groups/group): there the Permit of this plugin is what says whether the group as a whole fits,
+and since 1.37 its PlacementFeasible. Groups may belong to groups (framework/group_hierarchy): then enough groups must have
+enough.
 """
 
 from __future__ import annotations

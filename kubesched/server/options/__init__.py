@@ -1,0 +1,1 @@
+"""Command-line flags: kube-scheduler's, ours, and those of old releases; parsed, checked, laid over the file."""

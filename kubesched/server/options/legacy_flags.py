@@ -12,7 +12,6 @@ from typing import Any
 
 import msgspec
 
-from kubesched.cli.commands.shared import LEGACY_RELEASES
 from kubesched.errors import ConfigError
 from kubesched.scheduler.config.releases.gates import read_pairs
 from kubesched.scheduler.config.types import ClientConnection, LeaderElection
@@ -28,7 +27,7 @@ from kubesched.scheduler.legacy import (
 from kubesched.scheduler.legacy.policies.componentconfig import OldLeaderElection
 from kubesched.scheduler.legacy.releases import LEGACY_GATES
 from kubesched.server.options.flagset import Parsed
-from kubesched.server.options.own_flags import LEGACY_FLAGS, NOTICES, SINCE, UNTIL
+from kubesched.server.options.own_flags import LEGACY_FLAGS, LEGACY_RELEASES, NOTICES, SINCE, UNTIL
 
 _IN_THE_FILE = frozenset(
     {flag.name for flag in LEGACY_FLAGS}

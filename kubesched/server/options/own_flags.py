@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from kubesched.cli.commands.shared import LEGACY_RELEASES
 from kubesched.scheduler.config.documents.durations import Duration
 from kubesched.server.options.flagset import ADDRESS, BOOL, DURATION, INT, INT32, STRING, WORDS, Flag
+
+LEGACY_RELEASES = ("1.4", "1.6", "1.13", "1.17")
+"""The releases that --legacy-version selects. 1.3, little different from 1.4, can be asked for in Python only."""
 
 OWN = "kubesched"
 LEGACY = "legacy"

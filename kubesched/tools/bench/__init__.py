@@ -1,0 +1,1 @@
+"""Benchmarks: decisions in memory, a cluster through an API server, scheduler_perf, hours of faults."""

@@ -1,0 +1,1 @@
+"""Golden cases: the same cluster and pod, compared with what kube-scheduler decided."""

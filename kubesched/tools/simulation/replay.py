@@ -1,8 +1,8 @@
 """Decide again: an inbox log played to a new engine in virtual time.
 
-In: the lines that `engine/arrivals/inbox_log.py` wrote. Out: what the engine decided, one line a decision. The same log, the same
-configuration and the same seed give the same bytes; another configuration shows what it would have done with the same
-cluster at the same times.
+In: the lines that `engine/arrivals/inbox_log.py` wrote. Out: what the engine decided, one line a decision. The same log,
+the same configuration and the same seed give the same bytes; another configuration shows what it would have done with the
+same cluster at the same times.
 """
 
 from __future__ import annotations

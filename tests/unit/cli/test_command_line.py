@@ -20,11 +20,10 @@ from click.testing import CliRunner
 from kubesched.cli import COMMANDS, cli
 from kubesched.cli.commands.bench import CLUSTER_KINDS, KINDS
 from kubesched.cli.commands.completion import SHELLS
-from kubesched.cli.commands.shared import LEGACY_RELEASES
 from kubesched.embedded.storage.write_ahead_log import SYNC_POLICIES
 from kubesched.scheduler.legacy import RELEASES
 from kubesched.scheduler.legacy.policies import componentconfig
-from kubesched.server.options.own_flags import FAILURE_DOMAINS
+from kubesched.server.options.own_flags import FAILURE_DOMAINS, LEGACY_RELEASES
 from kubesched.tools.bench import cluster as cluster_bench
 from kubesched.tools.bench import workloads
 
@@ -56,14 +55,26 @@ from kubesched.cli import cli
 for words in json.loads(sys.argv[1]):
     done = CliRunner().invoke(cli, [*words, "--help"])
     assert done.exit_code == 0 and done.output, words
-print(json.dumps(sorted({name.partition(".")[0] if not name.startswith("kubesched.") else ".".join(name.split(".")[:2])
+print(json.dumps(sorted({name.partition(".")[0] if not name.startswith("kubesched.") else name
                          for name in sys.modules})))
 """
     done = python(code, json.dumps([[], *(list(words) for words in ALL)]))
     assert done.returncode == 0, done.stderr
     heavy = {"numpy", "aiohttp", "rich", "prometheus_client", "kubernetes_asyncio", "cryptography", "yaml"}
     rooms = {
-        f"kubesched.{room}" for room in ("app", "apiserver", "engine", "framework", "legacy", "plugins", "simulator", "web")
+        f"kubesched.{room}"
+        for room in (
+            "embedded",
+            "kube.client",
+            "scheduler.cluster",
+            "scheduler.engine",
+            "scheduler.framework",
+            "scheduler.legacy",
+            "scheduler.plugins",
+            "server.app",
+            "server.web",
+            "tools",
+        )
     }
     assert not (heavy | rooms) & set(json.loads(done.stdout))
 

@@ -178,7 +178,8 @@ def test_predicates_of_ones_own_are_known_to_check(tmp_path: Path, monkeypatch: 
     monkeypatch.setattr(registry.CUSTOM, "predicates", {})
     plugin = tmp_path / "old.py"
     plugin.write_text(
-        'from kubesched.scheduler.legacy import register_fit_predicate\nregister_fit_predicate("HasSSD", lambda pod, node: True)\n'
+        "from kubesched.scheduler.legacy import register_fit_predicate\n"
+        'register_fit_predicate("HasSSD", lambda pod, node: True)\n'
     )
     policy = {**POLICY, "predicates": [{"name": "HasSSD"}]}
     assert run("check", "-", given=policy).exit_code == 1

@@ -8,13 +8,12 @@ from typing import Any
 
 import pytest
 
-from kubesched.cli.commands.shared import LEGACY_RELEASES
 from kubesched.errors import ConfigError
 from kubesched.scheduler.config import Duration
 from kubesched.scheduler.legacy import FromConfigMap, FromFile, FromProvider, LegacyScheduler
 from kubesched.scheduler.plugins.args import IN_TREE_CATALOGUE
 from kubesched.server.options.options import Options, read_options
-from kubesched.server.options.own_flags import LEGACY_FLAGS, OWN_FLAGS
+from kubesched.server.options.own_flags import LEGACY_FLAGS, LEGACY_RELEASES, OWN_FLAGS
 
 DOMAINS = "kubernetes.io/hostname,failure-domain.beta.kubernetes.io/zone,failure-domain.beta.kubernetes.io/region"
 V1ALPHA1 = {"apiVersion": "kubescheduler.config.k8s.io/v1alpha1", "kind": "KubeSchedulerConfiguration"}

@@ -82,7 +82,8 @@ def test_a_name_that_is_taken_is_refused(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 HEAD = (
-    "import time\nfrom kubesched import Plugin, Reason, Rejections\nfrom kubesched.scheduler.config import Args, FieldError, Path\n\n"
+    "import time\nfrom kubesched import Plugin, Reason, Rejections\n"
+    "from kubesched.scheduler.config import Args, FieldError, Path\n\n"
     "class P(Plugin):\n"
 )
 CHECKED = [

@@ -1,0 +1,1 @@
+"""Controllers of workloads: Deployments, StatefulSets, DaemonSets, Jobs and so on."""

@@ -1,0 +1,1 @@
+"""Writing to the API server: bindings, status patches, evictions and events."""

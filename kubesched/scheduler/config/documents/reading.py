@@ -1,8 +1,9 @@
 """Documents: the text of a configuration file as a tree, with everything a strict reader needs still in it.
 
-A tree is made of None, bool, str, `Number` (digits as written), list and `Object` (pairs in order, repetitions kept).
-Text that starts with `{` is JSON and keeps its order; anything else is YAML, which the reference turns into JSON with
-sorted keys first (`kubesched.scheduler.config.documents.yamltext`). Errors are raised as ConfigError in the words of Go's JSON scanner.
+A tree is made of None, bool, str, `Number` (digits as written), list and `Object` (pairs in order, repetitions kept). Text
+that starts with `{` is JSON and keeps its order; anything else is YAML, which the reference turns into JSON with sorted
+keys first (`kubesched.scheduler.config.documents.yamltext`). Errors are raised as ConfigError in the words of Go's JSON
+scanner.
 """
 
 from __future__ import annotations

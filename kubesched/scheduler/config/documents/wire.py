@@ -4,9 +4,9 @@ A type is a frozen struct; its annotations say what the reference's Go type is, 
 
     json: cannot unmarshal string into Go struct field KubeSchedulerConfiguration.parallelism of type int32
 
-`decode` walks a parsed document (`kubesched.scheduler.config.documents.reading`) along a struct type. Unknown and repeated keys are
-collected, not raised: the caller reports them together. A value of the wrong type is remembered, the first one wins
-and is raised at the end; a duration that cannot be read stops the walk at once. That is the reference's order.
+`decode` walks a parsed document (`kubesched.scheduler.config.documents.reading`) along a struct type. Unknown and repeated
+keys are collected, not raised: the caller reports them together. A value of the wrong type is remembered, the first one
+wins and is raised at the end; a duration that cannot be read stops the walk at once. That is the reference's order.
 `encode` is the way back, with the reference's habits about what is left out when empty.
 """
 

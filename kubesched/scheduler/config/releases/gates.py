@@ -3,9 +3,9 @@
 In: `--feature-gates` text and the version to emulate. Out: a frozen `Gates` that answers `is_enabled("X")`.
 A gate that nobody knows, one that is locked and one whose prerequisites are off are errors here.
 
-The table holds every gate of the scheduler with its history since 1.33, the oldest release that can be emulated; the
-gates of other components (`kubesched.scheduler.config.releases.other_gates`) are known beside them and change nothing. A gate absent at
-the emulated version is off and cannot be set.
+The table holds every gate of the scheduler with its history since 1.33, the oldest release that can be emulated; the gates
+of other components (`kubesched.scheduler.config.releases.other_gates`) are known beside them and change nothing. A gate
+absent at the emulated version is off and cannot be set.
 """
 
 from __future__ import annotations

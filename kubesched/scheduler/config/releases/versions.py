@@ -1,8 +1,9 @@
 """Releases of Kubernetes: which can be emulated, and what differs between them that no feature gate switches.
 
-In: a release, from `--emulated-version` or from what the API server says. Out: its `Behaviour`, a row of yes and no.
-Each field of `Behaviour` is one difference that users can see; its number is the first release that has it, and the place
-in the code that asks for it by name is the only one that knows how. What a gate switches is in `kubesched.scheduler.config.releases.gates`.
+In: a release, from `--emulated-version` or from what the API server says. Out: its `Behaviour`, a row of yes and no. Each
+field of `Behaviour` is one difference that users can see; its number is the first release that has it, and the place in the
+code that asks for it by name is the only one that knows how. What a gate switches is in
+`kubesched.scheduler.config.releases.gates`.
 """
 
 from __future__ import annotations

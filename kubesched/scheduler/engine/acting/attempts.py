@@ -1,9 +1,9 @@
 """Attempts: whose turn it is, what becomes of it, and doing that.
 
-In: the queue's next pod, with its group if it is tried with one. Out: a booking, or a failure with what PostFilter proposed.
-Deciding changes nothing and may run in a thread; taking and acting belong to the loop's turn. What plugins raise arrives
-here as a `PluginError` that names them (framework/runtime/blame); the broad `except`s are for faults of our own, which cost an attempt
-and never the scheduler.
+In: the queue's next pod, with its group if it is tried with one. Out: a booking, or a failure with what PostFilter
+proposed. Deciding changes nothing and may run in a thread; taking and acting belong to the loop's turn. What plugins raise
+arrives here as a `PluginError` that names them (framework/runtime/blame); the broad `except`s are for faults of our own,
+which cost an attempt and never the scheduler.
 """
 
 from __future__ import annotations

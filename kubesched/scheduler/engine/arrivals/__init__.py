@@ -1,0 +1,1 @@
+"""What arrives: watch events, binding results and timers, applied to the store and the queue in order."""

@@ -1,0 +1,1 @@
+"""Pods that are tried together: gangs, pod groups, and groups of groups."""

@@ -1,8 +1,8 @@
 """What is kept of a decision: where a pod went and by how much, or who refused it; and the ring that the last ones are kept in.
 
-In: records, from `engine/records/decision_recorder.py`. Out: the same by sequence number, by pod or by what they say, and as values
-that go to JSON. A record is about 550 bytes, and 1,450 more where it holds the best nodes by plugin; it keeps names and
-numbers and no object of the cluster. Nothing here looks at a cluster.
+In: records, from `engine/records/decision_recorder.py`. Out: the same by sequence number, by pod or by what they say, and
+as values that go to JSON. A record is about 550 bytes, and 1,450 more where it holds the best nodes by plugin; it keeps
+names and numbers and no object of the cluster. Nothing here looks at a cluster.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """Who refused how many nodes for which reason, followed from one pod to the next that asks the same of nodes.
 
-In: the remembered answers of a class of pods (framework/equivalence_cache/node_answers). Out: counts by plugin and reason, for the price of the
-rows that changed; and the tables of domains that were refused for one pod alone, as they are, to be counted when somebody reads
-the record. What is more than that (a filter that answers for every pod anew, two tables) is not told here.
+In: the remembered answers of a class of pods (framework/equivalence_cache/node_answers). Out: counts by plugin and reason,
+for the price of the rows that changed; and the tables of domains that were refused for one pod alone, as they are, to be
+counted when somebody reads the record. What is more than that (a filter that answers for every pod anew, two tables) is not
+told here.
 """
 
 from __future__ import annotations

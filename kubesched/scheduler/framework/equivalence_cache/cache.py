@@ -6,10 +6,9 @@ row, so nearly all of the last answer still holds. It is a sheet of four kinds o
 and each derived from the ones before, element by element where few changed:
 
   the journal          which rows changed (cluster/journal)
-  columns and totals   what plugins say of every node; shared by all that ask the same of a node (framework/equivalence_cache/node_answers)
-  counters, tables     pods per topology domain, shared by all that declare the same (framework/equivalence_cache/counters); verdicts and
-                       scores of domains, which the plugins derive from them (DomainVerdicts, DomainScores)
-  feasible nodes       who is left, and their totals, from both (framework/runtime/feasible)
+  columns and totals   what plugins say of every node; shared by all that ask the same of a node (node_answers)
+  counters, tables     pods per topology domain, shared by all that declare the same (counters); verdicts and scores of domains, which the plugins derive from them (DomainVerdicts, DomainScores)
+  feasible nodes       who is left, and their totals, from both (runtime/feasible)
 
 So the first pod of one more Deployment finds nearly everything known.
 

@@ -1,0 +1,1 @@
+"""Running plugins: a profile calls each extension point in order and merges the answers."""

@@ -1,8 +1,9 @@
 """How plugins are called: timed and named in one place, and whatever one does, what comes out is an answer or a `PluginError`.
 
-In: a plugin, one of its methods, arguments. Out: what it answered, checked, or an error that names it; single plugins are timed
-in `call`, whole extension points by `reported`. Where nobody observes, no clock is read. A plugin that waits does so in a
-task of its own. framework/runtime/profile, framework/runtime/binding_points and framework/runtime/group_points are built on this.
+In: a plugin, one of its methods, arguments. Out: what it answered, checked, or an error that names it; single plugins are
+timed in `call`, whole extension points by `reported`. Where nobody observes, no clock is read. A plugin that waits does so
+in a task of its own. framework/runtime/profile, framework/runtime/binding_points and framework/runtime/group_points are
+built on this.
 """
 
 from __future__ import annotations

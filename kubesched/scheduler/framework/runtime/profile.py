@@ -1,8 +1,9 @@
 """A configured set of plugins, and the one runner for all extension points.
 
 In: a pod, a snapshot, a state. Out: verdicts, scores, statuses, merged as the reference merges them. The points up to a
-decision stand here; those behind it in framework/runtime/binding_points, those for groups of pods in framework/runtime/group_points. How a
-plugin is called, timed and blamed is the same for all of them (framework/runtime/plugin_calls).
+decision stand here; those behind it in framework/runtime/binding_points, those for groups of pods in
+framework/runtime/group_points. How a plugin is called, timed and blamed is the same for all of them
+(framework/runtime/plugin_calls).
 """
 
 from __future__ import annotations

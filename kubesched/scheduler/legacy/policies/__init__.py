@@ -1,0 +1,1 @@
+"""Policy files and algorithm providers of old releases, turned into predicates and priorities."""

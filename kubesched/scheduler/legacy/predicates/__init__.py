@@ -1,0 +1,1 @@
+"""Predicates of old releases: each refuses nodes."""

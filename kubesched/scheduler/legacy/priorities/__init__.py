@@ -1,0 +1,1 @@
+"""Priorities of old releases: each scores nodes."""

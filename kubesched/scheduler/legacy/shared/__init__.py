@@ -1,0 +1,1 @@
+"""What several predicates and priorities of old releases read."""

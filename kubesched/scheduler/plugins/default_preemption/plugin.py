@@ -1,9 +1,9 @@
 """DefaultPreemption: when nothing fits, find the cheapest pods of lower priority to evict.
 
-A pod group needs room as a whole (plugins/default_preemption/group_preemption); where pods of groups have places, they go as their group says.
-Nodes on which an eviction may help are visited from a random one on, until enough candidates are found; among them the
-node is chosen whose victims matter least. The plugin only decides: it returns the node and the victims, and the engine
-evicts them (engine/acting/eviction). While it does, the pod is kept out of the active queue.
+A pod group needs room as a whole (plugins/default_preemption/group_preemption); where pods of groups have places, they go
+as their group says. Nodes on which an eviction may help are visited from a random one on, until enough candidates are
+found; among them the node is chosen whose victims matter least. The plugin only decides: it returns the node and the
+victims, and the engine evicts them (engine/acting/eviction). While it does, the pod is kept out of the active queue.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """Counting for inter-pod affinity: which domains hold pods that incoming pods want near or want away from, which hold pods that
 do not want them, and what the wishes of both sides add up to.
 
-In: the terms of incoming pods and what others say of them, nodes, placed pods. Out: counters per topology domain. Each distinct
-label set and each distinct affinity of placed pods is judged once; after that only pods that come and go are counted
-(framework/equivalence_cache/counters). All pods share the counters that say the same of others and of whom others say the same, whatever labels
-each of them has: the pods of a StatefulSet have one each that nobody asks about.
+In: the terms of incoming pods and what others say of them, nodes, placed pods. Out: counters per topology domain. Each
+distinct label set and each distinct affinity of placed pods is judged once; after that only pods that come and go are
+counted (framework/equivalence_cache/counters). All pods share the counters that say the same of others and of whom others
+say the same, whatever labels each of them has: the pods of a StatefulSet have one each that nobody asks about.
 """
 
 from __future__ import annotations

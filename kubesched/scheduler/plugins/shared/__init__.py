@@ -1,0 +1,1 @@
+"""Arithmetic and lookups that several plugins use."""

@@ -1,0 +1,1 @@
+"""Who may ask: TLS, authentication and authorization of the scheduler's port."""

@@ -74,7 +74,8 @@ def test_what_the_image_leaves_out_is_not_missed(tmp_path: Path) -> None:
     assert not (tmp_path / "kubernetes_asyncio" / "client").exists()
     assert not [*tmp_path.glob("cel_expr_python/ext/ext_math*")]
     program = (
-        "from kubesched.kube.client.kubeconfig_loading import credential_loaders; print(credential_loaders().kubeconfig.__file__)\n"
+        "from kubesched.kube.client.kubeconfig_loading import credential_loaders\n"
+        "print(credential_loaders().kubeconfig.__file__)\n"
         "from kubesched.kube.cel.checking import check; check('device.driver == \"x\"')\n"
         "import cel_expr_python.cel; print(cel_expr_python.cel.__file__)\n"
     )

@@ -1,0 +1,40 @@
+"""docs/architecture.md is the plan of the package: it names every room, and nothing that is not there."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+PACKAGE = ROOT / "kubesched"
+PAGE = (ROOT / "docs" / "architecture.md").read_text()
+NAMED = set(re.findall(r"`([a-z_/.]+)`", PAGE))
+MOST_MODULES = 20
+"""The most modules that a folder holds, so that its listing can be read. `cli` has one a command."""
+
+
+def test_every_wing_and_room_is_on_the_page() -> None:
+    rooms = {folder.name for wing in ("kube", "scheduler", "server", "embedded") for folder in packages(PACKAGE / wing)}
+    assert rooms | {folder.name for folder in packages(PACKAGE)} <= NAMED
+
+
+def test_every_path_on_the_page_is_there() -> None:
+    tops = (PACKAGE, PACKAGE / "scheduler", ROOT)
+    paths = {name for name in NAMED if "/" in name or name.endswith(".py")}
+    assert paths
+    assert not [
+        name for name in paths if not any((top / name.rstrip("/")).exists() or (top / f"{name}.py").exists() for top in tops)
+    ]
+
+
+def test_no_folder_is_too_long_to_read() -> None:
+    sizes = {
+        folder: len(list(folder.glob("*.py"))) - 1
+        for folder in PACKAGE.rglob("*")
+        if folder.is_dir() and "cli" not in folder.parts
+    }
+    assert not {folder.relative_to(PACKAGE): size for folder, size in sizes.items() if size > MOST_MODULES}
+
+
+def packages(folder: Path) -> list[Path]:
+    return [init.parent for init in folder.glob("*/__init__.py")]
