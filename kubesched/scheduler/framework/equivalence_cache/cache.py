@@ -7,7 +7,8 @@ and each derived from the ones before, element by element where few changed:
 
   the journal          which rows changed (cluster/journal)
   columns and totals   what plugins say of every node; shared by all that ask the same of a node (node_answers)
-  counters, tables     pods per topology domain, shared by all that declare the same (counters); verdicts and scores of domains, which the plugins derive from them (DomainVerdicts, DomainScores)
+  counters, tables     pods per topology domain, shared by all that declare the same (counters); verdicts and
+                       scores of domains, which the plugins derive from them (DomainVerdicts, DomainScores)
   feasible nodes       who is left, and their totals, from both (runtime/feasible)
 
 So the first pod of one more Deployment finds nearly everything known.
