@@ -15,6 +15,8 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Protocol
 
+_FEWEST_SWEPT = 128  # timers of a virtual clock, before it looks for cancelled ones
+
 
 class Timer(Protocol):
     """What `call_later` returns."""
@@ -69,6 +71,7 @@ class ManualClock:
         self._now = start
         self._order = itertools.count()
         self._timers: list[tuple[float, int, ManualTimer]] = []
+        self._most_timers = _FEWEST_SWEPT
 
     def now(self) -> float:
         return self._now
@@ -77,6 +80,10 @@ class ManualClock:
         return self._now
 
     def call_later(self, delay_seconds: float, callback: Callable[[], None]) -> Timer:
+        if len(self._timers) >= self._most_timers:
+            self._timers = [one for one in self._timers if not one[2].cancelled]
+            heapq.heapify(self._timers)
+            self._most_timers = max(_FEWEST_SWEPT, 2 * len(self._timers))
         timer = ManualTimer(callback)
         heapq.heappush(self._timers, (self._now + max(0.0, delay_seconds), next(self._order), timer))
         return timer

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import random
-from collections import deque
 from dataclasses import dataclass, field
 
 from kubesched.embedded.admission.quotas import Quotas
 from kubesched.embedded.clock import ServerClock
+from kubesched.embedded.event_expiry import EventExpiry
 from kubesched.embedded.http.refusals import bad_request, not_found
 from kubesched.embedded.resources import Catalogue, Resource
 from kubesched.embedded.storage.objects import Storage, Table
 from kubesched.embedded.storage.watch import Entry
-
-EVENT_TTL_SECONDS = 3600.0
 
 
 @dataclass(slots=True)
@@ -45,7 +43,7 @@ class Context:
         self.rng = rng
         self.has_priority_admission = has_priority_admission
         self.quotas = Quotas(storage)
-        self._aging: deque[tuple[float, Entry]] = deque()
+        self.events = EventExpiry(storage, clock)
 
     def resource(self, name: str | Resource) -> Resource:
         """Return a resource by any of its names; 400 if nobody serves it."""
@@ -67,16 +65,6 @@ class Context:
         if entry is None:
             raise not_found(resource, name)
         return entry
-
-    def age(self, entry: Entry) -> None:
-        """Let an Event live for its hour, and drop those whose hour is over."""
-        now = self.clock.now()
-        self._aging.append((now + EVENT_TTL_SECONDS, entry))
-        table = self.storage.table("events")
-        while self._aging[0][0] <= now:
-            _, old = self._aging.popleft()
-            if table.entries.get(old.key) is old:  # a newer version has an hour of its own
-                self.storage.remove(table, old.key)
 
 
 def key_of(resource: Resource, namespace: str, name: str) -> str:

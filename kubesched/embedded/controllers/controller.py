@@ -43,6 +43,8 @@ class Controller(ABC):
         """Look at an object of the resource that has changed."""
         if change.new is not None:
             self._work.add(change.key)
+        else:
+            self._work.forget(change.key)
 
     def add_all(self) -> None:
         """Look at every object."""

@@ -13,6 +13,8 @@ and by the annotation `kubesched.io/kubelet: stopped` on the node, after which n
 
 from __future__ import annotations
 
+import itertools
+
 from kubesched.embedded.clock import micro_timestamp, timestamp
 from kubesched.embedded.controllers.event_recorder import EventRecorder
 from kubesched.embedded.controllers.pace import Pace
@@ -34,6 +36,7 @@ _HEALTHY = (
     ("PIDPressure", "KubeletHasSufficientPID", "kubelet has sufficient PID available"),
     ("Ready", "KubeletReady", "kubelet is posting ready status"),
 )
+MOST_IMAGES = 50  # that a kubelet reports of its node
 IMAGE_BYTES = 50 * 1024 * 1024
 _LONGEST_BACKOFF_SECONDS = 300.0
 
@@ -48,9 +51,9 @@ class Kubelets:
         self._pace = pace
         self._recorder = recorder
         self._stopped: set[str] = set()
-        self._known_images: dict[str, set[str]] = {}
-        self._due: dict[str, float] = {}  # pod uid to when its next step is allowed
-        self._addresses: dict[str, int] = {}
+        self._known_images: dict[str, dict[str, None]] = {}
+        self._due: dict[str, dict[str, float]] = {}  # pod uid to when each step is allowed
+        self._numbers = itertools.count(1)  # of addresses
         self._pod_work = Worker(self._clock, "kubelet", self._sync_pod)
         self._node_work = Worker(self._clock, "node heartbeat", self._sync_node)
 
@@ -83,6 +86,7 @@ class Kubelets:
 
     def _pod_changed(self, change: Change) -> None:
         if change.new is None:
+            self._pod_work.forget(change.key)
             if change.old is not None:
                 self._due.pop(change.old.obj["metadata"]["uid"], None)
             return
@@ -93,6 +97,8 @@ class Kubelets:
     def _node_changed(self, change: Change) -> None:
         if change.new is None:
             self._known_images.pop(change.key, None)
+            self._stopped.discard(change.key)
+            self._node_work.forget(change.key)
             return
         before = change.old.obj if change.old is not None else None
         if before is None or self.is_stopped(before) != self.is_stopped(change.new.obj):
@@ -140,14 +146,14 @@ class Kubelets:
             "containerRuntimeVersion": f"kubesched://1.{release}",
             "kubeletVersion": RELEASES[release],
         }
-        number = self._addresses.setdefault(name, len(self._addresses) + 1)
-        address = f"10.{100 + (number >> 16)}.{number >> 8 & 255}.{number & 255}"
         update: Object = {
             "conditions": conditions,
             "nodeInfo": {**info, **(status.get("nodeInfo") or {})},
             "daemonEndpoints": {"kubeletEndpoint": {"Port": KUBELET_PORT}},
         }
         if not status.get("addresses"):
+            number = next(self._numbers)
+            address = f"10.{100 + (number >> 16 & 127)}.{number >> 8 & 255}.{number & 255}"
             update["addresses"] = [
                 {"type": "InternalIP", "address": address},
                 {"type": "Hostname", "address": name},
@@ -234,16 +240,19 @@ class Kubelets:
             self._report_pull_error(pod)
             return None
         images = {container["image"] for container in pod["spec"]["containers"]}
-        known = self._known_images.setdefault(name, set())
-        pull = self._seconds(pod, "pull", self._pace.pull_seconds) if images - known else 0.0
+        known = self._known_images.setdefault(name, {})
+        fresh = images - known.keys()
+        pull = self._seconds(pod, "pull", self._pace.pull_seconds) if fresh else 0.0
         wait = self._wait(pod, "start", pull + self._seconds(pod, "start", self._pace.start_seconds))
         if wait > 0:
             return wait
-        if images - known:
-            known |= images
+        if fresh:
+            known |= dict.fromkeys(sorted(fresh))
+            for image in list(known)[:-MOST_IMAGES]:
+                del known[image]
             self._report_images(node, images)
             self._tell(pod, "Pulled", f'Successfully pulled image "{sorted(images)[0]}"')
-        number = self._addresses.setdefault(metadata["uid"], len(self._addresses) + 1)
+        number = next(self._numbers)
         address = f"10.{number >> 16 & 255 or 244}.{number >> 8 & 255}.{number & 255}"
         self._write(pod, _running_status(pod, node, address, timestamp(self._clock.now())))
         self._tell(pod, "Started", f"Started container {pod['spec']['containers'][0]['name']}")
@@ -272,7 +281,9 @@ class Kubelets:
         present = {name for one in listed for name in one.get("names") or ()}
         listed += [{"names": [name], "sizeBytes": IMAGE_BYTES} for name in sorted(images - present)]
         if images - present:
-            self._store.patch("nodes", node["metadata"]["name"], {"status": {"images": listed}}, subresource="status")
+            self._store.patch(
+                "nodes", node["metadata"]["name"], {"status": {"images": listed[-MOST_IMAGES:]}}, subresource="status"
+            )
 
     def _lifetime_left(self, pod: Object) -> float | None:
         seconds = self._lifetime(pod)
@@ -302,22 +313,19 @@ class Kubelets:
         now = timestamp(self._clock.now())
         if policy == "Always" or (policy == "OnFailure" and exit_code):
             self._write(pod, _restarted_status(pod, exit_code, reason, now))
-            self._due.pop(pod["metadata"]["uid"], None)
             n_restarts = (pod.get("status") or {}).get("containerStatuses", [{}])[0].get("restartCount", 0)
             delay = min(10.0 * 2**n_restarts, _LONGEST_BACKOFF_SECONDS) if exit_code else 0.0
-            self._due[pod["metadata"]["uid"]] = self._clock.monotonic() + delay
+            self._due.setdefault(pod["metadata"]["uid"], {})["restart"] = self._clock.monotonic() + delay
             self._pod_work.add(key_of(pod), delay or 0.001)
             return
         self._write(pod, _ended_status(pod, exit_code, reason, now))
 
     def _wait(self, pod: Object, step: str, seconds: float) -> float:
         """Return how long a step still has to wait; the wait begins when it is first asked for."""
-        uid = pod["metadata"]["uid"]
-        key = f"{uid} {step}"
-        due = self._due.setdefault(key, max(self._clock.monotonic(), self._due.pop(uid, 0.0)) + seconds)
-        left = due - self._clock.monotonic()
+        due, now = self._due.setdefault(pod["metadata"]["uid"], {}), self._clock.monotonic()
+        left = due.setdefault(step, max(now, due.pop("restart", 0.0)) + seconds) - now
         if left <= 0:
-            del self._due[key]
+            del due[step]
         return left
 
     def _seconds(self, pod: Object, step: str, default: float) -> float:

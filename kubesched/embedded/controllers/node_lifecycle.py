@@ -73,7 +73,10 @@ class NodeLifecycle:
             self._node_work.add(split(change.key)[1])
 
     def _pod_changed(self, change: Change) -> None:
-        if change.new is None or not change.new.obj["spec"].get("nodeName"):
+        if change.new is None:
+            self._pod_work.forget(change.key)
+            return
+        if not change.new.obj["spec"].get("nodeName"):
             return
         if change.old is None or change.old.obj["spec"] != change.new.obj["spec"]:
             self._pod_work.add(change.key, 0.0 if self._node_of(change.new.obj) is not None else _ORPHAN_SECONDS)

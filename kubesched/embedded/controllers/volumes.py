@@ -57,8 +57,10 @@ class Volumes:
     def _claim_changed(self, change: Change) -> None:
         if change.new is not None:
             self._claim_work.add(change.key)
-        elif change.old is not None and change.old.obj["spec"].get("volumeName"):
-            self._volume_work.add(change.old.obj["spec"]["volumeName"])
+        elif change.old is not None:
+            self._due.pop(change.old.obj["metadata"]["uid"], None)
+            if change.old.obj["spec"].get("volumeName"):
+                self._volume_work.add(change.old.obj["spec"]["volumeName"])
 
     def _volume_changed(self, change: Change) -> None:
         if change.old is not None:

@@ -50,6 +50,13 @@ class Worker:
             planned[1].cancel()
         self._later[key] = (due, self._clock.call_later(delay_seconds, lambda: self._arrive(key)))
 
+    def forget(self, key: str) -> None:
+        """Cancel what is planned for an object that is gone."""
+        self._failures.pop(key, None)
+        planned = self._later.pop(key, None)
+        if planned is not None:
+            planned[1].cancel()
+
     def stop(self) -> None:
         self._stopped = True
         if self._turn is not None:

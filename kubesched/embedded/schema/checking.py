@@ -142,7 +142,7 @@ def _quantity(value: Any, path: str) -> Any:
 
 
 # The same few amounts come in every object, and the same text is kept once for all of them.
-_canonical = lru_cache(maxsize=65536)(quantity.canonical)
+_canonical = lru_cache(maxsize=16384)(quantity.canonical)
 
 
 def _integer_or_text(value: Any, path: str) -> Any:

@@ -62,8 +62,6 @@ class ObjectStore:
         catalogue = Catalogue(release)
         custom.follow(storage, catalogue)
         self.context = Context(storage, catalogue, clock, rng, has_priority_admission)
-        for entry in list(storage.table("events").entries.values()):
-            self.context.age(entry)  # kept from before; each gets an hour from now
         self._begin()
 
     def _begin(self) -> None:

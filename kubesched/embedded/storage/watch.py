@@ -2,8 +2,9 @@
 
 In: one `Change` per write, in order of version. Out: `WatchEvent`s in each reader's buffer, and the recent past.
 A reader with a selector sees an update that enters its selection as ADDED and one that leaves it as DELETED.
-A change is encoded once for all its readers. The past is bounded: who asks for more gets 410. A reader that lets its
-buffer fill up is closed; it never holds back the writer.
+A change is encoded once for all its readers. The past is bounded in changes and in bytes: who asks for more gets 410. It
+is kept as JSON, which has a fifth of the size of the parsed objects. A reader that lets its buffer fill up is closed; it
+never holds back the writer.
 """
 
 from __future__ import annotations
@@ -21,27 +22,41 @@ from kubesched.embedded.storage.selectors import PINNABLE, Pin, field_value
 
 ADDED, MODIFIED, DELETED, BOOKMARK, ERROR = "ADDED", "MODIFIED", "DELETED", "BOOKMARK", "ERROR"
 BUFFER_LIMIT = 65_536
+HISTORY_BYTES = 32 * 1024 * 1024
 _encode = msgspec.json.Encoder().encode
 
 
 class Entry:
     """One version of one object; never changed once it is stored."""
 
-    __slots__ = ("_raw", "key", "namespace", "obj", "version")
+    __slots__ = ("_obj", "_raw", "key", "namespace", "version")
 
     def __init__(self, key: str, obj: Object, version: int) -> None:
         self.key = key
         self.namespace: str = obj["metadata"].get("namespace", "")
-        self.obj = obj
+        self._obj: Object | None = obj
         self.version = version
         self._raw: bytes | None = None
+
+    @property
+    def obj(self) -> Object:
+        """The object; parsed anew each time once only its JSON is kept."""
+        if self._obj is not None:
+            return self._obj
+        parsed: Object = msgspec.json.decode(self.raw)
+        return parsed
 
     @property
     def raw(self) -> bytes:
         """The object as JSON, encoded on first use."""
         if self._raw is None:
-            self._raw = _encode(self.obj)
+            self._raw = _encode(self._obj)
         return self._raw
+
+    def pack(self) -> None:
+        """Keep the JSON alone, for a version that few will ask for."""
+        self._raw = self.raw
+        self._obj = None
 
 
 class WatchEvent:
@@ -70,14 +85,20 @@ class WatchEvent:
 class Change:
     """One write: the object before and after, either of them None."""
 
-    __slots__ = ("_events", "_gone", "new", "old", "version")
+    __slots__ = ("_events", "new", "old", "version")
 
     def __init__(self, version: int, old: Entry | None, new: Entry | None) -> None:
         self.version = version
         self.old = old
         self.new = new
         self._events: dict[str, WatchEvent] = {}
-        self._gone: Entry | None = None
+
+    @property
+    def size(self) -> int:
+        """The bytes of JSON that this change wrote, or took away."""
+        entry = self.new or self.old
+        assert entry is not None
+        return len(entry.raw)
 
     @property
     def key(self) -> str:
@@ -99,6 +120,12 @@ class Change:
             return self._shared(MODIFIED if was else ADDED)
         return self._shared(DELETED) if was else None
 
+    def settle(self) -> None:
+        """Give up what only those who hear of the change at once have use for: parsed objects and encoded lines."""
+        self._events = {}
+        if self.old is not None:
+            self.old.pack()
+
     def _shared(self, kind: str) -> WatchEvent:
         event = self._events.get(kind)
         if event is None:
@@ -109,12 +136,10 @@ class Change:
 
     def _last_seen(self) -> Entry:
         """Return the old object under the version of its disappearance."""
-        if self._gone is None:
-            assert self.old is not None
-            obj = dict(self.old.obj)
-            obj["metadata"] = {**obj["metadata"], "resourceVersion": str(self.version)}
-            self._gone = Entry(self.old.key, obj, self.version)
-        return self._gone
+        assert self.old is not None
+        obj = dict(self.old.obj)
+        obj["metadata"] = {**obj["metadata"], "resourceVersion": str(self.version)}
+        return Entry(self.old.key, obj, self.version)
 
 
 class Watch:
@@ -199,6 +224,7 @@ class Feed:
     def __init__(self, start_version: int, limit: int) -> None:
         self.oldest = start_version  # changes after this version are known
         self._limit = limit
+        self._n_bytes = 0
         self._history: deque[Change] = deque()
         self._watches: dict[Watch, None] = {}
         self._pinned: dict[str, dict[str, dict[Watch, None]]] = {}  # field to value to those who want nothing else
@@ -206,8 +232,9 @@ class Feed:
 
     def record(self, change: Change) -> None:
         self._history.append(change)
-        if len(self._history) > self._limit:
-            self.oldest = self._history.popleft().version
+        self._n_bytes += change.size
+        while len(self._history) > self._limit or self._n_bytes > HISTORY_BYTES:
+            self._forget_oldest()
 
     def deliver(self, change: Change) -> None:
         for watch in list(self._watches):
@@ -219,11 +246,17 @@ class Feed:
                     watch.offer(change)
         for listener in self._listeners:
             listener(change)
+        change.settle()
+
+    def _forget_oldest(self) -> None:
+        change = self._history.popleft()
+        self.oldest = change.version
+        self._n_bytes -= change.size
 
     def forget_until(self, version: int) -> None:
         """Forget changes up to `version`."""
         while self._history and self._history[0].version <= version:
-            self.oldest = self._history.popleft().version
+            self._forget_oldest()
 
     def compact(self, version: int) -> None:
         """Forget changes up to `version`, and answer nobody any more who asks from before it."""

@@ -269,8 +269,7 @@ def settled(context: Context, resource: Resource, obj: Object, asked: Asked) -> 
 
 def store(context: Context, resource: Resource, key: str, obj: Object) -> Entry:
     entry = context.storage.write(context.table(resource), key, obj)
-    if resource.table == "events":
-        context.age(entry)
+    context.events.remove_expired()
     return entry
 
 

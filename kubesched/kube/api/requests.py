@@ -9,7 +9,7 @@ they too are things that a pod takes from a node.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import partial
+from functools import lru_cache, partial
 from typing import Generic, NamedTuple, TypeVar
 
 from kubesched.errors import MalformedObject
@@ -39,8 +39,6 @@ Amounts = dict[str, int]
 
 # --- names ------------------------------------------------------------------------------------------------------------
 
-_names: dict[str, tuple[bool, bool]] = {}
-
 
 def is_extended_name(name: str) -> bool:
     """Return whether the name is a resource of somebody else's domain."""
@@ -52,19 +50,13 @@ def is_scalar_name(name: str) -> bool:
     return _kinds_of(name)[1]
 
 
+@lru_cache(maxsize=1024)
 def _kinds_of(name: str) -> tuple[bool, bool]:
-    known = _names.get(name)
-    if known is None:
-        native = "kubernetes.io/" in name
-        extended = (
-            "/" in name
-            and not native
-            and not name.startswith("requests.")
-            and not qualified_name_complaints(f"requests.{name}")
-        )
-        known = extended, extended or native or name.startswith((HUGE_PAGES_PREFIX, "attachable-volumes-"))
-        _names[name] = known
-    return known
+    native = "kubernetes.io/" in name
+    extended = (
+        "/" in name and not native and not name.startswith("requests.") and not qualified_name_complaints(f"requests.{name}")
+    )
+    return extended, extended or native or name.startswith((HUGE_PAGES_PREFIX, "attachable-volumes-"))
 
 
 def is_pod_level_name(name: str) -> bool:

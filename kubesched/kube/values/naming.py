@@ -72,7 +72,7 @@ def qualified_name_complaints(text: str) -> tuple[str, ...]:
     return tuple(complaints)
 
 
-@lru_cache(maxsize=65536)
+@lru_cache(maxsize=16384)
 def label_value_complaints(text: str) -> tuple[str, ...]:
     """Return what is wrong with a label's value."""
     complaints = []

@@ -37,7 +37,7 @@ class QuantityError(SchedulerError, ValueError):
         self.text = text
 
 
-@lru_cache(maxsize=65536)
+@lru_cache(maxsize=16384)
 def parse(text: str | int | float) -> int:
     """Return the value of a quantity in nano units. Raise `QuantityError` for anything else.
 

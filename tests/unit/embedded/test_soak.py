@@ -10,7 +10,7 @@ MINUTES_EACH = 5
 
 def sizes(store: ObjectStore) -> dict[str, int]:
     held = {table.name: len(table.entries) for table in store.context.storage.tables()}
-    return held | {"remembered for their end": len(store.context._aging)}
+    return held | {"remembered for their end": len(store.context.events)}
 
 
 def n_changes(store: ObjectStore) -> int:

@@ -48,6 +48,12 @@ class DaemonSets(PodController):
         if change.old is None or change.new is None or place(change.old.obj) != place(change.new.obj):
             self.add_all()
 
+    def changed(self, change: Change) -> None:
+        super().changed(change)
+        if change.new is None and change.old is not None:
+            uid = change.old.obj["metadata"]["uid"]
+            self._judged = {key: nodes for key, nodes in self._judged.items() if key[0] != uid}
+
     def sync(self, obj: Object) -> float | None:
         owner = obj
         if "deletionTimestamp" in owner["metadata"]:

@@ -70,14 +70,15 @@ class Jobs(PodController):
         """Count each ended pod once; the counts stay when the pods go."""
         uid = job["metadata"]["uid"]
         is_first_sight = uid not in self._counted
-        counted = self._counted.setdefault(uid, set())
+        counted = self._counted.get(uid, set())
+        self._counted[uid] = set()  # a pod that is gone does not come back
         for phase, field in (("Succeeded", "succeeded"), ("Failed", "failed")):
             ended = {pod["metadata"]["uid"] for pod in pods if (pod.get("status") or {}).get("phase") == phase}
             if is_first_sight:  # a server started again: what is written was counted from these
                 status[field] = max(status.get(field, 0), len(ended))
             else:
                 status[field] = status.get(field, 0) + len(ended - counted)
-            counted |= ended
+            self._counted[uid] |= ended
         if job["spec"].get("completionMode") == "Indexed":
             done = sorted(_completed(pods) | _read_indexes(status.get("completedIndexes", "")))
             status["completedIndexes"] = _write_indexes(done)

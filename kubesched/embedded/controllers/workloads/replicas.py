@@ -43,6 +43,7 @@ class ReplicaSets(PodController):
     def changed(self, change: Change) -> None:
         if change.new is None:
             self._offered.pop(change.key, None)
+            self._work.forget(change.key)
         elif change.old is None:
             self._offer_orphans(change.key, change.new.obj)
         else:

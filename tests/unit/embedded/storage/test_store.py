@@ -3,7 +3,7 @@
 import pytest
 
 from kubesched import errors
-from kubesched.embedded import ManualClock, ObjectStore
+from kubesched.embedded import ManualClock, ObjectStore, event_expiry
 from kubesched.embedded.storage.patching import JSON_PATCH, MERGE_PATCH
 
 
@@ -217,6 +217,27 @@ def test_events_live_an_hour() -> None:
     clock.advance(3601)
     store.create("events", {"metadata": {"name": "new"}, **event})
     assert [one["metadata"]["name"] for one in store.list("events").items] == ["new"]
+
+
+def test_an_event_ends_at_the_next_write_of_anything() -> None:
+    clock = ManualClock()
+    store = ObjectStore(clock)
+    store.create("events", {"metadata": {"name": "old"}, "involvedObject": {"namespace": "default"}, "reason": "r"})
+    clock.advance(3601)
+    store.create("configmaps", {"metadata": {"name": "c"}})
+    assert store.list("events").items == []
+
+
+def test_the_oldest_of_too_many_events_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(event_expiry, "MOST_EVENTS", 3)
+    store = ObjectStore(ManualClock())
+    for name in "abc":
+        store.create("events", {"metadata": {"name": name}, "involvedObject": {"namespace": "default"}, "reason": "r"})
+    store.patch("events", "a", {"reason": "seen again"}, "default")
+    store.delete("events", "c", "default")
+    for name in "de":
+        store.create("events", {"metadata": {"name": name}, "involvedObject": {"namespace": "default"}, "reason": "r"})
+    assert [one["metadata"]["name"] for one in store.list("events").items] == ["a", "d", "e"]
 
 
 def test_a_collection_is_deleted_as_far_as_it_is_selected(store: ObjectStore) -> None:

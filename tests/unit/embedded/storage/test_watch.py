@@ -4,6 +4,7 @@ import pytest
 
 from kubesched import errors
 from kubesched.embedded import ManualClock, ObjectStore
+from kubesched.embedded.storage import watch
 
 
 @pytest.fixture
@@ -51,6 +52,26 @@ def test_a_pod_that_ends_leaves_the_scheduler_s_watch(store: ObjectStore) -> Non
     watch = store.watch("pods", field_selector="status.phase!=Succeeded,status.phase!=Failed")
     store.patch("pods", "p", {"status": {"phase": "Succeeded"}}, subresource="status")
     assert seen(watch) == [("ADDED", "p"), ("DELETED", "p")]
+
+
+def test_the_past_is_bounded_in_bytes(store: ObjectStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(watch, "HISTORY_BYTES", 10_000)
+    versions = [store.create("configmaps", {"metadata": {"name": f"c{i}"}, "data": {"a": "x" * 4_000}}) for i in range(4)]
+    resume = [one["metadata"]["resourceVersion"] for one in versions]
+    with pytest.raises(errors.Gone):
+        store.watch("configmaps", resource_version=resume[0])
+    assert seen(store.watch("configmaps", resource_version=resume[1])) == [("ADDED", "c2"), ("ADDED", "c3")]
+
+
+def test_the_past_is_told_as_it_happened(store: ObjectStore) -> None:
+    first = store.create("nodes", node("a", zone="x"))["metadata"]["resourceVersion"]
+    for zone in ("y", "x"):
+        store.patch("nodes", "a", {"metadata": {"labels": {"zone": zone}}})
+    store.delete("nodes", "a")
+    told = [(event.type, event.obj["metadata"]["labels"]) for event in store.watch("nodes", resource_version=first).drain()]
+    assert told == [("MODIFIED", {"zone": "y"}), ("MODIFIED", {"zone": "x"}), ("DELETED", {"zone": "x"})]
+    selected = store.watch("nodes", label_selector="zone=x", resource_version=first)
+    assert [event.type for event in selected.drain()] == ["DELETED", "ADDED", "DELETED"]
 
 
 def test_a_forgotten_past_is_gone(store: ObjectStore) -> None:
