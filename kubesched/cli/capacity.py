@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from rich.console import Console
-
 from kubesched.cli.layout import say
 from kubesched.cli.printing import bar, fewer, print_document, warned
 from kubesched.tools.node_groups.reading import read_node_groups
 from kubesched.tools.plan.capacity import Capacity, measure
-from kubesched.tools.snapshots.sources import Policy, live_release, namespace_of, read_cluster, read_given
+from kubesched.tools.snapshots.sources import namespace_of, open_cluster, read_given
 
 _MOST_NODES = 10
 
@@ -34,12 +32,9 @@ def run_capacity(
     plugins: tuple[str, ...],
     output: str,
 ) -> None:
-    release = live_release(snapshot_file, kubeconfig, context)
-    policy = Policy.for_dry_run(config_file, feature_gates, plugins, release)
     manifests = read_given(files, more_files, kustomization, recursive)
     groups = read_node_groups(groups_file) if groups_file is not None else []
-    with Console(stderr=True).status("reading the cluster"):
-        cluster = read_cluster(snapshot_file, kubeconfig, context, policy.gates)
+    cluster, policy = open_cluster(snapshot_file, kubeconfig, context, config_file, feature_gates, plugins, manifests)
     namespace = namespace_of(namespace, snapshot_file, kubeconfig, context)
     with warned(), bar("counting", limit) as done:
         found = measure(

@@ -17,9 +17,10 @@ from kubesched.cli.decision_report import print_decision, print_decisions
 from kubesched.cli.printing import bar, print_document
 from kubesched.errors import SchedulerError
 from kubesched.kube.client.scheduler_client import SchedulerAddress, ask_for_decisions, ask_for_decisions_about
+from kubesched.kube.values.bounds import lines_of
 from kubesched.scheduler.engine.records.decision_record import DecisionFilter, document
 from kubesched.tools.simulation.replay import decide_again
-from kubesched.tools.snapshots.sources import Policy, named, read_lines, release_in
+from kubesched.tools.snapshots.sources import named, read_log
 
 _AGO = re.compile(r"(\d+(?:\.\d+)?)(s|m|h|d)")
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
@@ -97,7 +98,7 @@ def _from_log(path: Path) -> list[dict[str, Any]]:
 
 
 def _read(path: Path) -> Iterator[dict[str, Any]]:
-    for number, line in enumerate(read_lines(path), 1):
+    for number, line in enumerate(lines_of(path, may_be_cut_off=True), 1):
         if not line.strip():
             continue
         try:
@@ -113,9 +114,9 @@ def _decided_again(
     path: Path | None, config_file: Path | None, feature_gates: tuple[str, ...], plugins: tuple[str, ...]
 ) -> list[dict[str, Any]]:
     assert path is not None
-    policy = Policy.read(config_file, feature_gates, plugins, release=release_in(path))
+    lines, policy = read_log(path, config_file, feature_gates, plugins)
     with named(path), bar("deciding again", None):
-        records = decide_again(read_lines(path), policy.configuration, policy.gates, policy.registry)
+        records = decide_again(lines, policy.configuration, policy.gates, policy.registry)
     return [document(record) for record in records]
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import click
-from rich.console import Console
 
 from kubesched.cli.layout import print_table, say
 from kubesched.cli.printing import bar, fewer, print_document, warned
@@ -17,7 +16,7 @@ from kubesched.tools.plan.plan import AddedNode, Plan, PlannedPod, PlannedVictim
 from kubesched.tools.plan.planning import decide
 from kubesched.tools.simulation.scenario import NodeGroup
 from kubesched.tools.snapshots.captured import Captured
-from kubesched.tools.snapshots.sources import Policy, live_release, namespace_of, read_cluster, read_given
+from kubesched.tools.snapshots.sources import Policy, namespace_of, open_cluster, read_given
 
 _MOST_NODES = 8
 _MOST_VICTIMS = 4
@@ -45,13 +44,10 @@ def run_plan(
 ) -> None:
     if consolidates and groups_file is None:
         raise click.UsageError("--consolidate goes with --node-groups")
-    release = live_release(snapshot_file, kubeconfig, context)
-    policy = Policy.for_dry_run(config_file, feature_gates, plugins, release)
     groups = read_node_groups(groups_file) if groups_file is not None else []
     has_manifests = not groups or bool(files or more_files or kustomization)
     manifests = read_given(files, more_files, kustomization, recursive) if has_manifests else []
-    with Console(stderr=True).status("reading the cluster"):
-        cluster = read_cluster(snapshot_file, kubeconfig, context, policy.gates)
+    cluster, policy = open_cluster(snapshot_file, kubeconfig, context, config_file, feature_gates, plugins, manifests)
     namespace = namespace_of(namespace, snapshot_file, kubeconfig, context)
     plan = _made(cluster, manifests, policy, namespace, only, groups, consolidates)
     for warning in plan.warnings:

@@ -18,7 +18,7 @@ from kubesched.tools.rebalance.board import Board
 from kubesched.tools.rebalance.goals import MovePlan
 from kubesched.tools.rebalance.proof import prove
 from kubesched.tools.snapshots.captured import Captured
-from kubesched.tools.snapshots.sources import Policy, live_release, namespace_of, read_cluster
+from kubesched.tools.snapshots.sources import namespace_of, open_cluster
 
 
 def run_rebalance(
@@ -40,9 +40,7 @@ def run_rebalance(
         raise click.UsageError("give one of --goal, --off and --room-for")
     if applies and snapshot_file is not None:
         raise click.UsageError("--apply needs a cluster, and --snapshot is a file")
-    release = live_release(snapshot_file, kubeconfig, context)
-    policy = Policy.for_dry_run(config_file, feature_gates, plugins, release)
-    cluster = read_cluster(snapshot_file, kubeconfig, context, policy.gates)
+    cluster, policy = open_cluster(snapshot_file, kubeconfig, context, config_file, feature_gates, plugins)
     where = namespace_of(namespace, snapshot_file, kubeconfig, context)
     plan = _plan(Board(policy.engine(cluster)), cluster, goal or "", node, pod if "/" in pod else f"{where}/{pod}", most)
     n_proven, surprise = prove(cluster, plan, policy.engine)

@@ -78,7 +78,7 @@ def run_shadow(
         address = SchedulerAddress(configz, token, ca_file or "", not is_trusting, "--configz")
         source = _from_configz(configz, asyncio.run(ask_for_configuration(address)) if is_asked else _read(Path(configz)))
     try:
-        policy = Policy.for_dry_run(source, feature_gates, plugins, live_release(None, kubeconfig, context))
+        policy = Policy.for_dry_run(source, feature_gates, plugins, live_release(kubeconfig, context))
     except SchedulerError as error:
         raise error if not configz else SchedulerError(f"{configz}: {error}") from error
     judged_by = Settings(policy.configuration, policy.gates, policy.registry, seed, window_seconds, control)

@@ -17,18 +17,19 @@ from kubesched.cli.figures import print_figures
 from kubesched.cli.html_report import Ran, html_report, write_text
 from kubesched.cli.printing import bar, print_document
 from kubesched.errors import ConfigError, SchedulerError
+from kubesched.kube.values.bounds import content_of, shown
 from kubesched.tools.experiments.arrow import check_arrow, table_of, write_parquet
+from kubesched.tools.plan.cluster_files import holds_cluster, inbox_log_in
 from kubesched.tools.simulation.build import build_simulation
 from kubesched.tools.simulation.cluster.simulated_cluster import LogWriter
 from kubesched.tools.simulation.from_log import simulation_of_log
 from kubesched.tools.simulation.replay import entries_of
 from kubesched.tools.simulation.scenario import Scenario, read_scenario, seconds
 from kubesched.tools.simulation.simulation import Simulation
-from kubesched.tools.snapshots.sources import Policy, named, read_lines
+from kubesched.tools.snapshots.sources import Policy, named, say_on_stderr
 
 DEFAULT = "default"
 """What the configuration is called that is used when none is given."""
-_LOGS = (".jsonl", ".gz")
 RowWriter = Callable[[dict[str, Any]], None]
 
 
@@ -93,10 +94,11 @@ class Play:
             until = seconds(duration, "--duration") if duration is not None else None
         except ConfigError as error:
             raise click.UsageError(str(error)) from error
-        if file.suffix in _LOGS:
-            with named(file):
-                return cls(None, entries_of(read_lines(file)), seed, until)
-        scenario = read_scenario(file)
+        with named(file):
+            content = content_of(file, may_be_cut_off=True)
+            if holds_cluster(content.data):
+                return cls(None, entries_of(inbox_log_in(shown(file), content, say_on_stderr)), seed, until)
+        scenario = read_scenario(file, content.data)
         if until is not None:
             scenario = msgspec.structs.replace(scenario, duration=until)
         elif scenario.duration is not None:

@@ -26,8 +26,6 @@ def run_snapshot(
 ) -> None:
     if names_file is not None and not hides_names:
         raise click.UsageError("--names goes with --hide-names")
-    if file.suffix in (".yaml", ".yml"):
-        raise click.UsageError(f"{file}: a file of that name is read as manifests; a snapshot is called .jsonl or .jsonl.gz")
     cluster = read_cluster(snapshot_file, kubeconfig, context, config.Gates.fitting(feature_gates))
     if hides_names:
         cluster, names = hide_names(cluster, lambda text: click.echo(f"Warning: {text}", err=True))

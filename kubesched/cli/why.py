@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import click
-from rich.console import Console
 
 from kubesched.cli.decisions import newest_placement
 from kubesched.cli.printing import print_document
@@ -24,7 +23,7 @@ from kubesched.scheduler.engine.explaining import pod_report
 from kubesched.scheduler.engine.explaining.patches import workload_of
 from kubesched.scheduler.engine.loop import Engine
 from kubesched.tools.snapshots.captured import Captured
-from kubesched.tools.snapshots.sources import Policy, live_release, namespace_of, read_cluster
+from kubesched.tools.snapshots.sources import Policy, namespace_of, open_cluster
 
 POD = "Pod"
 _KINDS = {
@@ -74,10 +73,7 @@ def run_why(
         return
     if token or ca_file or is_trusting:
         raise click.UsageError("--token, --certificate-authority and --insecure-skip-tls-verify go with --server")
-    release = live_release(snapshot_file, kubeconfig, context)
-    policy = Policy.for_dry_run(config_file, feature_gates, plugins, release)
-    with Console(stderr=True).status("reading the cluster"):
-        cluster = read_cluster(snapshot_file, kubeconfig, context, policy.gates)
+    cluster, policy = open_cluster(snapshot_file, kubeconfig, context, config_file, feature_gates, plugins)
     if not kind:
         engine = policy.engine(cluster)
         _print_many(pending_report(engine, _views(engine, cluster, where)), output)

@@ -29,12 +29,13 @@ from kubesched.scheduler.engine.assembly import default_configuration, registry_
 from kubesched.scheduler.framework.plugin import Plugin
 from kubesched.scheduler.framework.runtime.building import catalogue
 from kubesched.tools.plan.capacity import Capacity, measure
+from kubesched.tools.plan.cluster_files import read_cluster_file
 from kubesched.tools.plan.manifests import Manifest, read_manifests
 from kubesched.tools.plan.plan import Plan
 from kubesched.tools.plan.planning import make_plan
 from kubesched.tools.simulation.clock import EPOCH
-from kubesched.tools.snapshots.captured import Captured, read_captured
-from kubesched.tools.snapshots.sources import Policy, read_lines
+from kubesched.tools.snapshots.captured import Captured
+from kubesched.tools.snapshots.sources import Policy
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +101,7 @@ def placements(request: pytest.FixtureRequest) -> Callable[..., Placements]:
         `nodes` and `objects` are structs, as `kubesched.testing.node` and `pod` make them; `config` is a
         KubeSchedulerConfiguration; `plugins` are classes that it may name.
         """
-        cluster = read_captured(read_lines(folder / snapshot)) if snapshot else Captured(EPOCH)
+        cluster = read_cluster_file(folder / snapshot) if snapshot else Captured(EPOCH)
         cluster.objects += [*nodes, *objects]
         gates, registry = configuration.Gates.parse(feature_gates), registry_with(plugins, installed=True)
         found = (

@@ -20,7 +20,7 @@ from kubesched.cli.commands.shared import cluster_options, gates_option, output_
 @click.option(
     "--scenario",
     "scenario_file",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    type=click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path),
     help="Simulate this scenario, inbox log or snapshot under both, as `simulate` does.",
 )
 @cluster_options

@@ -23,13 +23,13 @@ OUTCOMES = ("placed", "unschedulable", "preempted", "error")
 @click.option(
     "--log",
     "log_file",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    type=click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path),
     help="Read what `run --decision-log` wrote instead; FILE.1 and older beside it are read too.",
 )
 @click.option(
     "--inbox-log",
     "inbox_log",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    type=click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path),
     help="Decide again what `run --inbox-log` wrote, and tell every decision in full.",
 )
 @policy_options

@@ -15,7 +15,7 @@ from kubesched.cli.commands.shared import policy_options
     short_help="Decide again what a log or snapshot holds.",
     epilog="Example:  kubesched replay inbox.jsonl --config other.yaml",
 )
-@click.argument("log", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("log", type=click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path))
 @policy_options
 @click.option("--seed", type=int, help="Another seed than the recorded one.")
 @runs("kubesched.cli.replay:run_replay")

@@ -81,8 +81,9 @@ def cluster_options(command: F) -> F:
         click.option(
             "--snapshot",
             "snapshot_file",
-            type=click.Path(exists=True, dir_okay=False, path_type=Path),
-            help="Read a snapshot, an inbox log, or manifests (.yaml) instead of a cluster.",
+            type=click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path),
+            help="Read a file instead of a cluster, or - for the standard input: what `kubectl get nodes,pods -A -o json` or "
+            "`kubesched snapshot` wrote, an inbox log, or manifests.",
         ),
     ):
         command = option(command)

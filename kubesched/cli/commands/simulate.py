@@ -15,7 +15,7 @@ from kubesched.cli.commands.shared import output_option, policy_options
     short_help="Run a scenario in virtual time.",
     epilog="Example:  kubesched simulate docs/examples/shop.yaml --series series.csv",
 )
-@click.argument("scenario", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("scenario", type=click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path))
 @policy_options
 @click.option("--duration", help="How long to simulate, such as 90s, 5m or 1h30m, instead of what the scenario says.")
 @click.option("--seed", type=int, help="Another seed than the scenario's.")
@@ -42,6 +42,6 @@ from kubesched.cli.commands.shared import output_option, policy_options
 def command() -> None:
     """Run SCENARIO in virtual time against a cluster in memory, with the real scheduling engine, and print what came of it.
 
-    SCENARIO is a scenario file (docs/simulate.md), or an inbox log or a snapshot (.jsonl, .gz). The same scenario,
-    configuration and seed print the same bytes.
+    SCENARIO is a scenario file (docs/simulate.md), an inbox log, or a file that --snapshot of other commands takes. The same
+    scenario, configuration and seed print the same bytes.
     """

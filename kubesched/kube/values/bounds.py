@@ -1,6 +1,6 @@
 """Bounds on text from outside: a few bytes of it may stand for gigabytes, or nest deeper than any reader goes.
 
-In: YAML, or a file of lines, gzipped or not. Out: its documents, or the lines; or `Unbounded`, in one line. `check_yaml` runs
+In: YAML, or a file, gzipped or not. Out: its documents, its bytes or its lines; or `Unbounded`, in one line. `check_yaml` runs
 before any loader sees the text: it follows the parser's events, so it never builds what it counts. How much aliases may
 bring in is what the reference's YAML library allows: nearly all of a small document, a tenth of a large one.
 """
@@ -8,11 +8,13 @@ bring in is what the reference's YAML library allows: nearly all of a small docu
 from __future__ import annotations
 
 import re
+import sys
 import zlib
 from collections.abc import Iterator
+from contextlib import nullcontext
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from kubesched.errors import ConfigError, SchedulerError
 
@@ -20,6 +22,9 @@ DEEPEST = 500
 LONGEST_NUMBER = 1000
 LONGEST_LINE_BYTES = 64 << 20
 MOST_BYTES = 4 << 30
+_MOST_TIMES, _SMALL_BYTES = 200, 256 << 20
+"""How much a packed file may hold for its size: what clusters are written as unpacks to 60 times as much at most."""
+_GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 
 _SMALL, _LARGE = 400_000, 4_000_000
 _MOST_ALIASED, _LEAST_ALIASED = 0.99, 0.10
@@ -141,44 +146,97 @@ def _allowed_ratio(n_values: int) -> float:
     return _MOST_ALIASED - (_MOST_ALIASED - _LEAST_ALIASED) * (n_values - _SMALL) / (_LARGE - _SMALL)
 
 
-def lines_of(file: Path, *, may_be_cut_off: bool = False) -> Iterator[bytes]:
-    """Yield the lines of a file, unpacked if its name ends in .gz. With `may_be_cut_off`, those that are whole.
+class Content(NamedTuple):
+    """What a file holds, unpacked."""
 
-    Raise `OSError`, or `SchedulerError` for what is not gzip, and `Unbounded` for a line or a file without end.
+    data: bytes | bytearray
+    is_whole: bool
+    """False for a packed file that was cut off."""
+
+
+def content_of(file: Path, *, may_be_cut_off: bool = False) -> Content:
+    """Return what a file holds, unpacked; `-` is the standard input. Raise SchedulerError for what cannot be read."""
+    data = bytearray()
+    try:
+        for chunk in _unpacked(file):
+            data += chunk
+    except _CutOff:
+        if not may_be_cut_off:
+            raise
+        return Content(data, False)
+    return Content(data, True)
+
+
+def lines_of(file: Path, *, may_be_cut_off: bool = False) -> Iterator[bytes]:
+    """Yield the lines of a file, unpacked; `-` is the standard input. With `may_be_cut_off`, those that are whole.
+
+    Raise SchedulerError for what cannot be read, and `Unbounded` for a line or a file without end.
     """
-    rest, n_bytes = bytearray(), 0
-    for chunk in _unpacked(file, may_be_cut_off) if file.suffix == ".gz" else _chunks(file):
-        n_bytes += len(chunk)
-        if n_bytes > MOST_BYTES:
-            raise Unbounded(f"{file}: larger than {MOST_BYTES >> 30} GiB")
-        head, newline, tail = chunk.rpartition(b"\n")
-        if newline:
-            yield from bytes(rest + head).split(b"\n")
-            rest = bytearray(tail)
-        else:
-            rest += chunk
-        if len(rest) > LONGEST_LINE_BYTES:
-            raise Unbounded(f"{file}: a line is longer than {LONGEST_LINE_BYTES >> 20} MiB")
+    rest, has_lines = bytearray(), False
+    try:
+        for chunk in _unpacked(file):
+            head, newline, tail = chunk.rpartition(b"\n")
+            if newline:
+                has_lines = True
+                yield from bytes(rest + head).split(b"\n")
+                rest = bytearray(tail)
+            else:
+                rest += chunk
+            if len(rest) > LONGEST_LINE_BYTES:
+                raise Unbounded(f"{shown(file)}: a line is longer than {LONGEST_LINE_BYTES >> 20} MiB")
+    except _CutOff:
+        if not may_be_cut_off:
+            raise
     if rest and not may_be_cut_off:
         yield bytes(rest)
+    elif rest and not has_lines:
+        raise SchedulerError(f"{shown(file)}: not one whole line in it: this is no log")
+
+
+def shown(file: Path | str) -> str:
+    """Return what a file is called in a sentence."""
+    return "standard input" if str(file) == "-" else str(file)
+
+
+class _CutOff(SchedulerError):
+    """The end of what was compressed is missing."""
 
 
 def _chunks(file: Path) -> Iterator[bytes]:
-    with file.open("rb") as opened:
-        while chunk := opened.read(_CHUNK_BYTES):
-            yield chunk
+    try:
+        with nullcontext(sys.stdin.buffer) if str(file) == "-" else file.open("rb") as opened:
+            if not (chunk := opened.read(_CHUNK_BYTES)) and str(file) == "-":
+                raise SchedulerError("standard input is empty; it can be read only once")
+            while chunk:
+                yield chunk
+                chunk = opened.read(_CHUNK_BYTES)
+    except OSError as error:
+        raise SchedulerError(f"{file} cannot be read: {error.strerror or error}") from error
 
 
-def _unpacked(file: Path, may_be_cut_off: bool) -> Iterator[bytes]:
-    whole = zlib.decompressobj(wbits=31)
+def _unpacked(file: Path) -> Iterator[bytes]:
+    """Yield what is in a file; its first bytes say whether it is packed."""
+    n_bytes = n_packed = 0
+    whole = None
     try:
         for packed in _chunks(file):
+            if not n_packed and packed.startswith(_ZSTD):
+                raise SchedulerError(f"{shown(file)}: packed with zstd, which is not read here: unpack it first, with zstd -d")
+            if not n_packed and packed.startswith(_GZIP):
+                whole = zlib.decompressobj(wbits=31)
+            n_packed += len(packed)
             while packed:
-                if whole.eof:  # one archive after another is an archive
+                if whole is not None and whole.eof:  # one archive after another is an archive
                     whole = zlib.decompressobj(wbits=31)
-                yield whole.decompress(packed, _CHUNK_BYTES)
-                packed = whole.unconsumed_tail or (whole.unused_data if whole.eof else b"")
+                chunk = packed if whole is None else whole.decompress(packed, _CHUNK_BYTES)
+                n_bytes += len(chunk)
+                if n_bytes > MOST_BYTES:
+                    raise Unbounded(f"{shown(file)}: larger than {MOST_BYTES >> 30} GiB")
+                if n_bytes > max(_SMALL_BYTES, _MOST_TIMES * n_packed):
+                    raise Unbounded(f"{shown(file)}: unpacks to more than {_MOST_TIMES} times its size")
+                yield chunk
+                packed = b"" if whole is None else whole.unconsumed_tail or (whole.unused_data if whole.eof else b"")
     except zlib.error as error:
-        raise SchedulerError(f"{file}: not compressed with gzip: {error}") from error
-    if not whole.eof and not may_be_cut_off:
-        raise SchedulerError(f"{file}: cut off: the end of what was compressed is missing")
+        raise SchedulerError(f"{shown(file)}: not compressed with gzip: {error}") from error
+    if whole is not None and not whole.eof:
+        raise _CutOff(f"{shown(file)}: cut off: the end of what was compressed is missing")

@@ -79,19 +79,12 @@ def read_cases(paths: Iterable[Path]) -> Iterator[tuple[str, Case]]:
         for file in files:
             folder = file.parent.relative_to(path) if path.is_dir() else Path()
             family = (folder / file.name.split(".")[0]).as_posix()
-            for number, line in enumerate(_lines_of(file), start=1):
+            for number, line in enumerate(lines_of(file), start=1):
                 if line.strip():
                     try:
                         yield family, msgspec.json.decode(line)
                     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
                         raise SchedulerError(f"{file}: line {number} is not JSON: {error}") from error
-
-
-def _lines_of(file: Path) -> Iterator[bytes]:
-    try:
-        yield from lines_of(file)
-    except OSError as error:
-        raise SchedulerError(f"{file} cannot be read: {error}") from error
 
 
 class MalformedCase(SchedulerError):

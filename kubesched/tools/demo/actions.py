@@ -20,12 +20,13 @@ from kubesched.kube.api import codec
 from kubesched.kube.api.kinds import INFO
 from kubesched.kube.api.node import Node
 from kubesched.kube.api.pod import Pod, is_finished
+from kubesched.kube.values.bounds import Content
 from kubesched.kube.values.well_known import HOSTNAME
 from kubesched.server.web.page.contract import Document
 from kubesched.server.web.page.page import answer
+from kubesched.tools.plan.cluster_files import cluster_in
 from kubesched.tools.plan.manifests import Manifest, manifests_in
 from kubesched.tools.plan.what_if import API, MOST_BYTES, answered, question
-from kubesched.tools.snapshots.captured import read_captured
 
 OFFERS = ("apply", "nodes", "scale", "load")
 MOST_NODES = 1000
@@ -190,7 +191,7 @@ class DemoActions:
 
     def load(self, text: str) -> str:
         """Replace nodes, pods and workloads by those of a snapshot; pods come without their controllers."""
-        cluster = read_captured(text.encode().splitlines())
+        cluster = cluster_in("the text", Content(text.encode(), True))
         if not cluster.of(Node):
             raise SchedulerError("there is no node in the snapshot")
         for plural in (*_MAKERS, "pods", "nodes"):

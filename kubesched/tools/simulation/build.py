@@ -17,13 +17,13 @@ from random import Random
 from kubesched.errors import ConfigError, SchedulerError
 from kubesched.kube.api import codec
 from kubesched.kube.api.node import Node
-from kubesched.kube.values.bounds import lines_of
 from kubesched.scheduler import config as configs
 from kubesched.scheduler.engine.deciding.ties import FirstByName, FirstShuffled, Ties, UniformTies
 from kubesched.scheduler.engine.loop import EngineOptions
 from kubesched.scheduler.framework.runtime.registry import Registry
 from kubesched.tools.node_groups.daemonset_pods import DaemonSetPods
 from kubesched.tools.plan.admission import Admission
+from kubesched.tools.plan.cluster_files import read_cluster_file
 from kubesched.tools.plan.manifests import SILENT, WORKLOADS, Manifest, read_manifests
 from kubesched.tools.simulation.clock import EPOCH
 from kubesched.tools.simulation.cluster import incidents
@@ -35,7 +35,7 @@ from kubesched.tools.simulation.cluster.workload_runner import WorkloadRunner
 from kubesched.tools.simulation.scenario import Choice, Event, NodeGroup, Scenario, seconds
 from kubesched.tools.simulation.simulation import DEFAULT_SAMPLE_SECONDS, Simulation
 from kubesched.tools.simulation.traces import read_nodes
-from kubesched.tools.snapshots.captured import Captured, after_what_it_needs, read_captured
+from kubesched.tools.snapshots.captured import Captured, after_what_it_needs
 
 _SAMPLES = 500
 _TIES: dict[str, Callable[[int], Ties | None]] = {
@@ -212,8 +212,8 @@ class _Builder:
 def _captured(scenario: Scenario) -> Captured | None:
     if not scenario.cluster.snapshot:
         return None
-    file = Path(scenario.folder) / scenario.cluster.snapshot
+    named = Path(scenario.cluster.snapshot)
     try:
-        return read_captured(lines_of(file))
-    except OSError as error:
-        raise ConfigError(f"cluster.snapshot: {file}", str(error)) from error
+        return read_cluster_file(named if str(named) == "-" else Path(scenario.folder) / named)
+    except SchedulerError as error:
+        raise ConfigError("cluster.snapshot", str(error)) from error

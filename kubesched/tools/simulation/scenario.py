@@ -229,9 +229,9 @@ class Scenario(Strict, kw_only=True):
     """Where the files that it names are looked for; the folder of the scenario's own file if nothing else is said."""
 
 
-def read_scenario(file: Path) -> Scenario:
-    """Read a scenario; raise ConfigError if it cannot be used."""
-    found = read_document(file, Scenario)
+def read_scenario(file: Path, data: bytes | bytearray | None = None) -> Scenario:
+    """Read a scenario, whose text may have been read already; raise ConfigError if it cannot be used."""
+    found = read_document(file, Scenario, data)
     try:
         check(found)
     except ConfigError as error:
@@ -239,10 +239,10 @@ def read_scenario(file: Path) -> Scenario:
     return msgspec.structs.replace(found, folder=str(file.parent / found.folder))
 
 
-def read_document(file: Path, kind: type[T]) -> T:
+def read_document(file: Path, kind: type[T], data: bytes | bytearray | None = None) -> T:
     """Read a file of a kind, YAML or JSON; raise ConfigError, in one line that names file and field, if it is none."""
     try:
-        return msgspec.convert(yaml_document(file.read_bytes()), kind)
+        return msgspec.convert(yaml_document(file.read_bytes() if data is None else bytes(data)), kind)
     except OSError as error:
         raise ConfigError(str(file), error.strerror or str(error)) from error
     except msgspec.ValidationError as error:

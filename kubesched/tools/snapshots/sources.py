@@ -1,7 +1,6 @@
 """Where a command takes its cluster from, and how it is to be decided: what the shared options name, read.
 
-A live cluster is read and never written; a file is a snapshot or an inbox log, plain or gzipped, or manifests in YAML: the
-cluster then consists of these, for a question that a few nodes and pods can ask.
+A live cluster is read and never written; what a file may be is told in `kubesched.tools.plan.cluster_files`.
 """
 
 from __future__ import annotations
@@ -10,18 +9,19 @@ import asyncio
 import shutil
 import subprocess
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import click
 import msgspec
+from rich.console import Console
 
 from kubesched.errors import ConfigError, SchedulerError
 from kubesched.kube.client.connection import connect
 from kubesched.kube.client.credentials import default_kubeconfig, kubeconfig_files, kubectl_credentials
-from kubesched.kube.values.bounds import lines_of, yaml_document
+from kubesched.kube.values.bounds import content_of, shown, yaml_document
 from kubesched.scheduler import config
 from kubesched.scheduler.config.releases.versions import Version
 from kubesched.scheduler.engine.assembly import Ports, default_configuration, registry_with
@@ -31,9 +31,9 @@ from kubesched.scheduler.framework.runtime.building import catalogue
 from kubesched.scheduler.framework.runtime.finding import find_plugins
 from kubesched.scheduler.framework.runtime.registry import Registry
 from kubesched.server.options.server_release import release_of
-from kubesched.tools.plan.applying import apply_manifests
+from kubesched.tools.plan.cluster_files import inbox_log_in, read_cluster_file
 from kubesched.tools.plan.manifests import Manifest, manifests_in, read_manifests
-from kubesched.tools.snapshots.captured import Captured, capture, read_captured, release_told
+from kubesched.tools.snapshots.captured import Captured, capture, release_told
 
 _READ_QPS = 200.0
 _MOST_QUOTED = 200
@@ -102,7 +102,7 @@ def named(file: Path) -> Iterator[None]:
     except SchedulerError as error:
         first, *others = str(error).split("\n")
         text = f"{first[:_MOST_QUOTED]} ..." if others or len(first) > _MOST_QUOTED else first
-        raise SchedulerError(text if str(file) in text else f"{file}: {text}") from error
+        raise SchedulerError(text if shown(file) in text else f"{shown(file)}: {text}") from error
 
 
 def not_enabled(brought: Iterable[type[Plugin]], *configurations: config.Configuration) -> list[str]:
@@ -122,38 +122,60 @@ def warn_not_enabled(brought: Iterable[type[Plugin]], *configurations: config.Co
         click.echo(f"Warning: {text}", err=True)
 
 
-def live_release(snapshot_file: Path | None, kubeconfig: str, context: str) -> Version | None:
-    """Return the release of the cluster that the options of `shared.cluster_options` name, whose gates its scheduler has; None
-    for who does not say."""
-    if snapshot_file is not None:
-        return release_in(snapshot_file)
+def live_release(kubeconfig: str, context: str) -> Version | None:
+    """Return the release of a live cluster, whose gates its scheduler has; None for who does not say."""
     try:
         return release_of(kubectl_credentials(kubeconfig, context))
     except SchedulerError:  # whoever connects says what is wrong
         return None
 
 
-def release_in(file: Path) -> Version | None:
-    """Return the release that a snapshot or inbox log is of; None if it does not say, or is not one."""
-    if file.suffix in (".yaml", ".yml"):
-        return None
-    try:
-        first = msgspec.json.decode(next(read_lines(file), b"{}"))
-    except (SchedulerError, msgspec.DecodeError):  # whoever reads it says what is wrong
-        return None
-    return release_told(first) if isinstance(first, dict) else None
+def open_cluster(
+    snapshot_file: Path | None,
+    kubeconfig: str,
+    context: str,
+    config_file: Path | None,
+    feature_gates: tuple[str, ...],
+    plugins: tuple[str, ...],
+    manifests: Sequence[Manifest] = (),
+) -> tuple[Captured, Policy]:
+    """Read the cluster that the options of `shared.cluster_options` name, and how a dry run decides its pods: as its
+    release does. The manifests are those that will be applied to it."""
+    if snapshot_file is not None:
+        cluster = read_snapshot(snapshot_file, kubeconfig, context, manifests)
+        return cluster, Policy.for_dry_run(config_file, feature_gates, plugins, cluster.release)
+    policy = Policy.for_dry_run(config_file, feature_gates, plugins, live_release(kubeconfig, context))
+    return read_cluster(None, kubeconfig, context, policy.gates), policy
 
 
 def read_cluster(snapshot_file: Path | None, kubeconfig: str, context: str, gates: config.Gates) -> Captured:
     """Read the cluster that the options of `shared.cluster_options` name."""
     if snapshot_file is not None:
-        if kubeconfig or context:
-            raise click.UsageError("--snapshot reads a file: --kubeconfig and --context have no part in it")
-        with named(snapshot_file):
-            if snapshot_file.suffix in (".yaml", ".yml"):
-                return apply_manifests(Captured(0.0), read_manifests([snapshot_file])).cluster
-            return read_captured(read_lines(snapshot_file))
-    return asyncio.run(_read_live(kubeconfig, context, gates))
+        return read_snapshot(snapshot_file, kubeconfig, context)
+    with Console(stderr=True).status("reading the cluster"):
+        return asyncio.run(_read_live(kubeconfig, context, gates))
+
+
+def read_snapshot(file: Path, kubeconfig: str, context: str, manifests: Sequence[Manifest] = ()) -> Captured:
+    """Read the cluster in a file, and say on stderr what kubectl wrote there; nothing may name a live cluster beside it."""
+    if kubeconfig or context:
+        raise click.UsageError("--snapshot reads a file: --kubeconfig and --context have no part in it")
+    with named(file):
+        return read_cluster_file(file, say_on_stderr, manifests)
+
+
+def say_on_stderr(text: str) -> None:
+    """Print a line where it is no part of the answer."""
+    click.echo(text, err=True)
+
+
+def read_log(
+    file: Path, config_file: Path | None, feature_gates: tuple[str, ...], plugins: tuple[str, ...]
+) -> tuple[list[bytes], Policy]:
+    """Return the lines of an inbox log, or of one that says what another file holds, and how its pods are decided."""
+    with named(file):
+        lines = inbox_log_in(shown(file), content_of(file, may_be_cut_off=True), say_on_stderr)
+    return lines, Policy.read(config_file, feature_gates, plugins, release=release_told(msgspec.json.decode(lines[0])))
 
 
 async def _read_live(kubeconfig: str, context: str, gates: config.Gates) -> Captured:
@@ -211,8 +233,8 @@ def read_given(
     else:
         found = read_manifests((*files, *more_files), recursive=recursive)
     if not found:
-        named = ("standard input" if each == "-" else each for each in (*files, *more_files))
-        raise SchedulerError(f"{kustomization or ', '.join(named)}: no objects in it")
+        names = map(shown, (*files, *more_files))
+        raise SchedulerError(f"{kustomization or ', '.join(names)}: no objects in it")
     return found
 
 
@@ -226,16 +248,3 @@ def _kustomized(folder: str) -> str:
         said = done.stderr.strip().removeprefix("error: ").splitlines()
         raise SchedulerError(f"{folder}: {said[0] if said else f'kubectl kustomize exits with {done.returncode}'}")
     return done.stdout
-
-
-def read_lines(file: Path) -> Iterator[bytes]:
-    """Yield the lines of a log, also of one whose writer was killed: what is whole is used."""
-    n_lines = 0
-    try:
-        for line in lines_of(file, may_be_cut_off=True):
-            n_lines += 1
-            yield line
-        if not n_lines and file.stat().st_size:
-            raise SchedulerError(f"{file}: not one whole line in it: this is no log")
-    except OSError as error:
-        raise SchedulerError(f"{file}: {error.strerror or error}") from error

@@ -49,9 +49,8 @@ def test_commands_decide_as_the_release_of_the_cluster(
     assert asked == [(1, 36)]
 
 
-def test_a_file_has_no_release_and_a_server_that_is_away_says_none(kubeconfig: Path) -> None:
-    assert live_release(Path("snapshot.yaml"), "", "") is None
-    assert live_release(None, str(kubeconfig), "") is None
+def test_a_server_that_is_away_says_no_release(kubeconfig: Path) -> None:
+    assert live_release(str(kubeconfig), "") is None
 
 
 def test_gates_are_those_of_the_release() -> None:

@@ -11,8 +11,8 @@ from click.testing import CliRunner, Result
 
 from kubesched.cli.commands.snapshot import command as snapshot_command
 from kubesched.testing import node, pod
-from kubesched.tools.snapshots.captured import Captured, read_captured
-from kubesched.tools.snapshots.sources import read_lines
+from kubesched.tools.plan.cluster_files import read_cluster_file
+from kubesched.tools.snapshots.captured import Captured
 
 
 def run(tmp_path: Path, *words: str) -> Result:
@@ -25,7 +25,7 @@ def test_names_are_hidden_and_written_down_elsewhere(tmp_path: Path) -> None:
     target, names = tmp_path / "hidden.jsonl.gz", tmp_path / "names.json"
     result = run(tmp_path, str(target), "--hide-names", "--names", str(names))
     assert result.output == f"2 objects written to {target}, names hidden\n"
-    found = read_captured(read_lines(target))
+    found = read_cluster_file(target)
     assert [obj.key for obj in found.objects] == ["node-1", "ns-1/pod-1"]
     assert (found.at, found.seed) == (7.5, 3)
     assert json.loads(names.read_text())["web"] == "pod-1"
@@ -62,10 +62,4 @@ def test_what_kubectl_applied_is_left_out(tmp_path: Path) -> None:
     source.write_bytes(b"".join(Captured(7.5, objects).lines()))
     assert CliRunner().invoke(snapshot_command, [str(target), "--snapshot", str(source)]).exit_code == 0
     assert b"password" not in target.read_bytes()
-    assert [obj.metadata.annotations for obj in read_captured(read_lines(target)).objects] == [{"kept": "yes"}] * 2
-
-
-def test_a_name_that_would_be_read_as_manifests_is_refused(tmp_path: Path) -> None:
-    result = run(tmp_path, str(tmp_path / "state.yaml"))
-    assert result.exit_code == 2 and "a snapshot is called .jsonl" in result.output
-    assert not (tmp_path / "state.yaml").exists()
+    assert [obj.metadata.annotations for obj in read_cluster_file(target).objects] == [{"kept": "yes"}] * 2

@@ -174,7 +174,7 @@ def test_cases_are_read_from_files_and_folders_plain_or_packed(tmp_path: Path) -
 
 BROKEN = [
     ("no JSON", "x.jsonl", b'{"name": "a"}\nnot json', "line 2 is not JSON"),
-    ("not packed", "x.jsonl.gz", b"plain", "not compressed with gzip"),
+    ("not packed", "x.jsonl.gz", b"\x1f\x8bplain", "not compressed with gzip"),
     ("packed and cut off", "x.jsonl.gz", gzip.compress(b"x" * 100)[:-10], "cut off"),
     ("no object", "x.jsonl", b"[1]", "not a golden case: an object with a name is wanted"),
     ("a field missing", "x.jsonl", b'{"name": "a", "expected": {}}', "golden case a: field 'objects' is missing"),

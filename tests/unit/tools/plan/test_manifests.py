@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from io import StringIO
+from io import BytesIO, TextIOWrapper
 from pathlib import Path
 
 import pytest
@@ -52,8 +52,9 @@ def test_a_folder_is_its_files_in_order_and_not_those_of_folders_in_it(tmp_path:
     assert [each.content["metadata"]["name"] for each in found] == ["a", "b", "c", "i"]
 
 
-def test_a_dash_is_the_standard_input() -> None:
-    (found,) = read_manifests(["-"], stdin=StringIO(POD % "a"))
+def test_a_dash_is_the_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", TextIOWrapper(BytesIO((POD % "a").encode())))
+    (found,) = read_manifests(["-"])
     assert (found.where, found.kind) == ("standard input, document 1", "Pod")
 
 
