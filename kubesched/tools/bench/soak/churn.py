@@ -61,7 +61,7 @@ class Ledger:
         """Called with when a pod was asked for and when it was bound."""
         self._pods_on = Counter[str]()
         self._names: list[str] = []
-        self._clock = clock
+        self.clock = clock
 
     @property
     def most_on_a_node(self) -> int:
@@ -107,7 +107,7 @@ class Ledger:
             self.overbooked[node] = max(self.overbooked.get(node, 0), self._pods_on[node])
         asked = self.asked.pop(name, None)
         if asked is not None:
-            now = self._clock()
+            now = self.clock()
             self.n_bound += 1
             self.delays.append(now - asked)
             self.bound_at.append(now)
@@ -198,7 +198,7 @@ class Users:
 
         async def ask() -> None:
             if pod.metadata.name not in self.ledger.node_of:  # written down at each try, as nobody saw it before
-                self.ledger.asked[pod.metadata.name] = time.monotonic()
+                self.ledger.asked[pod.metadata.name] = self.ledger.clock()
             await create(self._connection, pod)
 
         await self._sure(ask)

@@ -50,6 +50,7 @@ class Faults:
         self.done: list[Fault] = []
         self._replicas, self._users = replicas, users
         self._kinds = tuple(kind for kind in kinds if kind != "server" or replicas.server is not None)
+        self._now = users.ledger.clock
         users.ledger.on_bound = self._bound
 
     def _bound(self, asked: float, now: float) -> None:
@@ -62,11 +63,11 @@ class Faults:
 
     async def run(self, every_seconds: float, until: Callable[[], bool]) -> None:
         """Do the faults in turns; the last one is done before the end. One that breaks down is a complaint, and the last."""
-        next_at = time.monotonic() + every_seconds
+        next_at = self._now() + every_seconds
         while self._kinds and not until():
             await asyncio.sleep(_LOOK_SECONDS)
-            if time.monotonic() >= next_at and self._is_calm():
-                next_at = time.monotonic() + every_seconds
+            if self._now() >= next_at and self._is_calm():
+                next_at = self._now() + every_seconds
                 try:
                     await self._one(self._kinds[len(self.done) % len(self._kinds)])
                 except SchedulerError as error:
@@ -90,7 +91,7 @@ class Faults:
             fault = self._begin(kind, server.name)
             await server.end(signal.SIGKILL)
             await self._replicas.start_server()
-            fault.away = time.monotonic() - fault.at
+            fault.away = self._now() - fault.at
         else:
             await self._to_the_leader(kind)
 
@@ -111,7 +112,7 @@ class Faults:
             await leader.end(signal.SIGKILL)
 
     def _begin(self, kind: str, whom: str) -> Fault:
-        self.done.append(Fault(kind, time.monotonic(), whom))
+        self.done.append(Fault(kind, self._now(), whom))
         return self.done[-1]
 
 

@@ -34,7 +34,7 @@ class Asking:
     """Stands for the users."""
 
     def __init__(self) -> None:
-        self.ledger = Ledger()
+        self.ledger = Ledger(lambda: 1000.0)
 
 
 async def for_a_while() -> None:
