@@ -7,7 +7,7 @@ at once: a column of bits, each bit a `Reason`, zero where the node passes. Reas
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any
@@ -21,7 +21,9 @@ from kubesched.scheduler.cluster import Bools, Ints, PodView, Snapshot
 from kubesched.scheduler.framework.equivalence_cache.tracked import Tracked
 
 Bits = npt.NDArray[np.uint64]
+Packed = npt.NDArray[np.uint8]
 MAX_REASONS = 64
+"""So many reasons have a bit each in a column; a verdict with more of them numbers its sets of reasons."""
 FEW = 16
 """So many elements are gone through one by one: arrays of a few elements cost more than the sums on them."""
 
@@ -126,16 +128,26 @@ def failed(*reasons: str) -> Status:
 class Rejections:
     """One plugin's verdict on every node: a node passes where its bits are zero.
 
+    Bit i stands for reason i. A verdict with more than 64 reasons has `sets`: `bits` is then the number of a row of `sets`, and
+    bit i of that row stands for reason i. Row 0 is empty.
+
     `errors` names the rows on which the plugin could not come to a verdict. Such a row ends the attempt, but only if
     it is still in question: the reference never asks a plugin about a node that an earlier one refused.
     """
 
-    __slots__ = ("bits", "errors", "reasons")
+    __slots__ = ("bits", "errors", "reasons", "sets")
 
-    def __init__(self, bits: Bits | None, reasons: tuple[Reason, ...], errors: Mapping[int, str] | None = None) -> None:
+    def __init__(
+        self,
+        bits: Bits | None,
+        reasons: tuple[Reason, ...],
+        errors: Mapping[int, str] | None = None,
+        sets: Packed | None = None,
+    ) -> None:
         self.bits = bits
         self.reasons = reasons
         self.errors = errors
+        self.sets = sets
 
     @staticmethod
     def none(nodes: Snapshot) -> Rejections:
@@ -153,17 +165,21 @@ class Rejections:
         if len(cases) == 1:
             return Rejections.where(*cases[0])
         bits = np.zeros(len(cases[0][0]), dtype=np.uint64)
+        if len(cases) > MAX_REASONS:
+            for i, (refused, _) in enumerate(cases):
+                bits[refused & (bits == 0)] = i + 1
+            return Rejections.choose(bits, [reason for _, reason in cases])
         for i, (refused, _) in enumerate(cases):
             bits[refused & (bits == 0)] = 1 << i
         return Rejections(bits, tuple(reason for _, reason in cases))
 
     @staticmethod
     def every(*cases: tuple[Bools, Reason]) -> Rejections:
-        """Refuse each node for all of the reasons whose columns are true on it; at most 64 reasons."""
+        """Refuse each node for all of the reasons whose columns are true on it."""
         if len(cases) == 1:
             return Rejections.where(*cases[0])
         if len(cases) > MAX_REASONS:
-            raise ValueError(f"{len(cases)} reasons, at most {MAX_REASONS} fit one verdict")
+            return _with_sets((refused for refused, _ in cases), tuple(reason for _, reason in cases))
         bits = np.zeros(len(cases[0][0]), dtype=np.uint64)
         for i, (refused, _) in enumerate(cases):
             bits |= refused.astype(np.uint64) << np.uint64(i)
@@ -177,6 +193,8 @@ class Rejections:
     @staticmethod
     def choose(which: npt.NDArray[np.integer[Any]], reasons: Sequence[Reason]) -> Rejections:
         """Refuse each node for the reason of that number; 0 lets it pass, 1 is the first reason."""
+        if len(reasons) > MAX_REASONS:
+            return _with_sets((which == i + 1 for i in range(len(reasons))), tuple(reasons))
         bits = np.where(which > 0, np.uint64(1) << (which.astype(np.uint64) - np.uint64(1)), np.uint64(0))
         return Rejections(bits, tuple(reasons))
 
@@ -185,10 +203,67 @@ class Rejections:
         """Return which nodes pass; None means all of them."""
         return self.bits == 0 if self.bits is not None else None
 
+    @staticmethod
+    def by_reason(rows: Mapping[Reason, Sequence[int]], n: int) -> Rejections:
+        """Refuse each of so many nodes for all of the reasons that name its row."""
+        if not rows:
+            return _NONE
+        if len(rows) <= MAX_REASONS:
+            bits = np.zeros(n, dtype=np.uint64)
+            for i, refused in enumerate(rows.values()):
+                bits[refused] |= np.uint64(1 << i)
+            return Rejections(bits, tuple(rows))
+        return _with_sets((_column(refused, n) for refused in rows.values()), tuple(rows))
+
+    def taken(self, rows: Ints) -> Rejections:
+        """Return the verdicts on some rows."""
+        return Rejections(self.bits[rows] if self.bits is not None else None, self.reasons, sets=self.sets)
+
+    def has(self, i: int) -> Bools:
+        """Return which nodes are refused for a reason, given by its place in `reasons`."""
+        assert self.bits is not None
+        if self.sets is not None:
+            return self._of_sets(self.sets[:, i >> 3] & (1 << (i & 7)) != 0)
+        found: Bools = self.bits & np.uint64(1 << i) != 0
+        return found
+
+    def has_any(self, codes: Iterable[Code]) -> Bools:
+        """Return which nodes are refused for a reason that alone gives one of these codes."""
+        assert self.bits is not None
+        wanted = [reason.code in codes for reason in self.reasons]
+        if self.sets is not None:
+            return self._of_sets((self.sets & np.packbits(wanted, bitorder="little")).any(axis=1))
+        found: Bools = self.bits & np.uint64(sum(1 << i for i, is_wanted in enumerate(wanted) if is_wanted)) != 0
+        return found
+
+    def counts(self, rows: Bools) -> list[int]:
+        """Return for each reason how many of the rows are refused for it."""
+        assert self.bits is not None
+        if self.sets is None:
+            return [int(np.count_nonzero((self.bits & np.uint64(1 << i) != 0) & rows)) for i in range(len(self.reasons))]
+        totals = np.zeros(len(self.reasons), dtype=np.int64)
+        numbers, n_rows = np.unique(self.bits[rows], return_counts=True)
+        for number, n in zip(numbers.tolist(), n_rows.tolist(), strict=True):
+            totals[self._places(number)] += n
+        counts: list[int] = totals.tolist()
+        return counts
+
     def at(self, row: int) -> tuple[Reason, ...]:
         """Return the reasons against one node; none if it passes."""
         bits = int(self.bits[row]) if self.bits is not None else 0
+        if self.sets is not None:
+            return tuple(self.reasons[i] for i in self._places(bits).tolist())
         return tuple(reason for i, reason in enumerate(self.reasons) if bits >> i & 1) if bits else ()
+
+    def _places(self, number: int) -> Ints:
+        """Return which reasons are in a set."""
+        assert self.sets is not None
+        return np.flatnonzero(np.unpackbits(self.sets[number], bitorder="little"))
+
+    def _of_sets(self, is_true: Bools) -> Bools:
+        """Return for each node what is true of its set."""
+        found: Bools = is_true[self.bits]
+        return found
 
     def status(self, row: int) -> Status:
         """Return one node's verdict in words."""
@@ -197,6 +272,27 @@ class Rejections:
 
 
 _NONE = Rejections(None, ())
+
+
+def _column(rows: npt.NDArray[np.int64] | Bools | Sequence[int], n: int) -> Bools:
+    column = np.zeros(n, dtype=np.bool_)
+    column[rows] = True
+    return column
+
+
+def _with_sets(columns: Iterable[Bools], reasons: tuple[Reason, ...]) -> Rejections:
+    """Refuse each node for all of the reasons whose columns are true on it: any number of reasons, an eighth of a byte for each
+    node and reason."""
+    packed: Packed | None = None
+    for i, refused in enumerate(columns):
+        if packed is None:
+            packed = np.zeros((len(reasons) + 7 >> 3, 1 + len(refused)), dtype=np.uint8)
+        packed[i >> 3, 1:] |= refused.astype(np.uint8) << (i & 7)
+    assert packed is not None
+    # As strings of bytes they are sorted in one go, and the empty one comes first.
+    alike = np.ascontiguousarray(packed.T).view(np.dtype((np.void, len(packed)))).ravel()
+    sets, number = np.unique(alike, return_inverse=True)
+    return Rejections(number[1:].astype(np.uint64), reasons, sets=sets.view(np.uint8).reshape(len(sets), -1))
 
 
 class DomainTable(Tracked):
@@ -262,10 +358,17 @@ class SpreadScores:
         return kernels.add_spread_scores(totals, self._spreads, self._scored, weight)
 
 
+_WORSE: dict[Code, tuple[Code, ...]] = {
+    Code.UNRESOLVABLE: (),
+    Code.UNSCHEDULABLE: (Code.UNRESOLVABLE,),
+    Code.PENDING: (Code.UNRESOLVABLE, Code.UNSCHEDULABLE),
+}
+
+
 def worst_code(reasons: Sequence[Reason]) -> Code:
     """Return the code of a node that is refused for all of these reasons."""
     codes = {reason.code for reason in reasons}
-    return next(code for code in (Code.UNRESOLVABLE, Code.UNSCHEDULABLE, Code.PENDING) if code in codes)
+    return next(code for code in _WORSE if code in codes)
 
 
 ABSENT_BY_DEFAULT = Status(Code.UNRESOLVABLE)
@@ -362,9 +465,8 @@ class Verdicts:
 
     def refuse(self, rows: npt.NDArray[np.int64] | Bools, plugin: str, reasons: tuple[Reason, ...]) -> None:
         """Refuse rows for all of these reasons, whoever refused them before."""
-        bits = np.zeros(self.nodes.n, dtype=np.uint64)
-        bits[rows] = (1 << len(reasons)) - 1
-        self.columns.append((plugin, Rejections(bits, reasons)))
+        refused = _column(rows, self.nodes.n)
+        self.columns.append((plugin, Rejections.every(*((refused, reason) for reason in reasons))))
         self.owner[rows] = len(self.columns) - 1
         self._owned = None
 
@@ -431,18 +533,13 @@ class Verdicts:
         n_refused = 0
         for i, mine in self.owned():
             _, rejections = self.columns[i]
-            bits = rejections.bits
-            assert bits is not None
             if left_out is not None:
                 mine = mine.copy()
                 mine[left_out] = False
             n_mine = int(np.count_nonzero(mine))
             n_refused += n_mine
-            for bit, reason in enumerate(rejections.reasons):
-                if len(rejections.reasons) == 1:
-                    hits = n_mine
-                else:
-                    hits = int(np.count_nonzero((bits & np.uint64(1 << bit) != 0) & mine))
+            each = [n_mine] if len(rejections.reasons) == 1 else rejections.counts(mine)
+            for reason, hits in zip(rejections.reasons, each, strict=True):
                 if hits:
                     counts[reason.text] = counts.get(reason.text, 0) + hits
         return n_refused
@@ -462,18 +559,9 @@ class Verdicts:
 
 def code_column(rejections: Rejections, code: Code) -> Bools:
     """Return on which nodes one filter's reasons add up to a code."""
-    bits, reasons = rejections.bits, rejections.reasons
-    assert bits is not None
-
-    def has_any(*codes: Code) -> Bools:
-        found: Bools = bits & np.uint64(sum(1 << i for i, r in enumerate(reasons) if r.code in codes)) != 0
-        return found
-
-    if code is Code.UNRESOLVABLE:
-        return has_any(code)
-    if code is Code.UNSCHEDULABLE:
-        return has_any(code) & ~has_any(Code.UNRESOLVABLE)
-    return has_any(code) & ~has_any(Code.UNRESOLVABLE, Code.UNSCHEDULABLE)
+    found = rejections.has_any({code})
+    worse = _WORSE[code]
+    return found & ~rejections.has_any(worse) if worse else found
 
 
 @dataclass(frozen=True, slots=True)

@@ -73,8 +73,7 @@ def _refusals(made: Attempt, row: int) -> list[dict[str, Any]]:
         return [{"plugin": "", "reasons": [absent], "helpsToEvict": False}]
     found = []
     for plugin, rejections in verdicts.columns:
-        bits = int(rejections.bits[row]) if rejections.bits is not None else 0
-        reasons = [reason for bit, reason in enumerate(rejections.reasons) if bits >> bit & 1]
+        reasons = rejections.at(row)
         if reasons:
             helps = all(reason.resolvable for reason in reasons)
             found.append({"plugin": plugin, "reasons": [reason.text for reason in reasons], "helpsToEvict": helps})

@@ -83,10 +83,7 @@ class Obstacles:
         found: list[tuple[Reason, Bools]] = []
         for name, rejections in self.verdicts.columns:
             if name == plugin and rejections.bits is not None:
-                found += [
-                    (reason, rejections.bits >> np.uint64(bit) & np.uint64(1) != 0)
-                    for bit, reason in enumerate(rejections.reasons)
-                ]
+                found += [(reason, rejections.has(i)) for i, reason in enumerate(rejections.reasons)]
         return found
 
     def says(self, plugin: str, rows: Bools) -> str:

@@ -38,8 +38,8 @@ def refusals_of(made: Attempt) -> list[Refusal]:
         if rejections.bits is None:
             continue
         mine = (verdicts.owner == number) & considered
-        for bit, reason in enumerate(rejections.reasons):
-            rows = np.flatnonzero(mine & (rejections.bits >> np.uint64(bit) & np.uint64(1) != 0))
+        for i, reason in enumerate(rejections.reasons):
+            rows = np.flatnonzero(mine & rejections.has(i))
             if len(rows):
                 names = tuple(made.nodes.name(row) for row in rows[:EXAMPLES].tolist())
                 found.append(Refusal(plugin, reason.text, len(rows), reason.resolvable, names))

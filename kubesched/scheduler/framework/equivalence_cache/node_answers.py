@@ -41,6 +41,8 @@ class Column:
     __slots__ = ("bits", "follows_pods", "plugin", "reasons", "verdict", "version")
 
     def __init__(self, plugin: Plugin, rejections: Rejections) -> None:
+        if rejections.sets is not None:
+            raise NotCacheable
         self.plugin = plugin
         self.follows_pods = follows_pods(plugin)
         self.reasons: list[Reason] = list(rejections.reasons)
@@ -55,6 +57,8 @@ class Column:
             if self.bits is not None:
                 self.bits[rows] = 0
             return
+        if rejections.sets is not None:
+            raise NotCacheable
         if self.bits is None:
             self.bits = np.zeros(n, dtype=np.uint64)
         if tuple(self.reasons[: len(rejections.reasons)]) == rejections.reasons:
@@ -62,7 +66,7 @@ class Column:
             return
         bits = np.zeros(len(rows), dtype=np.uint64)
         for i, reason in enumerate(rejections.reasons):
-            bits |= (rejections.bits >> np.uint64(i) & np.uint64(1)) << np.uint64(self._bit(reason))
+            bits |= rejections.has(i).astype(np.uint64) << np.uint64(self._bit(reason))
         self.bits[rows] = bits
 
     def write_one(self, row: int, reasons: tuple[Reason, ...], n: int) -> None:

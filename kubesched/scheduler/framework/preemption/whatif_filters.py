@@ -133,7 +133,7 @@ class WhatIfFilters:
                 continue
             else:
                 assert imagined.rows is not None
-                rejections = Rejections(known.bits[imagined.rows], known.reasons)
+                rejections = known.taken(imagined.rows)
             verdicts.add(plugin.name, rejections)
             if verdicts.error is not None:
                 name, text = verdicts.error

@@ -15,7 +15,7 @@ from kubesched.scheduler.cluster import Bools, Ints, PodView, Snapshot
 from kubesched.scheduler.framework.cycle_state import CycleState
 from kubesched.scheduler.framework.plugin import Plugin, Refusal
 from kubesched.scheduler.framework.runtime.blame import erred
-from kubesched.scheduler.framework.verdicts import MAX_REASONS, Bits, Code, Reason, Rejections
+from kubesched.scheduler.framework.verdicts import Code, Reason, Rejections
 
 
 class NodeView:
@@ -84,15 +84,11 @@ class NodeView:
 
 def filter_rows(plugin: Plugin, pod: PodView, nodes: Snapshot, state: CycleState) -> Rejections:
     """Ask `filter_node` for every row and gather the answers into one column."""
-    numbers: dict[Reason, int] = {}
-    bits: Bits | None = None
+    rows: dict[Reason, list[int]] = {}
     for row in range(nodes.n):
         for reason in reasons_of(plugin, plugin.filter_node(pod, NodeView(nodes, row), state)):
-            if bits is None:
-                bits = np.zeros(nodes.n, dtype=np.uint64)
-            number = min(numbers.setdefault(reason, len(numbers)), MAX_REASONS - 1)
-            bits[row] |= np.uint64(1 << number)
-    return Rejections(bits, tuple(numbers)[:MAX_REASONS])
+            rows.setdefault(reason, []).append(row)
+    return Rejections.by_reason(rows, nodes.n)
 
 
 def score_rows(plugin: Plugin, pod: PodView, nodes: Snapshot, feasible: Bools, state: CycleState) -> Ints:

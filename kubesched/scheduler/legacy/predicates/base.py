@@ -10,13 +10,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ClassVar, TypeVar
 
-import numpy as np
-
 from kubesched.scheduler.cluster import Bools, PodView, Snapshot
 from kubesched.scheduler.framework import SKIP, Code, CycleState, NodeNames, Plugin, PreFilterAnswer, Reason, Rejections
 from kubesched.scheduler.framework.ports import Handle
 from kubesched.scheduler.framework.runtime import lifting
-from kubesched.scheduler.framework.verdicts import MAX_REASONS
 from kubesched.scheduler.framework.wakeups import Wakeup
 from kubesched.scheduler.legacy.context import LegacyContext
 
@@ -102,8 +99,7 @@ class AllOf(Plugin):
         return [part for part in self.parts if part.name not in skipping]
 
     def filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Rejections:
-        reasons: dict[Reason, int] = {}
-        bits = np.zeros(nodes.n, dtype=np.uint64)
+        columns: dict[Reason, Bools] = {}
         errors: dict[int, str] = {}
         for part in self._running(state):
             if part.implements("filter"):
@@ -114,12 +110,12 @@ class AllOf(Plugin):
             if verdict.bits is None:
                 continue
             for i, reason in enumerate(verdict.reasons):
-                number = min(reasons.setdefault(reason, len(reasons)), MAX_REASONS - 1)
-                hit = verdict.bits >> np.uint64(i) & np.uint64(1)
-                bits |= hit << np.uint64(number)
-        if not reasons and not errors:
-            return Rejections.none(nodes)
-        return Rejections(bits, tuple(reasons)[:MAX_REASONS], errors or None)
+                refused = verdict.has(i)
+                columns[reason] = columns[reason] | refused if reason in columns else refused
+        said = (
+            Rejections.every(*((column, reason) for reason, column in columns.items())) if columns else Rejections.none(nodes)
+        )
+        return Rejections(said.bits, said.reasons, errors, said.sets) if errors else said
 
     def add_pod(self, pod: PodView, other: PodView, row: int, nodes: Snapshot, state: CycleState) -> None:
         for part in self._running(state):

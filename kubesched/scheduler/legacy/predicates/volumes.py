@@ -198,8 +198,8 @@ class _Terse(Plugin):
         verdict = super().filter(pod, nodes, state)
         if verdict.bits is None:
             return verdict
-        lowest = verdict.bits & (~verdict.bits + np.uint64(1))
-        return Rejections(lowest, verdict.reasons, verdict.errors)
+        first = Rejections.first(*((verdict.has(i), reason) for i, reason in enumerate(verdict.reasons)))
+        return Rejections(first.bits, first.reasons, verdict.errors, first.sets)
 
 
 class _Renamed(Plugin):
@@ -210,7 +210,7 @@ class _Renamed(Plugin):
     def filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Rejections:
         verdict = super().filter(pod, nodes, state)
         reasons = tuple(Reason(self.failure, reason.resolvable) for reason in verdict.reasons)
-        return Rejections(verdict.bits, reasons, verdict.errors)
+        return Rejections(verdict.bits, reasons, verdict.errors, verdict.sets)
 
 
 @dataclass(frozen=True, slots=True)

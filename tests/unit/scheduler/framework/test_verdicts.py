@@ -14,6 +14,7 @@ from kubesched.scheduler.framework.verdicts import (
     Reason,
     Rejections,
     Verdicts,
+    code_column,
     failed,
     none_available,
     unresolvable,
@@ -86,9 +87,48 @@ def test_reasons_can_be_given_by_number_and_by_domain() -> None:
     assert Rejections.looked_up(np.array([0, 1]), np.zeros(3, dtype=np.uint64), (CPU,)).passes is None
 
 
-def test_more_reasons_than_bits_are_an_error_with_a_number_in_it() -> None:
-    with pytest.raises(ValueError, match="65 reasons, at most 64"):
-        Rejections.every(*((column(1), Reason(str(i))) for i in range(MAX_REASONS + 1)))
+@pytest.mark.parametrize("n_reasons", [2, MAX_REASONS, MAX_REASONS + 1, 200])
+def test_a_verdict_takes_any_number_of_reasons(n_reasons: int) -> None:
+    chance = np.random.default_rng(n_reasons)
+    columns = chance.random((n_reasons, 40)) < 0.3
+    columns[:, 0] = False
+    columns[:, 1:3] = columns[:, 3:4]
+    reasons = [Reason(f"r{i}", resolvable=i % 7 != 0, pending=i % 7 != 0 and i % 3 == 0) for i in range(n_reasons)]
+    found = Rejections.every(*zip(columns, reasons, strict=True))
+    said = [tuple(reason for reason, refused in zip(reasons, column, strict=True) if refused) for column in columns.T]
+    assert found.passes is not None and found.passes.tolist() == [not given for given in said]
+    assert [found.at(row) for row in range(40)] == said
+    assert all((found.has(i) == column).all() for i, column in enumerate(columns))
+    for code in (Code.UNRESOLVABLE, Code.UNSCHEDULABLE, Code.PENDING):
+        assert code_column(found, code).tolist() == [bool(given) and worst_code(given) is code for given in said]
+    rows = chance.random(40) < 0.5
+    assert found.counts(rows) == np.count_nonzero(columns & rows, axis=1).tolist()
+    some = np.array([5, 3, 0])
+    assert [found.taken(some).at(i) for i in range(3)] == [said[5], said[3], ()]
+    again = Rejections.by_reason({reason: np.flatnonzero(c).tolist() for reason, c in zip(reasons, columns, strict=True)}, 40)
+    assert [again.at(row) for row in range(40)] == said
+    first = Rejections.first(*zip(columns, reasons, strict=True))
+    assert [first.at(row) for row in range(40)] == [given[:1] for given in said]
+
+
+@pytest.mark.parametrize("n_reasons", [3, 100])
+def test_verdicts_with_any_number_of_reasons_overrule_and_are_counted(n_reasons: int) -> None:
+    reasons = tuple(Reason(f"r{i}", resolvable=i != 1) for i in range(n_reasons))
+    verdicts = Verdicts(snapshot("a", "b", "c"))
+    verdicts.add("Fit", Rejections.every(*((column(i == 0, 1, 0), reason) for i, reason in enumerate(reasons))))
+    verdicts.refuse(np.array([2]), "Extender", reasons)
+    assert verdicts.statuses() == {
+        "a": unschedulable("r0").by("Fit"),
+        "b": unresolvable(*(reason.text for reason in reasons)).by("Fit"),
+        "c": unresolvable(*(reason.text for reason in reasons)).by("Extender"),
+    }
+    counts: dict[str, int] = {}
+    assert verdicts.count_reasons(counts, leaving_out={}) == 3
+    assert counts == {reason.text: 3 if i == 0 else 2 for i, reason in enumerate(reasons)}
+    assert verdicts.has_code(Code.UNRESOLVABLE).tolist() == [False, True, True]
+    other = Verdicts(snapshot("a", "b", "c"))
+    other.overrule(np.arange(3), verdicts)
+    assert other.statuses() == verdicts.statuses()
 
 
 def test_the_first_plugin_to_refuse_a_node_owns_it() -> None:

@@ -8,6 +8,7 @@ import pytest
 from cycle_scene import REQUIRED, Scene, pinned
 
 from kubesched.kube.api.pod import Pod
+from kubesched.scheduler.engine.explaining.explain import explain
 from kubesched.scheduler.framework import CycleState, NodeView, Plugin, PodView
 from kubesched.scheduler.framework.equivalence_cache.cache import EquivalenceCache
 from kubesched.scheduler.framework.runtime.profile import Profile
@@ -168,6 +169,34 @@ def test_what_filters_write_about_nodes_with_nominated_pods_is_not_read_by_score
 
 
 # What is told
+
+
+def test_all_reasons_are_told_however_many_there_are() -> None:
+    names = [f"ex.com/r{i}" for i in range(100)]
+    scene = Scene(*(node(f"n{i}", offers={names[7]: "1"}) for i in range(5)), pod("low", on="n0", requests={names[7]: "1"}))
+    wanted = pod(requests=dict.fromkeys(names, "1"), priority=10)
+    lines = sorted(["1 Insufficient ex.com/r7", *(f"5 Insufficient {name}" for name in names if name != names[7])])
+    told = f"0/5 nodes are available: {', '.join(lines)}."
+    for decision in both_ways(scene, wanted):
+        assert decision.message == told
+    made = scene.attempt(wanted, preempts=True)
+    assert made.decision.message == f"{told} preemption: 0/5 nodes are available: 5 Preemption is not helpful for scheduling."
+    assert len(explain(made, profile=scene.profile).refusals) == 100
+    assert set(made.decision.diagnosis.status("n0").reasons) == {f"Insufficient {name}" for name in names}
+
+
+class Particular(Plugin):
+    """Refuses each node in words of its own."""
+
+    def filter_node(self, pod: PodView, node: NodeView, state: CycleState) -> str:
+        return f"not {node.name}"
+
+
+def test_a_plugin_may_refuse_every_node_for_a_reason_of_its_own() -> None:
+    scene = Scene(*(node(f"n{i}") for i in range(70)))
+    scene.profile = Profile("p", {"filter": [(Particular(None, scene.profile.plugins[0].handle), 0)]})
+    for decision in both_ways(scene, pod()):
+        assert decision.message == f"0/70 nodes are available: {', '.join(sorted(f'1 not n{i}' for i in range(70)))}."
 
 
 def test_a_pod_pinned_to_a_cordoned_node() -> None:
