@@ -96,6 +96,11 @@ class Reporter:
         elif reason == UNSCHEDULABLE and log.level >= 2 and self._may_say():
             log.v(2).info("Unable to schedule pod; no fit; waiting", pod=pod.key, err=message)
 
+    def pod_gone(self, pod: Keyed, message: str) -> None:
+        """Say that the pod of an attempt does not exist any more, which is nobody's error."""
+        if log.level >= 2 and self._may_say():
+            log.v(2).info("Pod doesn't exist any more", pod=pod.key, err=message)
+
     def plugin_broke(self, plugin: str, point: str, pod: Keyed, error: BaseException) -> None:
         """Count a plugin that raised or answered nonsense; the loop has named it in the log, with its traceback."""
         self.metrics.plugin_failed(plugin, point)

@@ -126,6 +126,7 @@ class Engine:
         self.failures = Failures(
             queue,
             self.intake.pod,
+            lambda uid: store.pod(uid) is not None,
             handle.writer,
             handle.recorder,
             handle.clock,

@@ -27,6 +27,10 @@ class EngineObserver(Protocol):
         """An attempt ended without a binding."""
         return
 
+    def pod_gone(self, pod: PodView, message: str) -> None:
+        """An attempt ended without a binding, and its pod does not exist any more."""
+        return
+
     def plugin_broke(self, plugin: str, point: str, pod: PodView, error: BaseException) -> None:
         """A plugin raised, or returned what the contract does not allow."""
         return

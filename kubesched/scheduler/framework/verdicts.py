@@ -85,6 +85,8 @@ class Status:
     code: Code
     reasons: tuple[str, ...] = ()
     plugin: str = ""
+    is_gone: bool = False
+    """Whether this is an error only because the pod does not exist any more."""
 
     @property
     def message(self) -> str:
@@ -103,7 +105,7 @@ class Status:
 
     def by(self, plugin: str) -> Status:
         """Return the same answer with the plugin's name on it."""
-        return Status(self.code, self.reasons, plugin)
+        return Status(self.code, self.reasons, plugin, self.is_gone)
 
 
 SUCCESS = Status(Code.SUCCESS)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from kubesched.errors import SchedulerError
-from kubesched.scheduler.framework import CycleState, Plugin, PodView, Status, failed
+from kubesched.errors import NotFound, SchedulerError
+from kubesched.scheduler.framework import Code, CycleState, Plugin, PodView, Status
 
 
 class DefaultBinder(Plugin):
@@ -11,5 +11,5 @@ class DefaultBinder(Plugin):
         try:
             await self.handle.writer.bind(pod, node_name)
         except SchedulerError as error:
-            return failed(str(error))
+            return Status(Code.ERROR, (str(error),), is_gone=isinstance(error, NotFound))
         return None

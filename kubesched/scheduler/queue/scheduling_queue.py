@@ -122,6 +122,11 @@ class Queue:
         """Return how many pods may be tried now."""
         return len(self._active)
 
+    def active_seconds(self) -> float:
+        """Return for how long the oldest of the pods that may be tried now has waited; it goes through all of them."""
+        now = self._clock.now()
+        return max((now - entry.waiting_since for entry in self._active), default=0.0)
+
     @property
     def n_backoff(self) -> int:
         """Return how many pods pause."""

@@ -46,6 +46,7 @@ from kubesched.scheduler.framework.plugin import Plugin
 from kubesched.scheduler.framework.runtime.building import catalogue
 from kubesched.scheduler.framework.runtime.registry import Registry
 from kubesched.server import web
+from kubesched.server.app.backlog import say_if_behind
 from kubesched.server.app.leadership import Leadership
 from kubesched.server.app.serving import serve
 from kubesched.server.app.sizes import watch_sizes
@@ -220,6 +221,7 @@ class Scheduler:
             await serve(self, connection, self.wiring.face, ends, self._pods)
         self._begin("events", broadcaster.run())
         self._begin("engine", engine.run())
+        self._begin("backlog", say_if_behind(lambda: self.engine, self.wiring.clock))
         self._begin("history", self.throughput.history.keep(lambda: self.engine))
         if self.wiring.reload is not None:
             self._begin("reloading", self._reload(self.wiring.reload))

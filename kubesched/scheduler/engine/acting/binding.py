@@ -10,7 +10,7 @@ import asyncio
 import time
 from collections.abc import Sequence
 
-from kubesched.errors import SchedulerError
+from kubesched.errors import NotFound, SchedulerError
 from kubesched.scheduler.engine.acting.failures import explain
 from kubesched.scheduler.engine.acting.permits import WaitingPods
 from kubesched.scheduler.engine.arrivals.inbox import AssumedBinding, BindFailed, Bound, Inbox, LoopCall
@@ -108,6 +108,8 @@ class Binder:
         binding.queued.has_unseen_nomination = True
         try:
             await self._writer.patch_pod_status(pod, {"nominatedNodeName": node_name})
+        except NotFound:  # Bind will say so
+            return
         except SchedulerError as error:
             self._observer.write_failed(pod, "nominatedNodeName", error)
 

@@ -175,7 +175,8 @@ class Bookings:
             return
         if is_forgotten:
             self._wake_after(pod.pod, binding.promised)
-        self._fail(binding, Failure(status.message, status.is_rejected, None, CLEAR, is_silent=not status.message))
+        silent = not status.message
+        self._fail(binding, Failure(status.message, status.is_rejected, None, CLEAR, is_silent=silent, is_gone=status.is_gone))
 
     def _fail(self, binding: AssumedBinding, failure: Failure) -> None:
         self._failures.end(binding.queued, binding.profile, failure, binding.started, None, binding.node_name)

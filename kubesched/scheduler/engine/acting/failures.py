@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 from msgspec import Struct
 
-from kubesched.errors import PluginRaised, SchedulerError
+from kubesched.errors import NotFound, PluginRaised, SchedulerError
 from kubesched.kube.api.meta import format_time
 from kubesched.kube.api.pod import Pod
 from kubesched.scheduler.cluster import PodView
@@ -57,6 +57,8 @@ class Failure(Struct, frozen=True):
     nomination: Nomination | None = None
     is_silent: bool = False
     """No event and no condition: every Bind plugin left the pod to the next."""
+    is_gone: bool = False
+    """The API server has no such pod any more, which the watch may not have told yet."""
 
     @property
     def reason(self) -> str:
@@ -102,6 +104,7 @@ class Failures:
         self,
         queue: Queue,
         lookup: Callable[[str], PodView | None],
+        is_placed: Callable[[str], bool],
         writer: Writer,
         recorder: Recorder,
         clock: Clock,
@@ -112,6 +115,7 @@ class Failures:
         self._decisions = decisions
         self._queue = queue
         self._lookup = lookup
+        self._is_placed = is_placed
         self._writer = writer
         self._recorder = recorder
         self._clock = clock
@@ -153,14 +157,20 @@ class Failures:
             except QueueError as error:
                 log.error("pod %s: %s", tried.key, error)  # it is queued already, so it is not lost
         pod = newest or tried
-        self._observer.pod_failed(pod, failure.reason, failure.message)
+        is_gone = failure.is_gone or (newest is None and not self._is_placed(tried.uid))
+        if is_gone:
+            self._observer.pod_gone(pod, failure.message)
+        else:
+            self._observer.pod_failed(pod, failure.reason, failure.message)
         if newest is not None:
             self._queue.nominations.add(pod, failure.nomination)
         if failure.is_silent:
             return
         self._recorder.event(pod, "Warning", "FailedScheduling", "Scheduling", truncated(failure.message))
+        if is_gone or not self.writes:
+            return  # a status that nobody has cannot be written
         patch = self._patch(pod.pod, failure, queued.has_unseen_nomination)
-        if patch and self.writes:
+        if patch:
             if "nominatedNodeName" in patch:
                 queued.has_unseen_nomination = False
             self._spawn(self._write(queued, pod, patch))
@@ -196,7 +206,8 @@ class Failures:
         except SchedulerError as error:
             if "nominatedNodeName" in patch:
                 queued.has_unseen_nomination = True
-            self._observer.write_failed(pod, "status", error)
+            if not isinstance(error, NotFound):
+                self._observer.write_failed(pod, "status", error)
 
 
 def truncated(message: str) -> str:

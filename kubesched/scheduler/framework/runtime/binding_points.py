@@ -114,7 +114,8 @@ class BindingPoints(PluginCalls):
             if answer.code is not Code.SKIP:
                 if answer.is_rejected:
                     return named(answer, plugin)
-                return failed(f'running Bind plugin "{plugin.name}": {answer.message}').by(plugin.name)
+                text = f'running Bind plugin "{plugin.name}": {answer.message}'
+                return Status(Code.ERROR, (text,), plugin.name, answer.is_gone)
         return SKIP
 
     @reported("PostBind")

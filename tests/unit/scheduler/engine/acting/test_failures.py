@@ -9,14 +9,23 @@ from typing import Any
 import msgspec
 import pytest
 
-from kubesched.errors import NotFound, PluginRaised, SchedulerError
+from kubesched.errors import Forbidden, NotFound, PluginRaised, SchedulerError
 from kubesched.kube.api.pod import Pod, PodCondition
 from kubesched.scheduler.cluster import PodView, Store
+from kubesched.scheduler.config import Gates
 from kubesched.scheduler.engine.acting.failures import Failure, Failures, explain, refused_on_node, truncated
+from kubesched.scheduler.engine.arrivals.inbox import Changed
+from kubesched.scheduler.engine.assembly import Ports, default_configuration
+from kubesched.scheduler.engine.handle import NoWriter
 from kubesched.scheduler.engine.observer import NoObserver
 from kubesched.scheduler.framework.verdicts import CLEAR, Diagnosis, Nomination, failed, unschedulable
-from kubesched.testing import pod
+from kubesched.telemetry import Metrics
+from kubesched.telemetry.reporting import Reporter
+from kubesched.testing import node, pod
+from kubesched.tools.simulation.clock import VirtualClock, run_virtually
+from kubesched.tools.snapshots.captured import Captured
 
+GATES = Gates.defaults()
 NOW = 1_767_225_600.0
 """2026-01-01T00:00:00Z"""
 
@@ -33,11 +42,15 @@ class World(NoObserver):
         self.patches: list[Any] = []
         self.nominated: list[Any] = []
         self.unwritten: list[str] = []
+        self.gone: list[str] = []
+        self.failed: list[str] = []
+        self.is_placed = False
         self.refuses: SchedulerError | None = None
         self.nominations = self
         self.failures = Failures(
             self,
             lambda key: self.newest,
+            lambda uid: self.is_placed,
             self,
             self,
             self,
@@ -64,6 +77,12 @@ class World(NoObserver):
 
     def write_failed(self, view: PodView, what: str, error: Exception) -> None:
         self.unwritten.append(f"{what}: {error}")
+
+    def pod_gone(self, view: PodView, message: str) -> None:
+        self.gone.append(message)
+
+    def pod_failed(self, view: PodView, reason: str, message: str) -> None:
+        self.failed.append(message)
 
     def now(self) -> float:
         return NOW
@@ -157,7 +176,22 @@ def test_a_pod_that_is_gone_is_let_go_but_told() -> None:
     world = World(None)
     world.fail(pod(), refusal())
     assert (world.parked, world.let_go, world.nominated) == ([], [pod().metadata.uid], [])
-    assert len(world.events) == len(world.patches) == 1
+    assert len(world.events) == 1
+    assert (world.patches, world.failed, world.gone) == ([], [], [refusal().message]), "it has no status, and is no error"
+
+
+def test_a_pod_that_somebody_else_bound_is_let_go_but_told() -> None:
+    world = World(None)
+    world.is_placed = True
+    world.fail(pod(), refusal())
+    assert (world.parked, world.let_go, world.nominated) == ([], [pod().metadata.uid], [])
+    assert len(world.events) == len(world.patches) == len(world.failed) == 1
+
+
+def test_a_pod_that_the_api_server_has_no_more_waits_for_the_watch_to_tell() -> None:
+    world = World(pod())
+    world.fail(pod(), Failure('pods "pod-1" not found', False, None, CLEAR, is_gone=True))
+    assert (len(world.parked), world.patches, world.failed, world.gone) == (1, [], [], ['pods "pod-1" not found'])
 
 
 def test_another_pod_of_that_name_is_left_alone() -> None:
@@ -176,10 +210,54 @@ def test_a_silent_failure_is_parked_and_not_told() -> None:
 
 def test_a_status_that_cannot_be_written_is_noted_and_changes_nothing() -> None:
     world = World(pod())
-    world.refuses = NotFound(404, "NotFound", 'pods "pod-1" not found')
+    world.refuses = Forbidden(403, "Forbidden", "no right to patch pods")
     world.fail(pod(), refusal())
     assert len(world.parked) == 1
-    assert world.unwritten == ['status: pods "pod-1" not found']
+    assert world.unwritten == ["status: no right to patch pods"]
+
+
+def test_a_status_that_nobody_has_any_more_is_not_an_error() -> None:
+    world = World(pod())
+    world.refuses = NotFound(404, "NotFound", 'pods "pod-1" not found')
+    world.fail(pod(), refusal())
+    assert (len(world.parked), world.unwritten) == (1, [])
+
+
+class Deleted(NoWriter):
+    """An API server whose pods are deleted before they are bound; its watch tells of it late."""
+
+    async def bind(self, pod: Any, node_name: str) -> None:
+        raise NotFound(404, "NotFound", f'pods "{pod.name}" not found')
+
+    async def patch_pod_status(self, pod: Any, status: Any) -> None:
+        raise NotFound(404, "NotFound", f'pods "{pod.name}" not found')
+
+
+@pytest.mark.parametrize("is_told", [True, False])
+def test_a_pod_that_was_deleted_before_its_turn_leaves_no_error_in_the_log(
+    is_told: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def story() -> int:
+        reporter = Reporter(Metrics())
+        ports = Ports(clock=VirtualClock(asyncio.get_running_loop()), writer=Deleted(), observer=reporter)
+        engine = Captured(NOW, [node("a")]).engine(default_configuration(GATES), GATES, ports=ports)
+        running = asyncio.create_task(engine.run())
+        wanted = pod()
+        engine.inbox.post(Changed("Pod", None, wanted))
+        await asyncio.sleep(0)
+        if is_told:
+            engine.inbox.post(Changed("Pod", wanted, None))
+        await asyncio.sleep(0.5)
+        if not is_told:
+            engine.inbox.post(Changed("Pod", wanted, None))
+        await asyncio.sleep(30)
+        engine.stop()
+        await running
+        assert not len(engine.queue) and engine.store.pod(wanted.uid) is None
+        return reporter.metrics.counters["scheduler_schedule_attempts_total"]["error", "default-scheduler"]
+
+    assert run_virtually(story()) == 1
+    assert [record for record in caplog.records if record.levelname in ("WARNING", "ERROR")] == []
 
 
 def test_a_refusal_on_the_chosen_node_counts_one_node() -> None:
