@@ -28,6 +28,8 @@ from kubesched.scheduler.framework.runtime.building import catalogue
 from kubesched.scheduler.framework.verdicts import Diagnosis
 from kubesched.testing import node, pod
 
+POSTERS: list[HttpPoster] = []
+
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[tuple[str, subprocess.Popen[str]]]:
@@ -45,6 +47,14 @@ def posting() -> Iterator[HttpPoster]:
     poster = HttpPoster()
     yield poster
     poster.close()
+
+
+@pytest.fixture(autouse=True)
+def closing() -> Iterator[None]:
+    """Close the posters of engines that a test built."""
+    yield
+    while POSTERS:
+        POSTERS.pop().close()
 
 
 @contextlib.contextmanager
@@ -104,7 +114,8 @@ def build(*extenders: dict[str, Any]) -> tuple[Engine, Notes]:
     }
     configured = config.load(msgspec.json.encode(document).decode(), gates=gates, registry=catalogue(registry))
     notes = Notes()
-    engine = assemble(configured, gates, Ports(writer=notes, recorder=notes, poster=HttpPoster()), registry=registry)
+    POSTERS.append(HttpPoster())
+    engine = assemble(configured, gates, Ports(writer=notes, recorder=notes, poster=POSTERS[-1]), registry=registry)
     for i in range(3):
         engine.inbox.post(Changed("Node", None, node(f"n{i}")))
     return engine, notes

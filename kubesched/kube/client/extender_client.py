@@ -87,7 +87,7 @@ class HttpPoster:
         with self._starting:
             if self._loop is None:
                 self._loop = loop = asyncio.new_event_loop()
-                threading.Thread(target=loop.run_forever, name="extenders", daemon=True).start()
+                threading.Thread(target=_run, args=(loop,), name="extenders", daemon=True).start()
             return self._loop
 
     async def _end(self) -> None:
@@ -148,6 +148,12 @@ class HttpPoster:
         if known is None:
             known = self._contexts[id(extender)] = extender, _trust(extender)
         return known[1]
+
+
+def _run(loop: asyncio.AbstractEventLoop) -> None:
+    """Run a loop until it is stopped, and close it."""
+    loop.run_forever()
+    loop.close()
 
 
 def _new_session() -> aiohttp.ClientSession:

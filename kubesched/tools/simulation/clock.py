@@ -112,8 +112,10 @@ def run_virtually(main: Coroutine[Any, Any, T]) -> T:
         asyncio.set_event_loop(loop)
         return loop.run_until_complete(main)
     finally:
-        for task in asyncio.all_tasks(loop):
+        tasks = asyncio.all_tasks(loop)
+        for task in tasks:
             task.cancel()
-        loop.run_until_complete(asyncio.sleep(0))
+        if tasks:  # what they do to end may take more than a turn
+            loop.run_until_complete(asyncio.wait(tasks))
         asyncio.set_event_loop(None)
         loop.close()
