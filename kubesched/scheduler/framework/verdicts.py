@@ -234,7 +234,7 @@ class Rejections:
         assert self.bits is not None
         wanted = [reason.code in codes for reason in self.reasons]
         if self.sets is not None:
-            return self._of_sets((self.sets & np.packbits(wanted, bitorder="little")).any(axis=1))
+            return self._of_sets(np.bitwise_or.reduce(self.sets & np.packbits(wanted, bitorder="little"), axis=1) != 0)
         found: Bools = self.bits & np.uint64(sum(1 << i for i, is_wanted in enumerate(wanted) if is_wanted)) != 0
         return found
 
