@@ -69,7 +69,7 @@ def in_memory(n_nodes: int, n_pods: int) -> dict[str, Any]:
 
 def cpu_seconds(pid: int) -> float:
     """Return what a process has used so far, in user and system time."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 

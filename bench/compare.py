@@ -16,7 +16,7 @@ from rich.table import Table
 def main() -> None:
     if len(sys.argv) != 3:
         sys.exit("usage: bench/compare.py BEFORE.json AFTER.json")
-    before, after = (json.loads(Path(name).read_text()) for name in sys.argv[1:])
+    before, after = (json.loads(Path(name).read_text(encoding="utf-8")) for name in sys.argv[1:])
     old = {(row["kind"], row["nodes"], row["pods"]): row for row in before["rows"]}
     table = Table(box=None)
     for title in ("kind", "nodes", "pods/s before", "after", "ratio", "p99 before", "after", "RSS before", "after"):

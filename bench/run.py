@@ -51,7 +51,7 @@ def machine() -> dict[str, object]:
         next(
             (
                 line.split(":", 1)[1].strip()
-                for line in Path("/proc/cpuinfo").read_text().splitlines()
+                for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
                 if line.startswith("model name")
             ),
             platform.processor(),

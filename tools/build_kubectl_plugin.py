@@ -114,7 +114,7 @@ def build(folder: Path, url: str) -> Path:
     archive = folder / f"{NAME}-plugin_{release}_{system}_{architecture}.tar.gz"  # kubectl takes kubectl-* for plugins
     pack(archive, {program: 0o755, completion: 0o755, ROOT / "LICENSE": 0o644})
     digest = hashlib.sha256(archive.read_bytes()).hexdigest()
-    Path(f"{archive}.sha256").write_text(f"{digest}  {archive.name}\n")
+    Path(f"{archive}.sha256").write_text(f"{digest}  {archive.name}\n", encoding="utf-8")
     written = folder / f"{NAME}.yaml"
     document = manifest({(system, architecture): (archive.name, digest)}, release, url, python)
     written.write_text(yaml.safe_dump(document, sort_keys=False, width=120))

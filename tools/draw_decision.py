@@ -87,9 +87,9 @@ def _short(reason: str) -> str:
 
 def drawn(file: str, pod: str) -> str:
     """Decide about a pod and draw it."""
-    objects = yaml.safe_load((ROOT / file).read_text())["items"]
+    objects = yaml.safe_load((ROOT / file).read_text(encoding="utf-8"))["items"]
     return draw(decide(file, pod), [obj["metadata"]["name"] for obj in objects if obj["kind"] == "Node"])
 
 
 if __name__ == "__main__":
-    Path(sys.argv[3]).write_text(drawn(sys.argv[1], sys.argv[2]))
+    Path(sys.argv[3]).write_text(drawn(sys.argv[1], sys.argv[2]), encoding="utf-8")

@@ -40,7 +40,7 @@ from kubesched.scheduler.framework.plugin import Plugin  # noqa: E402
 from kubesched.scheduler.framework.runtime.building import catalogue  # noqa: E402
 from kubesched.scheduler.framework.runtime.registry import point_name, points_of, purpose_of  # noqa: E402
 
-TEXTS = yaml.safe_load((ROOT / "tools" / "reference_texts.yaml").read_text())
+TEXTS = yaml.safe_load((ROOT / "tools" / "reference_texts.yaml").read_text(encoding="utf-8"))
 NOTE = (
     "<!-- written by tools/generate_reference.py: change the code or tools/reference_texts.yaml, then `make reference` -->\n\n"
 )
@@ -62,7 +62,7 @@ def pages() -> dict[Path, str]:
     made[folder / "README.md"] = index_page()
     made[ROOT / "docs" / "configuration-reference.md"] = configuration_page()
     table = ROOT / "docs" / "compatibility.md"
-    before, _, rest = table.read_text().partition(BEGIN)
+    before, _, rest = table.read_text(encoding="utf-8").partition(BEGIN)
     made[table] = before + BEGIN + gates_section() + END + rest.partition(END)[2]
     return made
 
@@ -350,7 +350,7 @@ def _sentence(field: str) -> str:
 def main() -> None:
     for path, text in pages().items():
         path.parent.mkdir(exist_ok=True)
-        if not path.exists() or path.read_text() != text:
+        if not path.exists() or path.read_text(encoding="utf-8") != text:
             path.write_text(text)
             print(f"wrote {path.relative_to(ROOT)}")
 

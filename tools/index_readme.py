@@ -21,7 +21,7 @@ class IndexReadme(MetadataHookInterface):  # type: ignore[misc]
     PLUGIN_NAME = "custom"
 
     def update(self, metadata: dict[str, Any]) -> None:
-        text = (Path(self.root) / "README.md").read_text()
+        text = (Path(self.root) / "README.md").read_text(encoding="utf-8")
         url, tag = os.environ.get("PROJECT_URL", "").rstrip("/"), os.environ.get("GIT_TAG", "main")
         if url:
             text = with_links(text, url, tag)

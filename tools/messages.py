@@ -48,7 +48,7 @@ class Message:
 def all_messages() -> list[Message]:
     """Return every message, sorted."""
     files = [path for room in _ROOMS for path in sorted((PACKAGE / room).rglob("*.py")) if _is_read(path)]
-    trees = {path: ast.parse(path.read_text()) for path in files}
+    trees = {path: ast.parse(path.read_text(encoding="utf-8")) for path in files}
     book = _Book(trees)
     found = set()
     for path, tree in trees.items():

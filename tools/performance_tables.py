@@ -35,7 +35,9 @@ def rows_of(command: str) -> list[dict[str, Any]]:
         else:  # python bench/...
             words += ["--out", f"{folder}/figures.json"]
         printed = subprocess.run([sys.executable, *words], check=True, stdout=subprocess.PIPE, text=True, cwd=ROOT).stdout
-        document = json.loads(printed) if name == "kubesched" else json.loads(Path(folder, "figures.json").read_text())
+        document = (
+            json.loads(printed) if name == "kubesched" else json.loads(Path(folder, "figures.json").read_text(encoding="utf-8"))
+        )
     if isinstance(document, dict):
         document = document.get("rows", [document])
     return list(document)
@@ -75,7 +77,7 @@ def main() -> None:
         print(first_line, file=sys.stderr, flush=True)
         return head + table(re.findall(r"`(.+?)`", first_line), fields.split())
 
-    PAGE.write_text(TABLE.sub(made, PAGE.read_text()))
+    PAGE.write_text(TABLE.sub(made, PAGE.read_text(encoding="utf-8")))
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ WIDTH = 118
 
 def rewrite(page: Path, folder: Path) -> None:
     """Bring the sessions of a page up to date."""
-    text = page.read_text()
+    text = page.read_text(encoding="utf-8")
     for block, command, said in sessions_in(page, folder):
         if said is None or same(said, run(command, folder)):
             continue
@@ -34,7 +34,7 @@ def rewrite(page: Path, folder: Path) -> None:
             if said
             else _after(text, block.text, printed)
         )
-    page.write_text(text)
+    page.write_text(text, encoding="utf-8")
 
 
 def _after(text: str, session: str, printed: str) -> str:

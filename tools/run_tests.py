@@ -44,7 +44,7 @@ def _run(*arguments: str) -> int:
 
 
 def _failed() -> list[str]:
-    return sorted(json.loads(_LAST_FAILED.read_text())) if _LAST_FAILED.exists() else []
+    return sorted(json.loads(_LAST_FAILED.read_text(encoding="utf-8"))) if _LAST_FAILED.exists() else []
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -24,11 +24,11 @@ log = get_plugin_logger("site_links")
 
 
 def on_files(files: Files, config: Any) -> Files:
-    front = (ROOT / "README.md").read_text()
+    front = (ROOT / "README.md").read_text(encoding="utf-8")
     files.append(File.generated(config, "index.md", content=_rebased(front)))
     for folder, title in LISTS.items():
         pages = sorted((DOCS / folder).glob("*.md"))
-        lines = [f"- [{page.read_text().splitlines()[0].removeprefix('# ')}]({page.name})" for page in pages]
+        lines = [f"- [{page.read_text(encoding='utf-8').splitlines()[0].removeprefix('# ')}]({page.name})" for page in pages]
         files.append(File.generated(config, f"{folder}/index.md", content=f"# {title}\n\n" + "\n".join(lines) + "\n"))
     return files
 

@@ -71,7 +71,7 @@ async def _run(soak: Soak, page: Path | None) -> dict[str, Any]:
 
 def _write(page: Path, report: dict[str, Any]) -> None:
     try:
-        page.write_text(markdown(report))
+        page.write_text(markdown(report), encoding="utf-8")
     except OSError as error:
         raise SchedulerError(f"{page} cannot be written: {error.strerror}") from error
 

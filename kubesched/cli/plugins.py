@@ -130,8 +130,8 @@ def run_plugins_new(name: str, force: bool) -> None:
     for file in (path, tests):
         if file.exists() and not force:
             raise ConfigError("", f"{file} exists; --force overwrites it")
-    path.write_text(_TEMPLATE.format(name=name))
-    tests.write_text(_TESTS.format(name=name, module=module))
+    path.write_text(_TEMPLATE.format(name=name), encoding="utf-8")
+    tests.write_text(_TESTS.format(name=name, module=module), encoding="utf-8")
     click.echo(f"wrote {path} and {tests}; try:  kubesched plugins check {path}; python -m pytest {tests}")
 
 

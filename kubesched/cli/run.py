@@ -320,7 +320,7 @@ def _watched(path: Path) -> Callable[[], bool]:
 
 def _write(path: str, text: str) -> None:
     try:
-        Path(path).write_text(text)
+        Path(path).write_text(text, encoding="utf-8")
     except OSError as error:
         raise _cannot_open(path, error) from error
 

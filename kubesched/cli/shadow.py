@@ -105,7 +105,7 @@ def run_shadow(
 
 def _read(file: Path) -> str:
     try:
-        return file.read_text(errors="replace")
+        return file.read_text(encoding="utf-8", errors="replace")
     except OSError as error:
         raise SchedulerError(f"{file}: {error.strerror or error}") from error
 

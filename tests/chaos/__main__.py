@@ -97,7 +97,9 @@ def _replay(seed: str, faults: str | None) -> int:
 def _ask_why(result: Result) -> None:
     """Keep the cluster as it was in the end, and let the program explain the pods that are on no node."""
     pending = [obj["metadata"] for obj in result.objects if obj["kind"] == "Pod" and not obj["spec"].get("nodeName")]
-    with tempfile.NamedTemporaryFile("w", prefix=f"chaos-{result.seed}-", suffix=".yaml", delete=False) as file:
+    with tempfile.NamedTemporaryFile(
+        "w", encoding="utf-8", prefix=f"chaos-{result.seed}-", suffix=".yaml", delete=False
+    ) as file:
         json.dump({"apiVersion": "v1", "kind": "List", "items": result.objects}, file)
     print(f"\n# the cluster in the end: {file.name}, for every command that takes --snapshot")
     for meta in pending[:MOST_WHYS]:
@@ -137,18 +139,18 @@ def _hunt_all(names: Sequence[str], first: int, count: int, page: Path | None) -
 
 def _counts(page: Path) -> dict[str, int | str]:
     """Return the counts that a page has already."""
-    rows = re.findall(r"^\| `([\w-]+)` \| .* \| ([^|]+) \|$", page.read_text(), re.MULTILINE)
+    rows = re.findall(r"^\| `([\w-]+)` \| .* \| ([^|]+) \|$", page.read_text(encoding="utf-8"), re.MULTILINE)
     return {name: int(n) if n.isdigit() else n for name, n in rows}
 
 
 def write_between(page: Path, marker: str, lines: Sequence[str]) -> None:
     """Replace what stands between two comments of a page."""
     begin, end = f"<!-- {marker} -->", f"<!-- /{marker} -->"
-    before, _, rest = page.read_text().partition(begin)
+    before, _, rest = page.read_text(encoding="utf-8").partition(begin)
     _, found, after = rest.partition(end)
     if not found:
         raise SystemExit(f"{page} has no place for it: {begin} ... {end}")
-    page.write_text("\n".join([before + begin, *lines, end]) + after)
+    page.write_text("\n".join([before + begin, *lines, end]) + after, encoding="utf-8")
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -132,7 +132,7 @@ def test_counts_are_written_into_a_page(tmp_path: Path) -> None:
     rows = "| `no-fence` | then | 19 |\n| `garbage-200` | then | 7 |\n| `gone` | none any more | 1 |\n"
     page.write_text(f"before\n<!-- bugs -->\n{rows}<!-- /bugs -->\nbetween\n<!-- run -->\n<!-- /run -->\nafter\n")
     main(["--bug", "garbage-200", "--seeds", "1", "--page", str(page)])
-    lines = page.read_text().splitlines()
+    lines = page.read_text(encoding="utf-8").splitlines()
     assert lines[0] == "before" and lines[-1] == "after"
     assert lines[4] == "| `no-fence` | the lease is not looked at again before a write | 19 |"
     assert lines[5] == "| `garbage-200` | any 200 counts as a binding | not by 1 |"

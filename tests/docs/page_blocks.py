@@ -49,7 +49,7 @@ class Block:
 
 def blocks_of(page: Path) -> list[Block]:
     """Return the fences of a page in their order."""
-    text, found = page.read_text(), []
+    text, found = page.read_text(encoding="utf-8"), []
     all_tested = re.search(r"^<!-- all sessions tested by: (.*?) -->$", text, re.MULTILINE)
     for match in _FENCE.finditer(text):
         kind, value, language, content = match.groups()
@@ -80,7 +80,7 @@ def steps_of(block: Block) -> Iterator[tuple[str, str | None]]:
 
 def inline_commands(page: Path) -> list[str]:
     """Return the calls of our program that stand in the text of a page, as `code`."""
-    return _INLINE.findall(_FENCE.sub("", page.read_text()))
+    return _INLINE.findall(_FENCE.sub("", page.read_text(encoding="utf-8")))
 
 
 def sessions_in(page: Path, folder: Path) -> Iterator[tuple[Block, str, str | None]]:

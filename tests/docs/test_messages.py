@@ -21,7 +21,7 @@ def spelled(text: str) -> str:
 
 
 def told() -> set[str]:
-    rows = re.findall(r"^\| `(.+?)` (?:without a number )?\|", PAGE.read_text(), re.MULTILINE)
+    rows = re.findall(r"^\| `(.+?)` (?:without a number )?\|", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
     return {spelled(text) for text in rows}
 
 
@@ -48,7 +48,7 @@ def test_a_message_that_is_new_would_be_missed() -> None:
 
 
 def test_every_reason_that_kube_scheduler_was_recorded_with_is_on_the_page() -> None:
-    rows = re.findall(r"^\| `(.+?)` (?:without a number )?\|", PAGE.read_text(), re.MULTILINE)
+    rows = re.findall(r"^\| `(.+?)` (?:without a number )?\|", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
     page = re.compile("|".join(".*".join(map(re.escape, _CAPITALS.split(row.rstrip(".")))) + "[.]?" for row in rows), re.DOTALL)
     recorded = set()
     for family in sorted((ROOT / "tests" / "conformance").rglob("*.jsonl.gz")):

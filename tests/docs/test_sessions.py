@@ -89,7 +89,7 @@ def cluster(demo: Running, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         shutil.copy(demo.kubeconfig, home / name)
     (home / "shorter").mkdir()
     for file in (ROOT / "docs" / "examples").glob("*.yaml"):
-        (home / "shorter" / file.name).write_text(shorter(file.read_text()))
+        (home / "shorter" / file.name).write_text(shorter(file.read_text(encoding="utf-8")))
     monkeypatch.setenv("SERVER", demo.page.removesuffix("/ui/"))
 
 
@@ -124,7 +124,7 @@ MARKED = sorted({(block.page, block.tested_by) for block in ALL_BLOCKS if block.
 @pytest.mark.parametrize(("page", "mark"), MARKED)
 def test_a_session_that_another_test_runs_is_read_from_the_page_by_that_test(page: str, mark: str) -> None:
     path, _, name = mark.partition("::")
-    text = (ROOT / path).read_text()
+    text = (ROOT / path).read_text(encoding="utf-8")
     assert re.search(rf"^(async )?def {name}\(", text, re.MULTILINE), f"{page}: there is no {mark}"
     named = f'"{Path(page).name}"'
     assert named in text, f"{page}: {path} does not read the page: it nowhere says {named}"
@@ -136,7 +136,7 @@ def test_no_command_hides_from_being_run() -> None:
     indented = [
         f"{name_of(page)}: {line}"
         for page in PAGES
-        for line in page.read_text().splitlines()
+        for line in page.read_text(encoding="utf-8").splitlines()
         if line.startswith("    kubesched ")
     ]
     assert hidden == [], "a session belongs into a ```console block, commands alone into a ```sh block"
@@ -182,7 +182,7 @@ def assert_it_exists(line: str, where: str) -> None:
 
 
 def test_figures_are_made_by_commands_that_there_are() -> None:
-    tables = list(performance_tables.TABLE.finditer(performance_tables.PAGE.read_text()))
+    tables = list(performance_tables.TABLE.finditer(performance_tables.PAGE.read_text(encoding="utf-8")))
     assert len(tables) >= 4
     for found in tables:
         fields, first_line = found[2].split(), found[3]

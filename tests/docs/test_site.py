@@ -25,14 +25,14 @@ _FENCED = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 
 def anchors(page: Path) -> set[str]:
     """Return the anchors of a page's headings, as GitHub and mkdocs make them."""
-    heads = re.findall(r"^#+ (.*)$", _FENCED.sub("", page.read_text()), re.MULTILINE)
+    heads = re.findall(r"^#+ (.*)$", _FENCED.sub("", page.read_text(encoding="utf-8")), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", head).strip().lower().replace(" ", "-") for head in heads}
 
 
 def test_every_link_leads_somewhere() -> None:
     dead = []
     for page in ALL:
-        for target in _LINK.findall(_FENCED.sub("", page.read_text())):
+        for target in _LINK.findall(_FENCED.sub("", page.read_text(encoding="utf-8"))):
             path, _, anchor = target.partition("#")
             there = (page.parent / path).resolve() if path else page
             if "://" in target:
@@ -45,21 +45,25 @@ def test_every_link_leads_somewhere() -> None:
 def test_files_that_pages_name_are_there() -> None:
     gone = []
     for page in PAGES:
-        names = _FILE.findall(page.read_text())
+        names = _FILE.findall(page.read_text(encoding="utf-8"))
         gone += [f"{page.relative_to(ROOT)}: {name}" for name in names if not (ROOT / name).exists()]
     assert not gone, "\n".join(gone)
 
 
 def test_generated_pages_are_those_of_the_code() -> None:
     pages = generate_reference.pages()
-    stale = [str(path.relative_to(ROOT)) for path, text in pages.items() if not path.exists() or path.read_text() != text]
+    stale = [
+        str(path.relative_to(ROOT))
+        for path, text in pages.items()
+        if not path.exists() or path.read_text(encoding="utf-8") != text
+    ]
     assert not stale, f"run `make reference`: {stale}"
     known = {path for path in pages if path.parent.name == "plugin-reference"}
     assert set((ROOT / "docs" / "plugin-reference").iterdir()) == known, "a page of a plugin that is gone"
 
 
 def test_the_picture_of_a_decision_is_that_of_a_decision() -> None:
-    picture = (ROOT / "docs" / "decision.svg").read_text()
+    picture = (ROOT / "docs" / "decision.svg").read_text(encoding="utf-8")
     assert draw_decision.drawn("docs/examples/decision.yaml", "default/web-2") == picture, "run `make reference`"
 
 
@@ -76,19 +80,24 @@ def test_the_site_is_built_without_a_warning(tmp_path: Path) -> None:
 def test_the_readme_counts_the_cases_that_there_are() -> None:
     files = (ROOT / "tests" / "conformance").rglob("*.jsonl.gz")
     n_cases = sum(bool(line.strip()) for file in files for line in gzip.decompress(file.read_bytes()).splitlines())
-    assert f"all {n_cases:,}" in (ROOT / "README.md").read_text()
+    assert f"all {n_cases:,}" in (ROOT / "README.md").read_text(encoding="utf-8")
 
 
 def test_every_field_of_a_scenario_is_on_the_page() -> None:
     """The page says that a field which it does not list is refused."""
-    page = (ROOT / "docs" / "simulate.md").read_text()
+    page = (ROOT / "docs" / "simulate.md").read_text(encoding="utf-8")
     fields = {name for part in schema_of("scenario")["$defs"].values() for name in part.get("properties", {})}
     assert "decisionTime" in fields
     assert {name for name in fields if not re.search(rf"\b{name}\b", page)} == {"timeAdded"}  # of a taint; nothing reads it
 
 
 def test_every_command_that_loads_plugins_is_on_their_page() -> None:
-    said = (ROOT / "docs" / "plugins.md").read_text().partition("All commands that decide take it: ")[2].partition(";")[0]
+    said = (
+        (ROOT / "docs" / "plugins.md")
+        .read_text(encoding="utf-8")
+        .partition("All commands that decide take it: ")[2]
+        .partition(";")[0]
+    )
 
     def taking(command: click.Command, name: str) -> Iterator[str]:
         if isinstance(command, click.Group):
@@ -103,7 +112,7 @@ def test_every_command_that_loads_plugins_is_on_their_page() -> None:
 
 @pytest.mark.parametrize(("word", "cls"), [("pod", PodView), ("nodes", Snapshot), ("node", NodeView)])
 def test_writing_plugins_offers_only_what_there_is(word: str, cls: type) -> None:
-    page = (ROOT / "docs" / "plugins.md").read_text()
+    page = (ROOT / "docs" / "plugins.md").read_text(encoding="utf-8")
     named = set(re.findall(r"^\|.*", page, re.MULTILINE))
     offered = {name for row in named for name in re.findall(rf"`{word}\.(\w+)", row)}
     assert len(offered) > 5

@@ -11,7 +11,7 @@ import pytest
 from page_blocks import ROOT
 from page_shell import run
 
-TEXT = (ROOT / "SKILL.md").read_text()
+TEXT = (ROOT / "SKILL.md").read_text(encoding="utf-8")
 SHOP = ROOT / "docs" / "examples" / "shop-cluster.yaml"
 DEMO = ROOT / "docs" / "examples" / "demo.jsonl.gz"
 LAUNCH = ROOT / "docs" / "examples" / "launch.yaml"

@@ -71,7 +71,7 @@ def write_kubeconfig(path: Path, server: str, user: Object, authority: Path | No
         "users": [{"name": "test", "user": user}],
         "contexts": [{"name": "test", "context": {"cluster": "test", "user": "test"}}],
     }
-    path.write_text(json.dumps(document))
+    path.write_text(json.dumps(document), encoding="utf-8")
     return path
 
 
@@ -313,7 +313,7 @@ def real_assets() -> tuple[Path | None, str]:
 def roles(part: str) -> list[Object]:
     """Return the roles and bindings of a part of `deploy/kustomize`, in the namespace it sets."""
     found = []
-    for rule in yaml.safe_load_all((DEPLOY / "kustomize" / part / "rbac.yaml").read_text()):
+    for rule in yaml.safe_load_all((DEPLOY / "kustomize" / part / "rbac.yaml").read_text(encoding="utf-8")):
         if rule["kind"] in ("Role", "RoleBinding", "ServiceAccount"):
             rule["metadata"].setdefault("namespace", "kube-system")
         found.append(rule)

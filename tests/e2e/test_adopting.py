@@ -37,7 +37,7 @@ pytestmark = pytest.mark.skipif(shutil.which("kubectl") is None, reason="docs/ad
 
 def commands() -> list[list[str]]:
     """Return the commands of the page, block by block."""
-    blocks = re.findall(r"^```console\n(.*?)^```", PAGE.read_text(), re.MULTILINE | re.DOTALL)
+    blocks = re.findall(r"^```console\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
     return [[line.removeprefix("$ ") for line in block.splitlines() if line.startswith("$ ")] for block in blocks]
 
 
@@ -51,7 +51,7 @@ class Manifests:
 
     def sync(self) -> None:
         """Start what there is, end what is gone."""
-        there = {file.name: yaml.safe_load(file.read_text()) for file in self.folder.glob("*.yaml")}
+        there = {file.name: yaml.safe_load(file.read_text(encoding="utf-8")) for file in self.folder.glob("*.yaml")}
         for name in self._running.keys() - there.keys():
             process = self._running.pop(name)
             process.terminate()

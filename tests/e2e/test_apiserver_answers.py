@@ -87,7 +87,7 @@ def recorded(release: int) -> dict[str, list[Any]]:
     lines = gzip.decompress(RECORD.read_bytes()).decode().splitlines()
     answers = {one["story"]: one["answers"] for one in map(json.loads, lines)}
     if release != 36:
-        for story, changed in json.loads(changes(release).read_text()).items():
+        for story, changed in json.loads(changes(release).read_text(encoding="utf-8")).items():
             for step, answer in changed.items():
                 answers[story][int(step)] = answer
     return answers

@@ -399,4 +399,4 @@ async def test_a_kubeconfig_is_its_owners_whatever_was_there(server: ApiServer, 
     path.chmod(0o644)
     server.write_kubeconfig(path, "token")
     assert path.stat().st_mode & 0o777 == 0o600
-    assert json.loads(path.read_text())["current-context"] == "kubesched"
+    assert json.loads(path.read_text(encoding="utf-8"))["current-context"] == "kubesched"

@@ -440,7 +440,7 @@ def test_tokens_bring_tls_along(tmp_path: Path) -> None:
     tokens.write_text('secret-b,bob,2,"viewers"\nsecret-a,admin,1,"system:masters"\n')
     running = Cluster(tmp_path, "--port", "0", "--token-file", str(tokens), *NO_WORLD)
     try:
-        config = json.loads(running.kubeconfig.read_text())
+        config = json.loads(running.kubeconfig.read_text(encoding="utf-8"))
         assert config["clusters"][0]["cluster"]["server"].startswith("https://127.0.0.1:")
         assert config["clusters"][0]["cluster"]["certificate-authority-data"]
         assert "system:masters" in running.kubectl("auth", "whoami"), "the token was sent"

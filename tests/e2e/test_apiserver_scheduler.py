@@ -145,7 +145,7 @@ async def until(holds: Callable[[], bool], what: str, log: Path) -> None:
 
 
 def _last_words(log: Path) -> str:
-    return log.read_text(errors="replace")[-3000:]
+    return log.read_text(encoding="utf-8", errors="replace")[-3000:]
 
 
 def best_nodes(scheduler: Scheduler, pod: Object) -> set[str]:

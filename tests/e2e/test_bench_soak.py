@@ -30,7 +30,9 @@ async def test_a_failover_on_a_given_cluster(control_plane: ControlPlane, api: A
     assert found["decisionMicroseconds"]["count"] >= 100 and found["podToBoundMilliseconds"]["p99"] > 0
     assert found["faults"][0]["kind"] == "terminate" and found["faults"][0]["boundAfterSeconds"] > 0
     assert sum(each["name"].startswith("scheduler") for each in found["processes"]) >= 3
-    assert page.read_text().startswith("# Soak report") and "Nothing was missed" in page.read_text()
+    assert page.read_text(encoding="utf-8").startswith("# Soak report") and "Nothing was missed" in page.read_text(
+        encoding="utf-8"
+    )
     for path in ("/api/v1/nodes", "/api/v1/pods"):
         assert (await api.get(path))["items"] == []
     with pytest.raises(Refused, match="404"):  # gone for good, also without a controller: the next run can make it anew

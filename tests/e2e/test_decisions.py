@@ -34,7 +34,7 @@ def pod(name: str, cpu: str = "500m") -> dict[str, Any]:
 
 
 def start(log: Path, *words: str) -> subprocess.Popen[bytes]:
-    return subprocess.Popen([*PROGRAM, *words], stderr=log.open("w"))
+    return subprocess.Popen([*PROGRAM, *words], stderr=log.open("w", encoding="utf-8"))
 
 
 async def run(*words: str) -> str:

@@ -35,11 +35,11 @@ def launch(flags: list[str], log: Path) -> subprocess.Popen[bytes]:
 
 
 async def test_the_second_scheduler_as_deployed(control_plane: ControlPlane, api: Api, tmp_path: Path) -> None:
-    configuration = yaml.safe_load((DEPLOY / "kustomize" / "second-scheduler" / "config.yaml").read_text())
+    configuration = yaml.safe_load((DEPLOY / "kustomize" / "second-scheduler" / "config.yaml").read_text(encoding="utf-8"))
     configuration["clientConnection"]["kubeconfig"] = str(control_plane.kubeconfig("scheduler"))
     file = tmp_path / "config.yaml"
     file.write_text(yaml.safe_dump(configuration))
-    deployment = yaml.safe_load((DEPLOY / "kustomize" / "base" / "deployment.yaml").read_text())
+    deployment = yaml.safe_load((DEPLOY / "kustomize" / "base" / "deployment.yaml").read_text(encoding="utf-8"))
     (container,) = deployment["spec"]["template"]["spec"]["containers"]
     port = free_port()
     changed = {"--config": str(file), "--secure-port": str(port)}
@@ -56,7 +56,9 @@ async def test_the_second_scheduler_as_deployed(control_plane: ControlPlane, api
         paths = [container[probe]["httpGet"]["path"] for probe in ("livenessProbe", "readinessProbe")]
         deadline = time.monotonic() + PATIENCE_SECONDS
         while [await ask(port, path) for path in paths] != [200, 200]:
-            assert process.poll() is None and time.monotonic() < deadline, (tmp_path / "log").read_text()[-2000:]
+            assert process.poll() is None and time.monotonic() < deadline, (tmp_path / "log").read_text(encoding="utf-8")[
+                -2000:
+            ]
             await asyncio.sleep(0.1)
         await api.until_bound(1)
         nodes = {pod["metadata"]["name"]: pod["spec"].get("nodeName") for pod in await api.pods()}

@@ -431,7 +431,7 @@ async def test_a_scheduler_with_nothing_to_show_is_said_to_have_nothing(page: Pa
 
 
 def start(words: list[str], log: Path) -> subprocess.Popen[bytes]:
-    return subprocess.Popen(words, stderr=log.open("w"))
+    return subprocess.Popen(words, stderr=log.open("w", encoding="utf-8"))
 
 
 async def test_the_program_serves_it_behind_its_doors(tmp_path: Path) -> None:
@@ -470,7 +470,7 @@ async def test_the_program_serves_it_behind_its_doors(tmp_path: Path) -> None:
                         break
                 except OSError:
                     pass
-                assert time.monotonic() < deadline and process.poll() is None, (tmp_path / "log").read_text()
+                assert time.monotonic() < deadline and process.poll() is None, (tmp_path / "log").read_text(encoding="utf-8")
                 await asyncio.sleep(0.1)
             for path, expected in (("/ui/", 200), ("/ui/app.js", 200), ("/ui/api/configuration", 401)):
                 assert (await asyncio.to_thread(status, path))[0] == expected, path

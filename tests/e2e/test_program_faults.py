@@ -145,7 +145,7 @@ def test_a_kubeconfig_that_cannot_be_used_is_told_in_one_line(tmp_path: Path) ->
             files[name].write_text(text)
     subprocess.run([sys.executable, "-c", ONE_AFTER_ANOTHER, *map(str, files.values())], check=True, timeout=60)
     for name, (_, expected) in BAD_KUBECONFIGS.items():
-        said = Path(f"{files[name]}.said").read_text()
+        said = Path(f"{files[name]}.said").read_text(encoding="utf-8")
         lines = [line for line in said.splitlines() if not line.startswith("I")]
-        assert Path(f"{files[name]}.code").read_text() == "1", (name, said)
+        assert Path(f"{files[name]}.code").read_text(encoding="utf-8") == "1", (name, said)
         assert len(lines) == 1 and str(files[name]) in lines[0] and expected in lines[0], (name, said)

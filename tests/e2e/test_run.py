@@ -98,9 +98,9 @@ async def test_it_binds_reports_and_stops(api: ApiServer, tmp_path: Path) -> Non
     finally:
         process.send_signal(signal.SIGTERM)
         # As the reference has it: whoever does not elect a leader does not end on purpose.
-        assert await asyncio.to_thread(process.wait, 20) == 1, (tmp_path / "log").read_text()
-    assert "Successfully bound pod to node" in (tmp_path / "log").read_text()
-    assert '"command failed" err="finished without leader elect"' in (tmp_path / "log").read_text()
+        assert await asyncio.to_thread(process.wait, 20) == 1, (tmp_path / "log").read_text(encoding="utf-8")
+    assert "Successfully bound pod to node" in (tmp_path / "log").read_text(encoding="utf-8")
+    assert '"command failed" err="finished without leader elect"' in (tmp_path / "log").read_text(encoding="utf-8")
 
 
 async def test_a_changed_configuration_is_taken_over_and_a_broken_one_refused(api: ApiServer, tmp_path: Path) -> None:
@@ -112,12 +112,12 @@ async def test_a_changed_configuration_is_taken_over_and_a_broken_one_refused(ap
         api.store.create("pods", pod("first"), "default")
         await until(lambda: bool(node_of(api, "first")), "the first pod")
         assert not node_of(api, "early")
-        document = json.loads((tmp_path / "config.yaml").read_text())
+        document = json.loads((tmp_path / "config.yaml").read_text(encoding="utf-8"))
         document["profiles"] = [{"schedulerName": "default-scheduler"}, {"schedulerName": "second"}]
         (tmp_path / "config.yaml").write_text(json.dumps(document))
         await until(lambda: bool(node_of(api, "early")), "the pod of the new profile")
         (tmp_path / "config.yaml").write_text("profiles: [")
-        await until(lambda: "refused, the old one stays" in log.read_text(), "the refusal")
+        await until(lambda: "refused, the old one stays" in log.read_text(encoding="utf-8"), "the refusal")
         api.store.create("pods", pod("late", scheduler="second"), "default")
         await until(lambda: bool(node_of(api, "late")), "a pod after the refusal")
         api.store.create("nodes", {**node("large"), "status": {"allocatable": {**OFFER, "cpu": "100"}}})
@@ -187,7 +187,7 @@ async def test_callers_are_known_by_the_kubeconfigs_that_are_given_for_them(
             api, tmp_path, f"--secure-port={port}", *(f"{word}={tmp_path}/kubeconfig" for word in words), token="root"
         )
         try:
-            await until(lambda: "Serving securely" in (tmp_path / "log").read_text(), "the port")
+            await until(lambda: "Serving securely" in (tmp_path / "log").read_text(encoding="utf-8"), "the port")
             for token, status in answers.items():
                 assert await asyncio.to_thread(status_of, port, "/metrics", token) == status, token
         finally:
@@ -224,4 +224,4 @@ def test_write_config_to(tmp_path: Path) -> None:
     target = tmp_path / "out.yaml"
     done = subprocess.run([*PROGRAM, "run", "--write-config-to", str(target)], capture_output=True, text=True, timeout=60)
     assert done.returncode == 0
-    assert "kind: KubeSchedulerConfiguration" in target.read_text()
+    assert "kind: KubeSchedulerConfiguration" in target.read_text(encoding="utf-8")

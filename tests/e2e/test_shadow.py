@@ -89,7 +89,7 @@ def a_pod(number: int) -> Object:
 async def api() -> AsyncIterator[ApiServer]:
     async with ApiServer(tokens=TOKENS) as server:
         server.store.create("clusterroles", VIEW)
-        for rule in yaml.safe_load_all((SHADOW / "rbac.yaml").read_text()):
+        for rule in yaml.safe_load_all((SHADOW / "rbac.yaml").read_text(encoding="utf-8")):
             if rule["kind"] != "ServiceAccount":
                 server.store.create({"ClusterRole": "clusterroles"}.get(rule["kind"], "clusterrolebindings"), rule)
         for number in range(12):
@@ -105,7 +105,7 @@ async def until(condition: Callable[[], bool], what: str, log: Path) -> None:
 
 
 def words_of(log: Path) -> str:
-    return log.read_text()
+    return log.read_text(encoding="utf-8")
 
 
 @asynccontextmanager

@@ -59,15 +59,15 @@ async def judged(
         )
         async with process(*words, log=log) as shadow, process(*live_command(plane), log=folder / "live.log"):
             deadline = time.monotonic() + PATIENCE_SECONDS
-            while f"Following {n_nodes} nodes" not in log.read_text():
-                assert shadow.poll() is None and time.monotonic() < deadline, log.read_text()
+            while f"Following {n_nodes} nodes" not in log.read_text(encoding="utf-8"):
+                assert shadow.poll() is None and time.monotonic() < deadline, log.read_text(encoding="utf-8")
                 await asyncio.sleep(0.05)
             await cluster.run(n_placed, RATE)
             await asyncio.sleep(3.0)  # what is bound by now has arrived
             print(f"the shadow has used {cpu_seconds(shadow.pid)} s of CPU")
             shadow.send_signal(signal.SIGINT)
             out, _ = await asyncio.to_thread(shadow.communicate, None, 10 * PATIENCE_SECONDS)
-            assert shadow.returncode == 0, log.read_text()
+            assert shadow.returncode == 0, log.read_text(encoding="utf-8")
     found = json.loads(out)
     assert found["judged"] + found["missed"] == cluster.n_placed, "none is overlooked"
     return found, cluster.kinds, {verb for verb, _ in recorder.asked}

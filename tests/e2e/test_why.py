@@ -51,7 +51,7 @@ async def api() -> AsyncIterator[ApiServer]:
 
 
 def start(log: Path, *words: str) -> subprocess.Popen[bytes]:
-    return subprocess.Popen([*PROGRAM, "run", *words], stderr=log.open("w"))
+    return subprocess.Popen([*PROGRAM, "run", *words], stderr=log.open("w", encoding="utf-8"))
 
 
 async def why(*words: str) -> subprocess.CompletedProcess[str]:
@@ -142,7 +142,7 @@ async def test_a_hidden_snapshot_of_a_live_cluster_is_explained_alike(api: ApiSe
     words = ["snapshot", str(file), "--kubeconfig", kubeconfig, "--hide-names", "--names", str(tmp_path / "names")]
     done = await asyncio.to_thread(subprocess.run, [*PROGRAM, *words], capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
-    pseudonym = json.loads((tmp_path / "names").read_text())["acme-web"]
+    pseudonym = json.loads((tmp_path / "names").read_text(encoding="utf-8"))["acme-web"]
     plain, hidden = await story("acme-web", "--kubeconfig", kubeconfig), await story(pseudonym, "--snapshot", str(file))
     assert hidden["wouldSay"] == plain["wouldSay"]
     assert [each["kind"] for each in hidden["advice"]] == [each["kind"] for each in plain["advice"]]

@@ -101,7 +101,7 @@ class Program:
 
     @property
     def log(self) -> str:
-        return (self.folder / "log").read_text()
+        return (self.folder / "log").read_text(encoding="utf-8")
 
     async def refusal(self, *words: str, needs_kubeconfig: bool = True, program: Sequence[str] = RUN) -> str:
         """Return the last words of a program that does not start, out of the log line that says them."""
@@ -177,7 +177,7 @@ async def test_the_plugin_and_the_config_map_of_the_write_up(api: ApiServer, pro
     assert not node_of(api, "theirs")
 
     # The file changes: the plugin is still there, and a second profile takes the pod that waited.
-    mounted.write_text(mounted.read_text() + "- schedulerName: default-scheduler\n")
+    mounted.write_text(mounted.read_text(encoding="utf-8") + "- schedulerName: default-scheduler\n")
     await until(lambda: bool(node_of(api, "theirs")), "the pod of the new profile")
     api.store.create("pods", pod("more", scheduler="example-scheduler"), "default")
     await until(lambda: bool(node_of(api, "more")), "a pod after the change")
@@ -218,7 +218,7 @@ async def test_a_main_of_ones_own_has_its_plugins_built_in(api: ApiServer, progr
     assert helped.returncode == 0 and "my_scheduler.py [flags]" in helped.stdout
     written = [*mine, f"--config={mounted}", f"--write-config-to={tmp_path / 'written'}"]
     assert (await asyncio.to_thread(subprocess.run, written, capture_output=True, timeout=30)).returncode == 0
-    assert "podInitialBackoffSeconds: 0\n" in (tmp_path / "written").read_text()
+    assert "podInitialBackoffSeconds: 0\n" in (tmp_path / "written").read_text(encoding="utf-8")
     wrong = await asyncio.to_thread(subprocess.run, [*mine, "--nonsense"], capture_output=True, text=True, timeout=30)
     assert wrong.returncode == 1 and "unknown flag: --nonsense" in wrong.stderr and "Traceback" not in wrong.stderr
 

@@ -52,15 +52,15 @@ LEASES = {"second-scheduler": "kubesched", "replacement": "kube-scheduler"}
 
 def chart(release: str = "kubesched", namespace: str = "kube-system", **values: Any) -> list[Object]:
     """Render the chart with some values changed."""
-    about = yaml.safe_load((CHART / "Chart.yaml").read_text())
-    given = merged(yaml.safe_load((CHART / "values.yaml").read_text()), values)
+    about = yaml.safe_load((CHART / "Chart.yaml").read_text(encoding="utf-8"))
+    given = merged(yaml.safe_load((CHART / "values.yaml").read_text(encoding="utf-8")), values)
     scope = {
         "Values": given,
         "Chart": {name[0].upper() + name[1:]: value for name, value in about.items()},
         "Release": {"Name": release, "Namespace": namespace, "Service": "Helm"},
     }
     templates = Templates()
-    files = {file.name: templates.add(file.read_text()) for file in sorted((CHART / "templates").iterdir())}
+    files = {file.name: templates.add(file.read_text(encoding="utf-8")) for file in sorted((CHART / "templates").iterdir())}
     objects = []
     for name, nodes in files.items():
         text = templates.render(nodes, scope, scope)
@@ -83,7 +83,7 @@ def kustomized(variant: str, tmp_path: Path | None = None, components: tuple[str
         shutil.copytree(DEPLOY / "kustomize", tmp_path / "kustomize")
         folder = tmp_path / "kustomize" / variant
         file = folder / "kustomization.yaml"
-        file.write_text(f"{file.read_text()}components: [{', '.join(components)}]\n")
+        file.write_text(f"{file.read_text(encoding='utf-8')}components: [{', '.join(components)}]\n")
     made = subprocess.run(["kubectl", "kustomize", str(folder)], capture_output=True, text=True, check=False)
     assert made.returncode == 0, made.stderr
     return list(yaml.safe_load_all(made.stdout))
@@ -101,8 +101,8 @@ def base_files() -> list[Object]:
 def files_of(name: str) -> list[Object]:
     """Return the objects of a kustomization's own files as they are written."""
     folder = DEPLOY / "kustomize" / name
-    files = yaml.safe_load((folder / "kustomization.yaml").read_text())["resources"]
-    return [found for file in files for found in yaml.safe_load_all((folder / file).read_text())]
+    files = yaml.safe_load((folder / "kustomization.yaml").read_text(encoding="utf-8"))["resources"]
+    return [found for file in files for found in yaml.safe_load_all((folder / file).read_text(encoding="utf-8"))]
 
 
 CHARTS = {
@@ -127,7 +127,7 @@ def all_builds() -> dict[str, list[Object]]:
     builds = {f"helm, {name}": chart(**values) for name, values in CHARTS.items()}
     builds["helm, elsewhere"] = chart("mine", "scheduling")
     builds["kustomize base"] = base_files()
-    builds["static pod"] = list(yaml.safe_load_all((DEPLOY / "static-pod" / "kubesched.yaml").read_text()))
+    builds["static pod"] = list(yaml.safe_load_all((DEPLOY / "static-pod" / "kubesched.yaml").read_text(encoding="utf-8")))
     if shutil.which("kubectl") is not None:
         builds |= {f"kustomize, {variant}": kustomized(variant) for variant in VARIANTS}
     return builds
@@ -148,7 +148,7 @@ def test_every_yaml_file_parses() -> None:
     files = [file for file in DEPLOY.rglob("*.yaml") if CHART / "templates" not in file.parents]
     assert len(files) >= 12
     for file in files:
-        assert all(isinstance(found, dict) for found in yaml.safe_load_all(file.read_text())), file
+        assert all(isinstance(found, dict) for found in yaml.safe_load_all(file.read_text(encoding="utf-8"))), file
 
 
 @pytest.mark.parametrize("build", [*BUILDS, "shadow"])
@@ -292,7 +292,7 @@ def test_shadow_is_deployed_with_flags_and_a_configuration_that_it_takes() -> No
     }
     context = container["securityContext"]
     assert context["readOnlyRootFilesystem"] and context["capabilities"] == {"drop": ["ALL"]}
-    text = (DEPLOY / "kustomize" / "shadow" / "config.yaml").read_text()
+    text = (DEPLOY / "kustomize" / "shadow" / "config.yaml").read_text(encoding="utf-8")
     assert load(text, gates=Gates.defaults(), registry=Scheduler.catalogue()).profiles[0].scheduler_name == "default-scheduler"
 
 
@@ -302,7 +302,9 @@ def test_every_call_that_writes_is_among_those_that_were_audited() -> None:
     for file in (ROOT / "kubesched").rglob("*.py"):
         where = file.relative_to(ROOT / "kubesched")
         if where.parts[0] == "scheduler":
-            found |= {(str(where), call) for call in re.findall(r"writer\.(\w+)\(", file.read_text()) if call in CALLS}
+            found |= {
+                (str(where), call) for call in re.findall(r"writer\.(\w+)\(", file.read_text(encoding="utf-8")) if call in CALLS
+            }
     assert {(where, call) for where, call in found if call not in ("bind", "patch_pod_status", "delete_pod")} == {
         ("scheduler/engine/groups/group_conditions.py", "patch_status"),
         ("scheduler/plugins/volume_binding/binding.py", "update"),
@@ -460,8 +462,8 @@ def test_what_the_values_say_arrives() -> None:
 
 
 def test_the_values_and_their_schema_name_the_same_things() -> None:
-    values = yaml.safe_load((CHART / "values.yaml").read_text())
-    schema = yaml.safe_load((CHART / "values.schema.json").read_text())
+    values = yaml.safe_load((CHART / "values.yaml").read_text(encoding="utf-8"))
+    schema = yaml.safe_load((CHART / "values.schema.json").read_text(encoding="utf-8"))
     assert set(values) == set(schema["properties"]) - {"global"}
     for name, part in schema["properties"].items():
         if "properties" in part:
@@ -469,7 +471,7 @@ def test_the_values_and_their_schema_name_the_same_things() -> None:
 
 
 def test_the_image_runs_as_nobody_in_particular_and_is_built_in_stages() -> None:
-    lines = (DEPLOY / "Dockerfile").read_text().splitlines()
+    lines = (DEPLOY / "Dockerfile").read_text(encoding="utf-8").splitlines()
     words = [line.split() for line in lines if line and not line.startswith(("#", " "))]
     assert sum(1 for line in words if line[0] == "FROM") == 2
     last = {line[0]: line for line in words[[line[0] for line in words].index("FROM", 2) :]}
@@ -477,7 +479,7 @@ def test_the_image_runs_as_nobody_in_particular_and_is_built_in_stages() -> None
     assert int(user) == PODS["helm, as it comes"]["securityContext"]["runAsUser"] > 0
     assert last["ENTRYPOINT"][1] == '["kubesched"]'
     copied = {word.rstrip("/") for line in words if line[0] == "COPY" and "--from=build" not in line for word in line[1:-1]}
-    allowed = (DEPLOY / "Dockerfile.dockerignore").read_text().splitlines()
+    allowed = (DEPLOY / "Dockerfile.dockerignore").read_text(encoding="utf-8").splitlines()
     for name in copied:
         assert (ROOT / name).exists() and f"!{name}" in allowed
     assert str(last["EXPOSE"][1]) == "10259"
@@ -510,8 +512,8 @@ def test_helm_renders_what_our_renderer_renders(name: str, tmp_path: Path) -> No
 
 # --- monitoring ---------------------------------------------------------------------------------------------------------
 
-RULES = yaml.safe_load((DEPLOY / "kustomize" / "monitoring" / "prometheus-rule.yaml").read_text())
-DASHBOARD = json.loads((DEPLOY / "monitoring" / "grafana-dashboard.json").read_text())
+RULES = yaml.safe_load((DEPLOY / "kustomize" / "monitoring" / "prometheus-rule.yaml").read_text(encoding="utf-8"))
+DASHBOARD = json.loads((DEPLOY / "monitoring" / "grafana-dashboard.json").read_text(encoding="utf-8"))
 _SELECTED = re.compile(r"([a-z]\w*_\w+)(?:\{([^}]*)\})?")
 
 
@@ -618,7 +620,7 @@ def test_alerts_fire_when_they_should_and_not_otherwise(alert: str, tmp_path: Pa
 
 
 def test_the_chart_is_described_for_who_looks_for_one() -> None:
-    chart_file = yaml.safe_load((CHART / "Chart.yaml").read_text())
+    chart_file = yaml.safe_load((CHART / "Chart.yaml").read_text(encoding="utf-8"))
     notes = chart_file["annotations"]
     assert notes["artifacthub.io/license"] == "Apache-2.0" and all(isinstance(value, str) for value in notes.values())
     for change in yaml.safe_load(notes["artifacthub.io/changes"]):
@@ -626,7 +628,7 @@ def test_the_chart_is_described_for_who_looks_for_one() -> None:
 
 
 def test_alerts_have_what_the_operator_wants_and_a_row_in_the_docs() -> None:
-    page = (ROOT / "docs" / "operating.md").read_text()
+    page = (ROOT / "docs" / "operating.md").read_text(encoding="utf-8")
     for group in RULES["spec"]["groups"]:
         for rule in group["rules"]:
             assert set(rule) <= {"alert", "expr", "for", "labels", "annotations"}

@@ -59,7 +59,7 @@ def test_bytecode_is_kept_where_python_is_told_not_to_write_it() -> None:
 
 def test_running_needs_no_tool_of_a_developer() -> None:
     # `make run` installs the dependencies alone; what is imported beyond them would break it on a fresh machine.
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     declared = {re.split(r"[<>=!~\[ ]", each)[0].lower().replace("-", "_") for each in project["dependencies"]}
     modules = {"pyyaml": "yaml", "google_re2": "re2"}
     brought = {"multidict", "yarl"}  # by aiohttp, whose own interface is made of them
@@ -70,7 +70,7 @@ def test_running_needs_no_tool_of_a_developer() -> None:
         if file.is_relative_to(ROOT / "kubesched" / "testing"):
             continue
         # What a function imports is for those who asked for an extra, and says so where it is missing.
-        for node in ast.parse(file.read_text()).body:
+        for node in ast.parse(file.read_text(encoding="utf-8")).body:
             names = [a.name for a in node.names] if isinstance(node, ast.Import) else []
             if isinstance(node, ast.ImportFrom) and node.module and not node.level:
                 names = [node.module]

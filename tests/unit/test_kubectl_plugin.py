@@ -81,19 +81,19 @@ def test_an_archive_its_checksum_and_a_manifest_that_krew_takes(
     def run(words: list[str], check: bool) -> None:
         ran.append(words)
         if "-o" in words:
-            Path(words[words.index("-o") + 1]).write_text("program")
+            Path(words[words.index("-o") + 1]).write_text("program", encoding="utf-8")
         if "--no-deps" in words:
             metadata = Path(words[words.index("--target") + 1]) / "kubesched-1.2.3.dist-info" / "METADATA"
             metadata.parent.mkdir()
             metadata.write_text("Metadata-Version: 2.4\nName: kubesched\nVersion: 1.2.3\n")
 
     monkeypatch.setattr(tool.subprocess, "run", run)
-    document = yaml.safe_load(tool.build(tmp_path, "https://example.org/x").read_text())
+    document = yaml.safe_load(tool.build(tmp_path, "https://example.org/x").read_text(encoding="utf-8"))
     assert krew_complaints(document) == []
     (platform,) = document["spec"]["platforms"]
     archive = tmp_path / platform["uri"].rpartition("/")[2]
     assert hashlib.sha256(archive.read_bytes()).hexdigest() == platform["sha256"]
-    assert Path(f"{archive}.sha256").read_text() == f"{platform['sha256']}  {archive.name}\n"
+    assert Path(f"{archive}.sha256").read_text(encoding="utf-8") == f"{platform['sha256']}  {archive.name}\n"
     with tarfile.open(archive) as packed:
         assert sorted(packed.getnames()) == sorted(file["from"] for file in platform["files"])
         assert packed.getmember(platform["bin"]).mode & 0o111

@@ -18,7 +18,7 @@ import pytest
 import yaml
 
 ROOT = Path(__file__).parents[2]
-PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 LOCKS = sorted((ROOT / "requirements").glob("*.txt"))
 
 
@@ -28,7 +28,7 @@ def name_of(requirement: str) -> str:
 
 def locked(lock: Path) -> dict[str, str]:
     """Return what a lock holds: by name, the text of its entry."""
-    entries = re.split(r"\n(?=\S)", lock.read_text().strip())
+    entries = re.split(r"\n(?=\S)", lock.read_text(encoding="utf-8").strip())
     return {name_of(entry): entry for entry in entries}
 
 
@@ -36,7 +36,7 @@ def locked(lock: Path) -> dict[str, str]:
 def test_every_locked_package_has_a_version_and_hashes_and_no_index_is_named(lock: Path) -> None:
     for entry in locked(lock).values():
         assert re.match(r"[\w.-]+==[\w.!+]+ ", entry) and "--hash=sha256:" in entry, entry
-    assert "://" not in lock.read_text() and "index" not in lock.read_text()
+    assert "://" not in lock.read_text(encoding="utf-8") and "index" not in lock.read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(
@@ -50,7 +50,11 @@ def test_locks_hold_everything_that_the_project_asks_for(lock: str, extras: tupl
 
 
 def test_what_builds_the_package_is_what_is_locked_for_it() -> None:
-    asked = [line for line in (ROOT / "requirements" / "build.in").read_text().splitlines() if not line.startswith("#")]
+    asked = [
+        line
+        for line in (ROOT / "requirements" / "build.in").read_text(encoding="utf-8").splitlines()
+        if not line.startswith("#")
+    ]
     assert asked == PROJECT["build-system"]["requires"]
     for lock in ("build.txt", "ci.txt"):
         assert {name_of(one) for one in asked} <= set(locked(ROOT / "requirements" / lock))
@@ -59,7 +63,7 @@ def test_what_builds_the_package_is_what_is_locked_for_it() -> None:
 def test_no_version_is_written_down_and_a_tree_without_git_has_one() -> None:
     assert "version" in PROJECT["project"]["dynamic"] and "version" not in PROJECT["project"]
     assert PROJECT["tool"]["hatch"]["version"]["fallback-version"]
-    assert "export-subst" in (ROOT / ".gitattributes").read_text()
+    assert "export-subst" in (ROOT / ".gitattributes").read_text(encoding="utf-8")
 
 
 def built(folder: Path, tree: Path, **environment: str) -> dict[str, str]:
@@ -114,7 +118,7 @@ def test_a_wheel_has_what_could_be_compiled_and_is_for_everybody_where_nothing_c
 
 
 def test_the_image_is_built_from_a_digest_and_from_hashes() -> None:
-    text = (ROOT / "deploy" / "Dockerfile").read_text()
+    text = (ROOT / "deploy" / "Dockerfile").read_text(encoding="utf-8")
     assert re.search(r"^ARG PYTHON=[\w.-]+@sha256:[0-9a-f]{64}$", text, re.MULTILINE)
     assert set(re.findall(r"^FROM (\S+)", text, re.MULTILINE)) == {"python:${PYTHON}"}
     for line in re.findall(r"pip install [^&\n]*", text):
@@ -125,7 +129,7 @@ def test_the_readme_on_an_index_has_no_link_that_leads_nowhere(monkeypatch: pyte
     interface = SimpleNamespace(MetadataHookInterface=object)  # the hook runs where hatchling is, the tests do not need it
     monkeypatch.setitem(sys.modules, "hatchling.metadata.plugin.interface", interface)
     hook = runpy.run_path(str(ROOT / "tools" / "index_readme.py"))
-    told = hook["with_links"]((ROOT / "README.md").read_text(), "https://example.com/kubesched", "v1.2.3")
+    told = hook["with_links"]((ROOT / "README.md").read_text(encoding="utf-8"), "https://example.com/kubesched", "v1.2.3")
     targets = re.findall(r"\]\(([^)]+)\)", told)
     assert len(targets) > 30
     assert [target for target in targets if not target.startswith(("https://", "#"))] == []
@@ -150,7 +154,7 @@ WORKFLOW = ROOT / ".github" / "workflows" / "release.yaml"
 
 
 def test_the_release_workflow_pins_what_it_runs_and_asks_for_no_more_rights_than_it_needs() -> None:
-    text = WORKFLOW.read_text()
+    text = WORKFLOW.read_text(encoding="utf-8")
     workflow = yaml.safe_load(text)
     assert workflow["permissions"] == {"contents": "read"}
     for job in workflow["jobs"].values():
@@ -160,5 +164,5 @@ def test_the_release_workflow_pins_what_it_runs_and_asks_for_no_more_rights_than
                 assert re.search(rf"{step['uses']} # v\d+\.\d+\.\d+$", text, re.MULTILINE), f"{step['uses']}: of which version?"
             assert "${{" not in step.get("run", ""), "what comes from outside is data: hand it to a command by `env`"
     made = set(re.findall(r"make ([\w-]+)", text))
-    targets = set(re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    targets = set(re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
     assert made and made <= targets

@@ -107,7 +107,7 @@ def read_tokens(path: Path) -> dict[str, User]:
     """Read a token file: lines of `token,user,uid,"group,group"`, as kube-apiserver's --token-auth-file."""
     tokens: dict[str, User] = {}
     try:
-        with path.open(newline="") as file:
+        with path.open(encoding="utf-8", newline="") as file:
             for number, row in enumerate(csv.reader(file, skipinitialspace=True), 1):
                 if not row or row[0].startswith("#"):
                     continue

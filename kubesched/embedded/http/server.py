@@ -97,7 +97,11 @@ class ApiServer:
         Its authorities vouch for nobody: their keys are gone, and this server knows no client certificates. Without them,
         or without the ConfigMap, whoever reads it warns for as long as it runs.
         """
-        ca = self.certificate.authority.read_text() if self.certificate is not None else authority_alone("kubesched-client-ca")
+        ca = (
+            self.certificate.authority.read_text("utf-8")
+            if self.certificate is not None
+            else authority_alone("kubesched-client-ca")
+        )
         data = {
             "client-ca-file": ca,
             "requestheader-allowed-names": '["front-proxy-client"]',

@@ -39,7 +39,7 @@ def allocation_percent(usages: tuple[Usage, ...], spreads: bool, n: int) -> Ints
         percent /= whole
         rounded = percent.astype(np.int32)
         total += rounded if weight == 1 else rounded * np.int32(weight)
-    total //= sum([weight for _, _, _, weight in usages])
+    total //= sum(weight for _, _, _, weight in usages)
     return total.astype(np.int64)
 
 

@@ -480,7 +480,7 @@ def _allow_list_errors(allowed: Mapping[str, str], path: Path) -> list[FieldErro
 
 def _read_manifest(file: str) -> dict[str, str]:
     try:
-        text = FilePath(file).read_text()
+        text = FilePath(file).read_text(encoding="utf-8")
     except OSError as error:
         raise ConfigError("", f"failed to read allow list manifest: {unreadable(file, error)}") from error
     try:

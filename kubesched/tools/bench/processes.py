@@ -210,7 +210,7 @@ def wait_for_end(process: subprocess.Popen[bytes]) -> resource.struct_rusage:
 def cpu_seconds(pid: int) -> float | None:
     """Return the CPU that a running process has used, where the system tells."""
     try:
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
     except OSError:
         return None
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
@@ -226,5 +226,5 @@ _KLOG_HEADER = re.compile(r"^[IWEF]\d{4} [\d:.]+ +\d+ [^]]+\] ")
 
 def last_line(log: Path) -> str:
     """Return the last thing that a program said, without when and where."""
-    lines = [line for line in log.read_text(errors="replace").splitlines() if line.strip()]
+    lines = [line for line in log.read_text(encoding="utf-8", errors="replace").splitlines() if line.strip()]
     return _KLOG_HEADER.sub("", lines[-1]) if lines else "it said nothing"

@@ -163,7 +163,7 @@ def _await_reading(pid: int) -> None:
     """Wait until a process sleeps in a read of its standard input."""
     until = time.monotonic() + 30
     while time.monotonic() < until:
-        with open(f"/proc/{pid}/syscall") as file:
+        with open(f"/proc/{pid}/syscall", encoding="utf-8") as file:
             if file.read().startswith("0 0x0 "):
                 return
         time.sleep(0.01)

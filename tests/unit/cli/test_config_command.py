@@ -30,7 +30,7 @@ def test_a_good_file_is_said_to_be_good(file: Path) -> None:
 
 
 def test_a_bad_file_is_named_with_the_references_error(file: Path) -> None:
-    file.write_text(HEAD + "parallelism: 0\n")
+    file.write_text(HEAD + "parallelism: 0\n", encoding="utf-8")
     result = CliRunner().invoke(config_group, ["check", str(file)])
     assert result.exit_code == 1
     assert isinstance(result.exception, ConfigError)
@@ -229,12 +229,12 @@ def test_a_file_of_1_17_is_nothing_for_todays_scheduler(tmp_path: Path) -> None:
     "profile", ["null", "{pluginConfig: [null]}", "{pluginConfig: [{args: {}}]}", "{pluginConfig: [{name: null}]}"]
 )
 def test_entries_that_say_nothing_end_in_a_line(file: Path, profile: str) -> None:
-    file.write_text(f"{HEAD}profiles: [{profile}]\n")
+    file.write_text(f"{HEAD}profiles: [{profile}]\n", encoding="utf-8")
     result = CliRunner().invoke(config_group, ["check", str(file)])
     assert result.exception is None or isinstance(result.exception, SystemExit | SchedulerError)
 
 
 def test_a_file_of_another_kind_is_not_quoted_in_full(file: Path) -> None:
-    file.write_text("a: 1\nb: 2\n")
+    file.write_text("a: 1\nb: 2\n", encoding="utf-8")
     error = CliRunner().invoke(config_group, ["check", str(file)]).exception
     assert str(error) == f"{file}: Object 'Kind' is missing in 'a: 1 ..."

@@ -43,7 +43,7 @@ def test_a_new_plugin_keeps_the_contract(tmp_path: Path, monkeypatch: pytest.Mon
     assert run("check", "quiet_nodes.py") == "QuietNodes: keeps the contract (Filter, Score)\n"
     monkeypatch.syspath_prepend(str(tmp_path))
     written: dict[str, Any] = {}
-    exec(compile((tmp_path / "test_quiet_nodes.py").read_text(), "test_quiet_nodes.py", "exec"), written)
+    exec(compile((tmp_path / "test_quiet_nodes.py").read_text(encoding="utf-8"), "test_quiet_nodes.py", "exec"), written)
     tests = [value for name, value in written.items() if name.startswith("test_")]
     assert len(tests) == 3
     for test in tests:

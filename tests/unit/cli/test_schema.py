@@ -17,16 +17,16 @@ EXAMPLES = Path(__file__).parents[3] / "docs" / "examples"
 
 @pytest.mark.parametrize("name", ["shop.yaml", "batch.yaml", "trace.yaml", "autoscale.yaml"])
 def test_the_examples_are_scenarios(name: str) -> None:
-    jsonschema.validate(yaml.safe_load((EXAMPLES / name).read_text()), schema_of("scenario"))
+    jsonschema.validate(yaml.safe_load((EXAMPLES / name).read_text(encoding="utf-8")), schema_of("scenario"))
 
 
 def test_the_example_is_a_file_of_node_groups() -> None:
-    jsonschema.validate(yaml.safe_load((EXAMPLES / "node-groups.yaml").read_text()), schema_of("node-groups"))
+    jsonschema.validate(yaml.safe_load((EXAMPLES / "node-groups.yaml").read_text(encoding="utf-8")), schema_of("node-groups"))
     assert [group.name for group in read_node_groups(EXAMPLES / "node-groups.yaml")] == ["small", "large"]
 
 
 def test_the_example_is_an_experiment() -> None:
-    jsonschema.validate(yaml.safe_load((EXAMPLES / "packing-sweep.yaml").read_text()), schema_of("experiment"))
+    jsonschema.validate(yaml.safe_load((EXAMPLES / "packing-sweep.yaml").read_text(encoding="utf-8")), schema_of("experiment"))
 
 
 BAD: list[tuple[str, dict[str, Any]]] = [

@@ -80,7 +80,7 @@ def test_the_page_shows_lines_as_they_are_printed(capsys: pytest.CaptureFixture[
         "requests": {"GET": 24},
     }
     _print_summary(document, Path("differences"))
-    page = (Path(__file__).parents[3] / "docs" / "shadow.md").read_text()
+    page = (Path(__file__).parents[3] / "docs" / "shadow.md").read_text(encoding="utf-8")
     session = page.partition("```console\n")[2].partition("```")[0]
     _, following, *shown = session.splitlines()
     assert re.fullmatch(r"Following \d+ nodes and \d+ pods, judging default-scheduler as of 1\.\d+; Ctrl-C ends it", following)

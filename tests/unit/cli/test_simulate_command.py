@@ -72,7 +72,9 @@ def test_seed_and_duration_win_over_the_scenario(small: str) -> None:
 
 
 def document_in(report: Path) -> dict[str, Any]:
-    (found,) = re.findall(r'<script type="application/json" id="document">(.*?)</script>', report.read_text(), re.DOTALL)
+    (found,) = re.findall(
+        r'<script type="application/json" id="document">(.*?)</script>', report.read_text(encoding="utf-8"), re.DOTALL
+    )
     return json.loads(found)  # type: ignore[no-any-return]
 
 
@@ -81,7 +83,7 @@ def test_a_report_of_a_simulation_holds_its_figures_and_series_and_names_no_othe
     figures = json.loads(simulate(small, "--html", str(first), "-o", "json"))
     simulate(small, "--html", str(again))
     assert first.read_bytes() == again.read_bytes()
-    assert not re.search(r'(src|href)="(?!data:,)', first.read_text()), "everything is in the file"
+    assert not re.search(r'(src|href)="(?!data:,)', first.read_text(encoding="utf-8")), "everything is in the file"
     told = document_in(first)
     (run,) = told["runs"]
     assert run["document"] == figures and len(told["figures"]) > 20 and "moves" not in told
@@ -110,7 +112,7 @@ def test_a_report_that_cannot_be_written_is_one_line(small: str, tmp_path: Path)
 def test_events_and_series_are_written(small: str, tmp_path: Path) -> None:
     events, series = tmp_path / "e.jsonl", tmp_path / "s.csv"
     figures = json.loads(simulate(small, "--events", str(events), "--series", str(series), "-o", "json"))
-    said = [json.loads(line) for line in events.read_text().splitlines()]
+    said = [json.loads(line) for line in events.read_text(encoding="utf-8").splitlines()]
     assert sum(event["event"] == "placed" for event in said) == figures["pods"]["placed"]
     assert [event["at"] for event in said] == sorted(event["at"] for event in said)
     rows = list(csv.DictReader(series.open()))
@@ -123,7 +125,7 @@ def test_events_and_series_are_tables_where_the_file_is_named_so(small: str, tmp
         simulate(small, option, str(tmp_path / text))
         simulate(small, option, str(tmp_path / table))
     events = parquet.read_table(tmp_path / "e.parquet").to_pylist()
-    lines = [json.loads(line) for line in (tmp_path / "e.jsonl").read_text().splitlines()]
+    lines = [json.loads(line) for line in (tmp_path / "e.jsonl").read_text(encoding="utf-8").splitlines()]
     assert [{name: value for name, value in event.items() if value is not None} for event in events] == lines
     series = parquet.read_table(tmp_path / "s.parquet")
     rows = list(csv.reader((tmp_path / "s.csv").open()))

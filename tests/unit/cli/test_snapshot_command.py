@@ -28,7 +28,7 @@ def test_names_are_hidden_and_written_down_elsewhere(tmp_path: Path) -> None:
     found = read_cluster_file(target)
     assert [obj.key for obj in found.objects] == ["node-1", "ns-1/pod-1"]
     assert (found.at, found.seed) == (7.5, 3)
-    assert json.loads(names.read_text())["web"] == "pod-1"
+    assert json.loads(names.read_text(encoding="utf-8"))["web"] == "pod-1"
 
 
 def test_without_being_asked_nothing_is_hidden(tmp_path: Path) -> None:
@@ -49,7 +49,7 @@ def test_only_the_owner_may_read_what_is_written(
         file.chmod(0o644)
     assert run(tmp_path, "target", *words).exit_code == 0
     assert [oct(file.stat().st_mode & 0o777) for file in written] == ["0o600"] * len(written)
-    assert not any("before" in file.read_text() for file in written)
+    assert not any("before" in file.read_text(encoding="utf-8") for file in written)
 
 
 def test_what_kubectl_applied_is_left_out(tmp_path: Path) -> None:

@@ -189,7 +189,10 @@ def test_what_is_recorded_is_shown(name: str, value: float, recorded: Scraped) -
 
 
 EMPTY = (
-    (Path(__file__).parents[3] / "docs" / "metrics.md").read_text().partition("## Declared and empty")[2].partition("\n## ")[0]
+    (Path(__file__).parents[3] / "docs" / "metrics.md")
+    .read_text(encoding="utf-8")
+    .partition("## Declared and empty")[2]
+    .partition("\n## ")[0]
 )
 """What docs/metrics.md says about families of parts that only the reference has."""
 

@@ -34,7 +34,7 @@ Row = tuple[str, frozenset[str], str, tuple[str, ...]]
 def recorded(release: Version, endpoint: str) -> dict[str, Row]:
     """Return what the reference shows at an endpoint, by name."""
     found = {}
-    for line in Path(__file__).with_name("reference_families.tsv").read_text().splitlines()[1:]:
+    for line in Path(__file__).with_name("reference_families.tsv").read_text(encoding="utf-8").splitlines()[1:]:
         name, releases, kind, labels, stability, deprecated, where, bounds, text = line.split("\t")
         if where != endpoint or releases not in ("both", "{}.{}".format(*release)):
             continue

@@ -92,7 +92,7 @@ class Trust:
                 stat = Path(file).stat()
                 mark = (stat.st_mtime_ns, stat.st_size)
                 if self._marks.get(role) != mark:
-                    self._put(role, certificates_in(Path(file).read_text(), file))
+                    self._put(role, certificates_in(Path(file).read_text(encoding="utf-8"), file))
                     self._marks[role] = mark
             except (OSError, ConfigError) as error:
                 if role not in self._marks:

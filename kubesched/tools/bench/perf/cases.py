@@ -245,7 +245,7 @@ def parsed(text: str, name: str) -> dict[str, Any]:
 
 def _text(file: Path) -> str:
     try:
-        text = file.read_text()
+        text = file.read_text(encoding="utf-8")
         check_yaml(text)
         return text
     except (OSError, UnicodeDecodeError, ConfigError) as error:

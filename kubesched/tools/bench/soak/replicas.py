@@ -217,7 +217,7 @@ class Replicas:
 def usage_of(pid: int) -> Usage | None:
     """Return what a process uses, where the system tells."""
     try:
-        pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
+        pages = int(Path(f"/proc/{pid}/statm").read_text(encoding="utf-8").split()[1])
         n_files = len(os.listdir(f"/proc/{pid}/fd"))
     except (OSError, IndexError):
         return None
@@ -248,4 +248,4 @@ async def _said(process: subprocess.Popen[bytes], log: Path, text: str) -> None:
 
 
 def _holds(log: Path, text: str) -> bool:
-    return text in log.read_text(errors="replace")
+    return text in log.read_text(encoding="utf-8", errors="replace")

@@ -8,7 +8,9 @@ from pathlib import Path
 import kubesched
 
 ROOT = Path(kubesched.__file__).parent
-TABLES = (ROOT.parent / "docs" / "legacy.md").read_text().partition("## Element by element")[2].partition("\n## ")[0]
+TABLES = (
+    (ROOT.parent / "docs" / "legacy.md").read_text(encoding="utf-8").partition("## Element by element")[2].partition("\n## ")[0]
+)
 
 
 def test_what_the_tables_name_is_there() -> None:
@@ -20,6 +22,6 @@ def test_what_the_tables_name_is_there() -> None:
             path, is_file, name = cell.partition(".py")
             if is_file:
                 file, name = ROOT / f"{path}.py", name.removeprefix(": ")
-            if not file.exists() or (name and not re.search(rf"\b{re.escape(name)}\b", file.read_text())):
+            if not file.exists() or (name and not re.search(rf"\b{re.escape(name)}\b", file.read_text(encoding="utf-8"))):
                 missing.append(cell)
     assert missing == []

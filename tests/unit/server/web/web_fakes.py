@@ -138,7 +138,7 @@ class Authority:
         self.certificate = self._sign(self._subject, self._key, ca=True)
         self.file = str(folder / f"{name}.pem")
         self.pem = self.certificate.public_bytes(serialization.Encoding.PEM).decode()
-        Path(self.file).write_text(self.pem)
+        Path(self.file).write_text(self.pem, encoding="utf-8")
 
     def issue(self, file: str, common_name: str, organizations: Iterable[str] = (), dns: Sequence[str] = ()) -> Files:
         """Write a certificate and its key; return where they are."""

@@ -97,7 +97,9 @@ def test_what_is_done_is_not_done_again(tmp_path: Path) -> None:
     kept.write_bytes(kept.read_bytes() + b'{"experiment": "cut o')
     again = sweep(experiment, breaks_off, tmp_path / "out")
     assert len(asked) == 3 + 6, "two trials of the first run were taken over"
-    assert again.to_csv() == sweep(experiment, run_here).to_csv() == (tmp_path / "out" / "trials.csv").read_text()
+    assert (
+        again.to_csv() == sweep(experiment, run_here).to_csv() == (tmp_path / "out" / "trials.csv").read_text(encoding="utf-8")
+    )
     assert sweep(experiment, lambda *_: pytest.fail("all is done"), tmp_path / "out").rows == again.rows
     changed = read_experiment(written(tmp_path, scenario={**SCENARIO, "duration": 61}))
     assert [i for i, _ in enumerate(sweep(changed, run_here, tmp_path / "out").rows)] == list(range(8))
@@ -273,7 +275,7 @@ def test_small_multiples_share_a_scale_say_what_is_certain_and_escape_names() ->
 
 
 def test_the_job_for_kuberay_calls_sweep_as_it_is() -> None:
-    job = yaml.safe_load((Path(__file__).parents[4] / "docs" / "examples" / "kuberay-sweep.yaml").read_text())
+    job = yaml.safe_load((Path(__file__).parents[4] / "docs" / "examples" / "kuberay-sweep.yaml").read_text(encoding="utf-8"))
     program, command, *arguments = job["spec"]["entrypoint"].split()
     assert (program, command) == ("kubesched", "sweep")
     arguments = [text.replace("/experiment", str(Path(__file__).parents[4] / "docs" / "examples")) for text in arguments]

@@ -229,8 +229,8 @@ def test_every_command_reads_a_list_from_the_standard_input(
     monkeypatch.chdir(tmp_path)
     cluster = gzip.compress(json.dumps(listed(a_node("n"), a_pod("p"))).encode())
     Path("cluster").write_bytes(cluster)
-    Path("pod.yaml").write_text(POD)
-    Path("base.yaml").write_text("duration: 10\ncluster: {snapshot: '-'}\n")
+    Path("pod.yaml").write_text(POD, encoding="utf-8")
+    Path("base.yaml").write_text("duration: 10\ncluster: {snapshot: '-'}\n", encoding="utf-8")
     printed = ["-o", "json"] if words[0] not in ("replay", "snapshot") else []
     given = POD.encode() if words[-1] == "-" and words[-2] == "-f" else cluster
     result = CliRunner().invoke(cli, [*words, *printed], input=given)
@@ -242,6 +242,6 @@ def test_every_command_reads_a_list_from_the_standard_input(
 
 
 def test_the_standard_input_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "stdin", TextIOWrapper(BytesIO(POD.encode())))
+    monkeypatch.setattr(sys, "stdin", TextIOWrapper(BytesIO(POD.encode()), encoding="utf-8"))
     result = CliRunner().invoke(cli, ["plan", "--snapshot", "-", "-f", "-"], input=POD)
     assert "standard input is empty; it can be read only once" in str(result.exception)

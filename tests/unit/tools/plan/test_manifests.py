@@ -53,7 +53,7 @@ def test_a_folder_is_its_files_in_order_and_not_those_of_folders_in_it(tmp_path:
 
 
 def test_a_dash_is_the_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sys.stdin", TextIOWrapper(BytesIO((POD % "a").encode())))
+    monkeypatch.setattr("sys.stdin", TextIOWrapper(BytesIO((POD % "a").encode()), encoding="utf-8"))
     (found,) = read_manifests(["-"])
     assert (found.where, found.kind) == ("standard input, document 1", "Pod")
 

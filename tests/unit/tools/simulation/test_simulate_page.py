@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 DOCS = Path(__file__).parents[4] / "docs"
-PAGE = (DOCS / "simulate.md").read_text()
+PAGE = (DOCS / "simulate.md").read_text(encoding="utf-8")
 
 
 def test_the_example_in_python_runs(capsys: pytest.CaptureFixture[str]) -> None:
@@ -25,4 +25,4 @@ def test_the_example_in_python_runs(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_the_scenario_on_the_page_is_the_one_in_the_examples() -> None:
-    assert f"```yaml\n{(DOCS / 'examples' / 'shop.yaml').read_text()}```" in PAGE
+    assert f"```yaml\n{(DOCS / 'examples' / 'shop.yaml').read_text(encoding='utf-8')}```" in PAGE

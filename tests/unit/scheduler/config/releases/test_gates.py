@@ -239,7 +239,7 @@ def test_no_gate_is_read_and_ignored() -> None:
     """Each gate of ours that can be switched is looked at by some code."""
     package = Path(kubesched.__file__).parent
     files = [file for file in package.rglob("*.py") if file.name not in ("gates.py", "other_gates.py")]
-    source = "\n".join(file.read_text() for file in files)
+    source = "\n".join(file.read_text(encoding="utf-8") for file in files)
     for name in GATES:
         for emulated in RELEASES:
             spec = spec_of(name, emulated)

@@ -22,7 +22,7 @@ def test_the_newest_release_does_everything_and_the_oldest_nothing() -> None:
 def test_each_behaviour_began_with_a_release_and_is_asked_for(known) -> None:
     assert OLDEST_RECORDED < known.metadata["since"] <= NEWEST
     package = Path(kubesched.__file__).parent
-    asking = [file for file in package.rglob("*.py") if f".{known.name}" in file.read_text()]
+    asking = [file for file in package.rglob("*.py") if f".{known.name}" in file.read_text(encoding="utf-8")]
     assert asking, f"nobody asks for {known.name}"
 
 

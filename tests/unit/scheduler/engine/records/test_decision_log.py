@@ -11,7 +11,7 @@ from kubesched.scheduler.engine.records.decision_record import DecisionRecord
 
 
 def numbers(path: Path) -> list[int]:
-    return [json.loads(line)["sequence"] for line in path.read_text().splitlines()]
+    return [json.loads(line)["sequence"] for line in path.read_text(encoding="utf-8").splitlines()]
 
 
 def write(log: DecisionLog, *sequences: int) -> None:

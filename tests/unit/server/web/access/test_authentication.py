@@ -182,7 +182,7 @@ def test_authorities_come_from_files_and_are_read_again(tmp_path: Path) -> None:
 def test_a_file_that_breaks_later_changes_nothing(tmp_path: Path) -> None:
     authority = Authority(tmp_path, "ca")
     trust = Trust(authority.file)
-    Path(authority.file).write_text("nonsense")
+    Path(authority.file).write_text("nonsense", encoding="utf-8")
     trust.refresh()
     assert certificates_in(trust.authorities, "") == certificates_in(authority.pem, "")
 

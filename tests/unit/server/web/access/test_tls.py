@@ -129,7 +129,7 @@ def test_files_are_served_and_read_again_when_they_change(authority: Authority) 
     assert served(tls) == "old"
     authority.issue("serving", "new")
     assert served(tls) == "new"
-    Path(files.cert_file).write_text("half a certificate")
+    Path(files.cert_file).write_text("half a certificate", encoding="utf-8")
     assert served(tls) == "new"
     authority.issue("serving", "newer")
     assert served(tls) == "newer"
