@@ -65,8 +65,7 @@ def described(store: Store) -> dict[str, Any]:
             for uid, node, cls, affinity in table
         ],
         "classes": {
-            name: sorted(sorted(nodes.templates.label_classes[c].labels.items()) for c in alive)
-            for name, alive in store.slots.by_namespace.items()
+            name: sorted(sorted(one.labels.items()) for one in alive) for name, alive in store.slots.by_namespace.items()
         },
         "ports": {
             (key, ip): sorted(store.slots.views[s].uid for s in slots)  # type: ignore[union-attr]

@@ -2,15 +2,21 @@
 
 In: a value. Out: its number. Numbers are dense from zero, so they index arrays. An `Interner` never forgets: what passes
 through it (label values, resources) is little beside the objects that carry it. `Leases` take a number back when nobody
-holds its value any more: some taints carry the time at which they were set, so there is no end of them.
+holds its value any more: some taints carry the time at which they were set, so there is no end of them. A `WeakInterner` does
+the same without being told, for values that are objects: what pods have in common is gone with the last of these pods.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable
-from typing import Generic, TypeVar
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from itertools import count
+from typing import Any, Generic, TypeVar
+from weakref import ref
 
+T = TypeVar("T")
 V = TypeVar("V", bound=Hashable)
+_FEWEST = 64
+"""A memo is not looked through while it has fewer entries."""
 
 
 class Interner(Generic[V]):
@@ -38,6 +44,155 @@ class Interner(Generic[V]):
     def find(self, value: V) -> int:
         """Return the number of `value`, or -1 if it was never seen."""
         return self.ids.get(value, -1)
+
+
+class Interned:
+    """The base of values that a `WeakInterner` numbers."""
+
+    __slots__ = ("__weakref__", "number", "serial")
+
+    def __init__(self) -> None:
+        self.number = 0
+        """An index into arrays; another value has it once this one is gone."""
+        self.serial = 0
+        """A number that no other value of this process ever has; values made later have higher ones."""
+
+
+K = TypeVar("K", bound=Hashable)
+I = TypeVar("I", bound=Interned)  # noqa: E741
+
+
+class _Known(ref[I], Generic[K, I]):
+    """A value, and where its interner has it."""
+
+    __slots__ = ("filed", "key", "number", "serial")
+
+    filed: tuple[Hashable, ...]
+    key: K
+    number: int
+    serial: int
+
+
+_SERIALS = count(1)
+
+
+class WeakInterner(Generic[K, I]):
+    """Values by key, for as long as somebody keeps them; when the last one who does is gone, so is all that is known here.
+
+    A subclass may file each value under some words (`filed_under`), to be found by them.
+    """
+
+    __slots__ = ("__weakref__", "_by_key", "_by_serial", "_by_word", "_first", "_forget", "_free", "_numbered", "newest")
+
+    def __init__(self, first: I) -> None:
+        """Number 0 is that of a value which is always there."""
+        self._first = first
+        self._by_key: dict[K, _Known[K, I]] = {}
+        self._by_serial: dict[int, _Known[K, I]] = {}
+        self._by_word: dict[Hashable, dict[int, _Known[K, I]]] = {}
+        self._numbered: list[_Known[K, I] | None] = [None]
+        self._free: list[int] = []
+        self.newest = 0
+        """The highest serial number that was given."""
+
+        mine = ref(self)  # so that nothing has to look for cycles
+
+        def forget(known: ref[I]) -> None:
+            interner = mine()
+            if interner is not None:
+                interner._drop(known)  # type: ignore[arg-type]
+
+        self._forget = forget
+
+    def __len__(self) -> int:
+        """Return the number that follows those of all values: how long an array by number has to be."""
+        return len(self._numbered)
+
+    def __getitem__(self, number: int) -> I:
+        known = self._numbered[number]
+        return (known() if known is not None else None) or self._first
+
+    def __contains__(self, serial: object) -> bool:
+        return serial in self._by_serial
+
+    @property
+    def n_known(self) -> int:
+        """Return how many values there are."""
+        return len(self._by_serial)
+
+    def number(self, serial: int) -> int:
+        """Return the number of a value that is there."""
+        return self._by_serial[serial].number
+
+    def intern(self, key: K, make: Callable[[], I]) -> I:
+        """Return the value of a key, made if nobody has it, for whoever will keep it."""
+        known = self._by_key.get(key)
+        value = known() if known is not None else None
+        if value is None:
+            value = make()
+            known = _Known(value, self._forget)
+            if not self._free:
+                self._free.append(len(self._numbered))
+                self._numbered.append(None)
+            known.key = key
+            known.number = value.number = self._free.pop()
+            known.serial = value.serial = self.newest = next(_SERIALS)
+            known.filed = tuple(self.filed_under(value))
+            self._by_key[key] = self._by_serial[known.serial] = self._numbered[known.number] = known
+            for word in known.filed:
+                self._by_word.setdefault(word, {})[known.serial] = known
+        return value
+
+    def _drop(self, known: _Known[K, I]) -> None:
+        if self._by_key[known.key] is known:
+            del self._by_key[known.key]
+        del self._by_serial[known.serial]
+        for word in known.filed:
+            alike = self._by_word[word]
+            del alike[known.serial]
+            if not alike:
+                del self._by_word[word]
+        self._numbered[known.number] = None
+        self._free.append(known.number)
+
+    def filed_under(self, value: I) -> Iterable[Hashable]:
+        """Return the words, each once, that a value is to be found by."""
+        return ()
+
+    def n_under(self, word: Hashable) -> int:
+        """Return how many values are filed under a word."""
+        return len(self._by_word.get(word, _NONE))
+
+    def under(self, word: Hashable, newer_than: int = 0) -> Iterator[I]:
+        """Yield the values that are filed under a word, the newest first, down to a serial number that is not wanted."""
+        alike = self._by_word.get(word)
+        if alike is not None:
+            for known in reversed([*alike.values()]):  # a copy: values may go meanwhile
+                if known.serial <= newer_than:
+                    return
+                value = known()
+                if value is not None:
+                    yield value
+
+
+_NONE: Mapping[int, object] = {}
+
+
+class Memo(dict[int, T]):
+    """What is worked out once for each value of an interner, by serial number. It keeps no value: when it is twice as large as
+    what there is, all about values that are gone is forgotten."""
+
+    __slots__ = ("__weakref__", "interner")
+
+    def __init__(self, interner: WeakInterner[Any, Any]) -> None:
+        super().__init__()
+        self.interner = interner
+
+    def __setitem__(self, serial: int, found: T) -> None:
+        if len(self) >= max(_FEWEST, 2 * self.interner.n_known):
+            for gone in [known for known in self if known not in self.interner]:
+                del self[gone]
+        super().__setitem__(serial, found)
 
 
 class Leases(Generic[V]):

@@ -11,10 +11,10 @@ are never remembered; and the status, except for the parts that in-place resizin
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
+from dataclasses import dataclass
 from itertools import chain
-from typing import Any, TypeVar
+from typing import Any
 from weakref import WeakValueDictionary
 
 import msgspec
@@ -23,7 +23,7 @@ from kubesched.kube.api import matching, requests
 from kubesched.kube.api.node import Taint
 from kubesched.kube.api.pod import Pod, PodSpec, Toleration
 from kubesched.kube.values import quantity
-from kubesched.scheduler.cluster.intern import Interner
+from kubesched.scheduler.cluster.intern import Interned, Interner, WeakInterner
 
 CPU, MEMORY, EPHEMERAL_STORAGE = 0, 1, 2
 NATIVE_RESOURCES = ("cpu", "memory", "ephemeral-storage")
@@ -31,23 +31,42 @@ NATIVE_RESOURCES = ("cpu", "memory", "ephemeral-storage")
 Amounts = tuple[tuple[int, int], ...]
 """(resource id, amount) pairs: cpu in thousandths, everything else in whole units."""
 
-MOST_BY_CLASS = 1 << 14
-_FEWEST_INDEXED = 1024
 _encode = msgspec.json.Encoder().encode
 
 
-@dataclass(frozen=True, slots=True, weakref_slot=True)
-class LabelClass:
+class LabelClass(Interned):
     """Pods of equal namespace and labels; a selector is evaluated once for all of them."""
 
-    namespace: str
-    labels: Mapping[str, str]
-    terminating: bool
-    number: int = field(default=0, compare=False)
+    __slots__ = ("labels", "namespace", "terminating")
+
+    def __init__(self, namespace: str, labels: Mapping[str, str], terminating: bool) -> None:
+        super().__init__()
+        self.namespace = namespace
+        self.labels = labels
+        self.terminating = terminating
 
 
 NOBODY = LabelClass("", {}, True)
 """Class 0: slots of the pod table that hold no pod."""
+
+
+class AffinityGroup(Interned):
+    """Pods of equal namespace and inter-pod affinity, and what they say about other pods."""
+
+    __slots__ = ("terms",)
+
+    def __init__(self, terms: matching.PodAffinityTerms) -> None:
+        super().__init__()
+        self.terms = terms
+
+    @property
+    def selects_namespaces(self) -> bool:
+        """Return whether a term is about namespaces by their labels, other than all or none of them."""
+        return any(term.ns_selector.requirements for term in self.terms.every_term)
+
+
+NO_AFFINITY = AffinityGroup(matching.PodAffinityTerms())
+"""Group 0: pods that say nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +177,7 @@ class PodTemplate:
             self.namespace, self.labels, terminating=pod.metadata.deletion_timestamp is not None
         )
         self.class_id = self.label_class.number
-        self.affinity_id = interners.affinity_groups.id(pod)
+        self.affinity_group = interners.affinity_groups.of(pod)
         self.ports = tuple(dict.fromkeys(requests.host_ports(pod)))  # a sidecar may name a container's port once more
         self.resources = interners.pod_resources(pod)
         self.usage = self.resources.usage
@@ -193,7 +212,7 @@ class PodTemplate:
     @property
     def affinity(self) -> matching.PodAffinityTerms:
         """Return the parsed inter-pod affinity."""
-        return self.interners.affinity_groups[self.affinity_id]
+        return self.affinity_group.terms
 
     def remember(self, key: Any, make: Callable[[], Any]) -> Any:
         """Return what `make` returned the first time for this key: a plugin's reading of the pod's spec, not None."""
@@ -261,130 +280,76 @@ class PodView:
         return PodView(msgspec.structs.replace(self.pod, spec=spec), self.template, self.key)
 
 
-_NO_CLASSES: list[int] = []
+class LabelClasses(WeakInterner[tuple[str, frozenset[tuple[str, str]], bool], LabelClass]):
+    """Label classes, each under all its labels."""
 
-
-class LabelClasses:
-    """Label classes by number. A class is known for as long as somebody has a template of its pods, for many never come back:
-    each run of a Job has labels of its own. Its number is never given to another."""
-
-    __slots__ = ("_by_label", "_by_number", "_known", "_n_indexed", "_next")
+    __slots__ = ()
 
     def __init__(self) -> None:
-        self._known: WeakValueDictionary[tuple[str, frozenset[tuple[str, str]], bool], LabelClass] = WeakValueDictionary()
-        self._by_number: WeakValueDictionary[int, LabelClass] = WeakValueDictionary()
-        self._next = 1
-        self._by_label: dict[tuple[str, str, str], list[int]] = {}
-        """Numbers by namespace and label, some of them of classes that are not known any more."""
-        self._n_indexed = 0
-
-    def __len__(self) -> int:
-        """Return the number that follows all those that were ever given."""
-        return self._next
-
-    def __getitem__(self, class_id: int) -> LabelClass:
-        return self._by_number.get(class_id, NOBODY)
+        super().__init__(NOBODY)
 
     def of(self, namespace: str, labels: Mapping[str, str], *, terminating: bool) -> LabelClass:
         """Return the class of pods with this namespace and these labels, for whoever will keep it."""
         key = (namespace, frozenset(labels.items()), terminating)
-        found = self._known.get(key)
-        if found is None:
-            found = LabelClass(namespace, dict(labels), terminating, self._next)
-            self._known[key] = self._by_number[self._next] = found
-            self._next += 1
-            self._index(found)
-            if self._n_indexed > max(_FEWEST_INDEXED, 2 * len(self._by_number)):
-                self._by_label, self._n_indexed = {}, 0
-                for known in self._by_number.values():
-                    self._index(known)
-        return found
+        return self.intern(key, lambda: LabelClass(namespace, dict(labels), terminating))
 
-    def _index(self, one: LabelClass) -> None:
-        self._n_indexed += 1
-        for label, value in one.labels.items():
-            self._by_label.setdefault((one.namespace, label, value), []).append(one.number)
+    def filed_under(self, value: LabelClass) -> Iterable[Hashable]:
+        return [(value.namespace, label, text) for label, text in value.labels.items()]
 
-    def candidates(self, namespace: str, selector: matching.Selector, among: Collection[int]) -> Iterable[int]:
+    def candidates(self, namespace: str, selector: matching.Selector, among: Collection[LabelClass]) -> Iterable[LabelClass]:
         """Return the classes that a selector can match at all, out of some of a namespace: those with one of its labels, and
         maybe others, if these are fewer."""
-        found: Iterable[int] = among
-        fewest = len(among)
+        fewest, rarest = len(among), None
         for wanted in selector.requirements:
             if wanted.operator == matching.IN:
-                alike = [self._by_label.get((namespace, wanted.key, value), _NO_CLASSES) for value in wanted.values]
-                size = sum(map(len, alike))
+                size = sum(self.n_under((namespace, wanted.key, value)) for value in wanted.values)
                 if size < fewest:
-                    found, fewest = chain.from_iterable(alike), size
-        return found
+                    fewest, rarest = size, wanted
+        if rarest is None:
+            return among
+        return chain.from_iterable(self.under((namespace, rarest.key, value)) for value in rarest.values)
 
 
-T = TypeVar("T")
+_ANYWHERE = ""
+"""Stands for the namespace where a term is filed that selects namespaces by their labels."""
 
 
-class ByLabelClass(dict[int, T]):
-    """What is worked out once for each label class. They come without end: where there are too many, all of it is forgotten."""
+class AffinityGroups(WeakInterner[bytes, AffinityGroup]):
+    """Affinity groups, each under one label of every term: the one that the fewest groups are found by. Where pods of one
+    rollout mean each other alone (`matchLabelKeys`), that is the rollout's own label."""
 
-    __slots__ = ("__weakref__", "_most")
-
-    def __init__(self, most: int = MOST_BY_CLASS) -> None:
-        super().__init__()
-        self._most = most
-
-    def __setitem__(self, class_id: int, value: T) -> None:
-        if len(self) >= self._most:
-            self.clear()
-        super().__setitem__(class_id, value)
-
-
-class AffinityGroups(list[matching.PodAffinityTerms]):
-    """What pods say about other pods, by number, and who may be meant by it: pods of equal namespace and inter-pod affinity are
-    a group. Group 0 says nothing."""
-
-    __slots__ = ("_by_label", "_ids", "_unlabelled", "selecting_namespaces")
+    __slots__ = ()
 
     def __init__(self) -> None:
-        super().__init__([matching.PodAffinityTerms()])
-        self._ids: dict[bytes, int] = {}
-        self._by_label: dict[tuple[str, str], list[int]] = {}
-        """Groups by the labels that one of their terms asks for: a label of each term stands for it."""
-        self._unlabelled: list[int] = []
-        """Groups with a term that asks for no label of a certain value."""
-        self.selecting_namespaces: set[int] = set()
-        """Groups with a term about namespaces by their labels, other than all or none of them."""
+        super().__init__(NO_AFFINITY)
 
-    def id(self, pod: Pod) -> int:
-        """Return the number of a pod's group."""
+    def of(self, pod: Pod) -> AffinityGroup:
+        """Return a pod's group, for whoever will keep it."""
         affinity = pod.spec.affinity
         if affinity is None or (affinity.pod_affinity is None and affinity.pod_anti_affinity is None):
-            return 0
+            return NO_AFFINITY
         key = _encode((pod.metadata.namespace, affinity.pod_affinity, affinity.pod_anti_affinity))
-        found = self._ids.get(key)
-        if found is None:
-            found = self._ids[key] = len(self)
-            self.append(matching.compile_pod_affinity(pod))
-            self._index(found)
+        return self.intern(key, lambda: AffinityGroup(matching.compile_pod_affinity(pod)))
+
+    def filed_under(self, value: AffinityGroup) -> Iterable[Hashable]:
+        found: set[Hashable] = set()
+        for term in value.terms.every_term:
+            if not term.selector.is_nothing:
+                namespaces = term.namespaces if term.ns_selector.is_nothing else (_ANYWHERE,)
+                wanted = [one for one in term.selector.requirements if one.operator == matching.IN]
+                ways: list[list[Hashable]] = [
+                    [(namespace, one.key, text) for namespace in namespaces for text in one.values] for one in wanted
+                ]
+                found.update(min(ways, key=lambda way: sum(map(self.n_under, way)), default=namespaces))
         return found
 
-    def _index(self, affinity_id: int) -> None:
-        for term in self[affinity_id].every_term:
-            if term.ns_selector.requirements:
-                self.selecting_namespaces.add(affinity_id)
-            if term.selector.is_nothing:
-                continue
-            wanted = next((one for one in term.selector.requirements if one.operator == matching.IN), None)
-            if wanted is None:
-                self._unlabelled.append(affinity_id)
-            else:
-                for value in wanted.values:
-                    self._by_label.setdefault((wanted.key, value), []).append(affinity_id)
-
-    def candidates(self, labels: Mapping[str, str]) -> set[int]:
-        """Return the groups that can mean a pod with these labels at all."""
-        found = set(self._unlabelled)
-        for label in labels.items():
-            found.update(self._by_label.get(label, ()))
-        return found
+    def candidates(self, namespace: str, labels: Mapping[str, str], newer_than: int = 0) -> Iterable[AffinityGroup]:
+        """Return the groups that can mean a pod of this namespace with these labels at all, out of those that are newer than
+        the one with this serial number."""
+        for where in (namespace, _ANYWHERE):
+            yield from self.under(where, newer_than)
+            for label, text in labels.items():
+                yield from self.under((where, label, text), newer_than)
 
 
 class Templates:

@@ -6,12 +6,16 @@ holders of each host port and volume claim. A free slot belongs to class 0 and g
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 import numpy as np
 
 from kubesched.kube.api.requests import HostPort
 from kubesched.scheduler.cluster.changelog import ChangeLog
 from kubesched.scheduler.cluster.columns import Table
-from kubesched.scheduler.cluster.pods import PodView
+from kubesched.scheduler.cluster.pods import LabelClass, PodView
+
+K = TypeVar("K")
 
 
 class PodSlots:
@@ -24,10 +28,11 @@ class PodSlots:
         self.affinity_id = self.table.column(np.int64)
         self.views: list[PodView | None] = []
         self._free: list[int] = []
-        self.classes: dict[int, int] = {}
-        self.by_namespace: dict[str, set[int]] = {}
+        self.classes: dict[LabelClass, int] = {}
+        self.by_namespace: dict[str, set[LabelClass]] = {}
         """The label classes of placed pods: how many pods each has, and which there are in a namespace."""
         self.affinities: dict[int, int] = {}
+        """How many placed pods each affinity group has, by its serial number."""
         self.ports: dict[tuple[str, int], dict[str, set[int]]] = {}
         self.claims: dict[str, set[int]] = {}
         self.reordered: ChangeLog[int] = ChangeLog()
@@ -44,13 +49,14 @@ class PodSlots:
         self.views[slot] = pod
         self.row.cells[slot] = row
         self.class_id.cells[slot] = template.class_id
-        known = self.classes.get(template.class_id, 0)
-        self.classes[template.class_id] = known + 1
+        known = self.classes.get(template.label_class, 0)
+        self.classes[template.label_class] = known + 1
         if not known:
-            self.by_namespace.setdefault(template.namespace, set()).add(template.class_id)
-        if template.affinity_id:
-            self.affinity_id.data[slot] = template.affinity_id
-            self.affinities[template.affinity_id] = self.affinities.get(template.affinity_id, 0) + 1
+            self.by_namespace.setdefault(template.namespace, set()).add(template.label_class)
+        group = template.affinity_group
+        if group.serial:
+            self.affinity_id.data[slot] = group.number
+            self.affinities[group.serial] = self.affinities.get(group.serial, 0) + 1
         for port in template.ports:
             self.ports.setdefault((port.protocol, port.port), {}).setdefault(port.ip, set()).add(slot)
         if pod.pod.spec.volumes:
@@ -63,14 +69,14 @@ class PodSlots:
         self.row.data[slot] = self.class_id.data[slot] = self.affinity_id.data[slot] = 0
         self.views[slot] = None
         self._free.append(slot)
-        _count_down(self.classes, template.class_id)
-        if template.class_id not in self.classes:
+        _count_down(self.classes, template.label_class)
+        if template.label_class not in self.classes:
             alike = self.by_namespace[template.namespace]
-            alike.discard(template.class_id)
+            alike.discard(template.label_class)
             if not alike:
                 del self.by_namespace[template.namespace]
-        if template.affinity_id:
-            _count_down(self.affinities, template.affinity_id)
+        if template.affinity_group.serial:
+            _count_down(self.affinities, template.affinity_group.serial)
         for port in template.ports:
             holders = self.ports[(port.protocol, port.port)]
             holders[port.ip].discard(slot)
@@ -109,7 +115,7 @@ def claims_of(pod: PodView) -> list[str]:
     return [f"{pod.namespace}/{v.persistent_volume_claim.claim_name}" for v in volumes if v.persistent_volume_claim is not None]
 
 
-def _count_down(counts: dict[int, int], key: int) -> None:
+def _count_down(counts: dict[K, int], key: K) -> None:
     counts[key] -= 1
     if not counts[key]:
         del counts[key]

@@ -28,7 +28,7 @@ class EquivalenceClass:
 
     __slots__ = (
         "_asked_at",
-        "_n_affinity_groups",
+        "_newest_group",
         "_read_kinds",
         "_skips_by",
         "feasible_nodes",
@@ -47,7 +47,7 @@ class EquivalenceClass:
         self.state = CycleState(node_answers.state, counters)
         self._read_kinds = KindVersions(nodes.objects, plan.counted_kinds)
         self._asked_at = nodes.journal.end
-        self._n_affinity_groups = len(nodes.templates.affinity_groups)
+        self._newest_group = nodes.templates.affinity_groups.newest
         self._skips_by: dict[str, object] = {}
         self.unschedulable_result: tuple[tuple[int, ...], Any] | None = None
         """What was concluded when no node passed, and the verdicts' versions that it was concluded from."""
@@ -102,11 +102,11 @@ class EquivalenceClass:
         changed that they are built from, or they are not for its pods any more."""
         if not self._read_kinds.is_current():
             return False
-        n_affinity_groups = len(nodes.templates.affinity_groups)
-        if n_affinity_groups != self._n_affinity_groups:
+        newest_group = nodes.templates.affinity_groups.newest
+        if newest_group != self._newest_group:
             if not all(counts.is_for(pod, nodes) for counts in self.state.counts.values()):
                 return False
-            self._n_affinity_groups = n_affinity_groups
+            self._newest_group = newest_group
         for key, counts in self.state.counts.items():
             counts.refresh(nodes)
             if self._skips_by.get(key) != (now := counts.skips_by()):

@@ -167,9 +167,8 @@ def _joins(pod: PodView, namespace: str, labels: Mapping[str, str]) -> bool:
 
 def _company(pod: PodView, whole: Snapshot) -> Iterable[PodView]:
     """Return the placed pods that carry all of a pod's labels, node by node in visiting order."""
-    classes = whole.templates.label_classes
     here = whole.slots.by_namespace.get(pod.namespace, ())
-    alike = [c for c in here if _joins(pod, pod.namespace, classes[c].labels)]
+    alike = [other.number for other in here if _joins(pod, pod.namespace, other.labels)]
     if not alike:
         return []
     rows = set(whole.pod_rows()[np.isin(whole.pod_classes(), alike)].tolist())

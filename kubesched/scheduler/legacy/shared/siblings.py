@@ -61,11 +61,9 @@ def all_of(selectors: Sequence[Selector]) -> list[Selector]:
 def count_matching(selectors: Sequence[Selector], namespace: str, nodes: Snapshot) -> Ints:
     """Return how many pods of a namespace on each node match any of the selectors, pods on their way out left out."""
     counts = np.zeros(nodes.total, dtype=np.int64)
-    classes = nodes.templates.label_classes
-    counted = np.zeros(len(classes), dtype=np.bool_)
-    for class_id in nodes.slots.by_namespace.get(namespace, ()):
-        other = classes[class_id]
-        counted[class_id] = not other.terminating and any(selector.matches(other.labels) for selector in selectors)
+    counted = np.zeros(len(nodes.templates.label_classes), dtype=np.bool_)
+    for other in nodes.slots.by_namespace.get(namespace, ()):
+        counted[other.number] = not other.terminating and any(selector.matches(other.labels) for selector in selectors)
     if counted.any():
         rows = nodes.pod_rows()[counted[nodes.pod_classes()]]
         counts += np.bincount(rows, minlength=nodes.total)

@@ -79,12 +79,9 @@ class SpreadCounts(PodCounts):
 
     def _rows(self, constraint: Constraint, whole: Snapshot) -> Ints:
         """Return the row of every pod that matches a constraint."""
-        classes = whole.templates.label_classes
-        counted = np.zeros(len(classes), dtype=np.bool_)
-        for class_id in whole.slots.classes:
-            counted[class_id] = self.namespace in (None, classes[class_id].namespace) and constraint.selector.matches(
-                classes[class_id].labels
-            )
+        counted = np.zeros(len(whole.templates.label_classes), dtype=np.bool_)
+        for other in whole.slots.classes:
+            counted[other.number] = self.namespace in (None, other.namespace) and constraint.selector.matches(other.labels)
         rows: Ints = whole.pod_rows()[counted[whole.pod_classes()]]
         return rows
 

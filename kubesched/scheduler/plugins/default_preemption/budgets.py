@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -22,10 +23,7 @@ from kubesched.kube.api.policy import PodDisruptionBudget
 from kubesched.scheduler.cluster import Bools, Codes, Ints, Objects, PodView
 from kubesched.scheduler.cluster.changelog import Reader
 from kubesched.scheduler.cluster.objects import ObjectChange
-from kubesched.scheduler.cluster.pods import ByLabelClass, LabelClasses
-
-_MOST_CLASSES = 1 << 18
-"""There is one table for the whole cluster, and each charge asks about the classes of all pods that might go."""
+from kubesched.scheduler.cluster.pods import LabelClass, LabelClasses
 
 
 @dataclass(eq=False, slots=True)
@@ -58,7 +56,7 @@ class Budgets:
         self.meaning = 0
         self._budgets: dict[str, dict[str, _Budget]] = {}
         """By namespace and name."""
-        self._of_class: ByLabelClass[tuple[_Budget, ...]] = ByLabelClass(_MOST_CLASSES)
+        self._of_class: WeakKeyDictionary[LabelClass, tuple[_Budget, ...]] = WeakKeyDictionary()
 
     def follow(self) -> None:
         """Take in what changed."""
@@ -92,22 +90,21 @@ class Budgets:
         known.read(budget)
         self._of(budget)[budget.metadata.name] = known
 
-    def of_class(self, class_id: int, classes: LabelClasses) -> tuple[_Budget, ...]:
+    def of_class(self, pods: LabelClass) -> tuple[_Budget, ...]:
         """Return the budgets that select the pods of a label class."""
-        found = self._of_class.get(class_id)
+        found = self._of_class.get(pods)
         if found is None:
-            pods = classes[class_id]
             found = ()
             if pods.labels and pods.namespace in self._budgets:
                 labels = dict(pods.labels)
                 found = tuple(b for b in self._budgets[pods.namespace].values() if b.selects(labels))
-            self._of_class[class_id] = found
+            self._of_class[pods] = found
         return found
 
     def _is_over(self, pod: PodView, left: dict[_Budget, int]) -> bool:
         """Charge a pod to its budgets, of which so much is left; return whether it violates one."""
         is_over = False
-        for budget in self.of_class(pod.template.class_id, pod.template.interners.label_classes):
+        for budget in self.of_class(pod.template.label_class):
             if pod.name not in budget.disrupted:
                 left[budget] = left.get(budget, budget.allowed) - 1
                 is_over = is_over or left[budget] < 0
@@ -134,7 +131,7 @@ class Budgets:
         if not any(self._budgets.values()):
             return None
         present = np.unique(class_ids)
-        found = [self.of_class(c, classes) if c else () for c in present.tolist()]
+        found = [self.of_class(classes[c]) if c else () for c in present.tolist()]
         budgets = list(dict.fromkeys(budget for selecting in found for budget in selecting))
         if not budgets:
             return None

@@ -18,8 +18,9 @@ from kubesched.kube.api import matching
 from kubesched.kube.api.core import Namespace
 from kubesched.kube.api.matching import AffinityTerm, PodAffinityTerms
 from kubesched.scheduler.cluster import Ints
+from kubesched.scheduler.cluster.intern import Memo
 from kubesched.scheduler.cluster.journal import Change
-from kubesched.scheduler.cluster.pods import ByLabelClass, Templates
+from kubesched.scheduler.cluster.pods import AffinityGroup, LabelClass, Templates
 from kubesched.scheduler.framework import DomainVerdicts, PodView, Snapshot
 from kubesched.scheduler.framework.equivalence_cache.counters import DomainCounts, PodCounts
 
@@ -35,38 +36,56 @@ Effect = tuple[tuple[str, str, int], ...]
 _NOTHING: Effect = ()
 
 
-class ClassEffects(ByLabelClass[Effect]):
-    """What label classes mean to incoming pods by their terms: judged once for all pods of these terms."""
+class _Said:
+    """What groups say of one label class, up to the newest group that was read."""
 
-    __slots__ = ("templates",)
+    __slots__ = ("effects", "namespace_labels", "newest")
 
-    def __init__(self, templates: Templates) -> None:
-        super().__init__()
-        self.templates = templates
-        """Whose numbers the classes have."""
+    def __init__(self, namespace_labels: Mapping[str, str]) -> None:
+        self.effects: dict[int, Effect] = {}
+        self.namespace_labels = namespace_labels
+        self.newest = 0
 
 
-def said_by_others(pod: PodView, nodes: Snapshot, hard_weight: int) -> dict[int, Effect]:
-    """Return what placed pods mean to the incoming pod by their own terms, by affinity group; groups that do not mean it are
-    left out."""
-    groups, found = nodes.templates.affinity_groups, {}
-    own = nodes.objects.get(Namespace, pod.namespace)
-    namespace_labels = own.metadata.labels if own is not None else {}
+class SaidByOthers:
+    """What pods mean to incoming pods by their own terms: each group is judged once for a label class."""
 
-    def is_meant(term: AffinityTerm) -> bool:
-        return term.matches(pod.namespace, pod.labels, namespace_labels)
+    def __init__(self, templates: Templates, hard_weight: int) -> None:
+        self.groups = templates.affinity_groups
+        self._hard_weight = hard_weight
+        self._of_class: Memo[_Said] = Memo(templates.label_classes)
 
-    for affinity_id in groups.candidates(pod.labels):
-        terms = groups[affinity_id]
-        near = terms.required if hard_weight > 0 else ()
-        effect = (
+    def of(self, pod: PodView, nodes: Snapshot) -> Mapping[int, Effect]:
+        """Return what pods of each group mean to the incoming pod, by the group's serial number; groups that do not mean it are
+        left out."""
+        label_class, groups = pod.template.label_class, self.groups
+        own = nodes.objects.get(Namespace, pod.namespace)
+        namespace_labels = own.metadata.labels if own is not None else {}
+        said = self._of_class.get(label_class.serial)
+        if said is None or said.namespace_labels != namespace_labels:
+            said = self._of_class[label_class.serial] = _Said(namespace_labels)
+        for gone in [serial for serial in said.effects if serial not in groups]:
+            del said.effects[gone]
+        if said.newest < groups.newest:
+            for group in groups.candidates(pod.namespace, pod.labels, said.newest):
+                if group.serial not in said.effects:
+                    effect = self._effect(group, label_class, namespace_labels)
+                    if effect:
+                        said.effects[group.serial] = effect
+            said.newest = groups.newest
+        return said.effects
+
+    def _effect(self, group: AffinityGroup, label_class: LabelClass, namespace_labels: Mapping[str, str]) -> Effect:
+        def is_meant(term: AffinityTerm) -> bool:
+            return term.matches(label_class.namespace, label_class.labels, namespace_labels)
+
+        terms = group.terms
+        near = terms.required if self._hard_weight > 0 else ()
+        return (
             *((EXISTING_ANTI, term.topology_key, 1) for term in terms.required_anti if is_meant(term)),
             *_preferences(terms, is_meant),
-            *((PREFERENCES, term.topology_key, hard_weight) for term in near if is_meant(term)),
+            *((PREFERENCES, term.topology_key, self._hard_weight) for term in near if is_meant(term)),
         )
-        if effect:
-            found[affinity_id] = effect
-    return found
 
 
 def matches_itself(terms: PodAffinityTerms, pod: PodView) -> bool:
@@ -81,8 +100,8 @@ class AffinityCounts(PodCounts):
         self,
         terms: PodAffinityTerms,
         others: Mapping[int, Effect],
-        hard_weight: int,
-        by_class: ClassEffects,
+        said_by_others: SaidByOthers,
+        by_class: Memo[Effect],
         *,
         matches_itself: bool,
     ) -> None:
@@ -90,27 +109,29 @@ class AffinityCounts(PodCounts):
         self.terms = terms
         self._matches_itself = matches_itself
         self._others = others
-        self._hard_weight = hard_weight
+        self._said_by_others = said_by_others
         self._by_class = by_class
         self._has_terms = bool(terms.every_term)
         self._keys = frozenset(term.topology_key for term in terms.every_term).union(
             key for effect in others.values() for _, key, _ in effect
         )
-        self.n_groups = 0
-        """How many affinity groups there were when a pod was last found to be of this declaration."""
+        self.newest_group = 0
+        """The newest affinity group that was read when a pod was last found to be of this declaration."""
         self._forget()
 
     def is_for(self, pod: PodView, nodes: Snapshot) -> bool:
-        if said_by_others(pod, nodes, self._hard_weight) != self._others:
+        groups, said = self._said_by_others.groups, self._said_by_others.of(pod, nodes)
+        # Nobody is counted for a group that is gone.
+        if said != {serial: effect for serial, effect in self._others.items() if serial in groups}:
             return False
-        self.n_groups = len(nodes.templates.affinity_groups)
+        self.newest_group = groups.newest
         return True
 
     def imagine(self, pod: PodView, other: PodView, row: int, sign: int, nodes: Snapshot) -> None:
         """Take in a pod that comes or goes in a what-if for an incoming pod, whose own these counters are by then."""
-        if other.template.affinity_id >= self.n_groups:  # nobody had such wishes when the attempt began
-            self._others = said_by_others(pod, nodes, self._hard_weight)
-            self.n_groups = len(nodes.templates.affinity_groups)
+        if other.template.affinity_group.serial > self.newest_group:  # nobody had such wishes when the attempt began
+            self._others = dict(self._said_by_others.of(pod, nodes))
+            self.newest_group = self._said_by_others.groups.newest
         self.count(other, row, sign, nodes)
 
     def _forget(self) -> None:
@@ -139,10 +160,11 @@ class AffinityCounts(PodCounts):
 
     def recount(self, whole: Snapshot) -> None:
         self._forget()
-        effects = {class_id: self._class_effect(class_id, whole) for class_id in _candidates(self.terms, whole)}
+        effects = {other.number: self._class_effect(other) for other in _candidates(self.terms, whole)}
         self._count(effects, len(whole.templates.label_classes), whole.pod_classes(), whole)
-        groups = {group: effect for group, effect in self._others.items() if group in whole.slots.affinities}
-        self._count(groups, len(whole.templates.affinity_groups), whole.pod_affinities(), whole)
+        groups, placed = self._said_by_others.groups, whole.slots.affinities
+        said = {groups.number(serial): effect for serial, effect in self._others.items() if serial in placed}
+        self._count(said, len(groups), whole.pod_affinities(), whole)
 
     def _count(self, effects: Mapping[int, Effect], n_numbers: int, numbers: Ints, whole: Snapshot) -> None:
         """Count all placed pods, by the numbers that their effects go by."""
@@ -167,7 +189,7 @@ class AffinityCounts(PodCounts):
             counts.count(key, whole, rows, amounts[numbers], times[numbers])
 
     def count(self, other: PodView, row: int, sign: int, nodes: Snapshot) -> bool:
-        effect = self._effect(other, nodes)
+        effect = self._effect(other)
         for name, key, amount in effect:
             self._add(name, key, sign * amount, row, sign, nodes)
         return bool(effect)
@@ -181,14 +203,14 @@ class AffinityCounts(PodCounts):
         return self.existing_anti.is_empty, self.preferences.is_empty
 
     def is_moved_by(self, other: PodView, nodes: Snapshot) -> bool:
-        is_known = other.template.affinity_id < self.n_groups
-        return not is_known or any(name != PREFERENCES for name, _, _ in self._effect(other, nodes))
+        is_known = other.template.affinity_group.serial <= self.newest_group
+        return not is_known or any(name != PREFERENCES for name, _, _ in self._effect(other))
 
-    def _effect(self, other: PodView, nodes: Snapshot) -> Effect:
+    def _effect(self, other: PodView) -> Effect:
         """Return what a pod like this one means: by the terms of incoming pods, and by its own."""
         template = other.template
-        said = self._others.get(template.affinity_id, _NOTHING) if template.affinity_id else _NOTHING
-        return self._class_effect(template.class_id, nodes) + said if self._has_terms else said
+        said = self._others.get(template.affinity_group.serial, _NOTHING)
+        return self._class_effect(template.label_class) + said if self._has_terms else said
 
     def _add(self, name: str, key: str, amount: int, row: int, sign: int, nodes: Snapshot) -> None:
         """Change one counter, and what was concluded from it."""
@@ -211,17 +233,17 @@ class AffinityCounts(PodCounts):
             return 2
         return 4 if self.existing_anti.at(key, code) > 0 else 0
 
-    def _class_effect(self, class_id: int, nodes: Snapshot) -> Effect:
+    def _class_effect(self, other: LabelClass) -> Effect:
         """Return what a pod of a label class means to incoming pods, by their terms."""
-        effect = self._by_class.get(class_id)
+        effect = self._by_class.get(other.serial)
         if effect is None:
-            terms, other = self.terms, nodes.templates.label_classes[class_id]
+            terms = self.terms
 
             def is_meant(term: AffinityTerm) -> bool:
                 return is_about(term, other.namespace, other.labels)
 
             near = terms.required if all(map(is_meant, terms.required)) else ()
-            effect = self._by_class[class_id] = (
+            effect = self._by_class[other.serial] = (
                 *((AFFINITY, term.topology_key, 1) for term in near),
                 *((ANTI_AFFINITY, term.topology_key, 1) for term in terms.required_anti if is_meant(term)),
                 *_preferences(terms, is_meant),
@@ -267,10 +289,10 @@ def expanded(terms: PodAffinityTerms, namespaces: list[Namespace], *, keeps_sele
     )
 
 
-def _candidates(terms: PodAffinityTerms, nodes: Snapshot) -> set[int]:
+def _candidates(terms: PodAffinityTerms, nodes: Snapshot) -> set[LabelClass]:
     """Return the label classes of placed pods that some term could be about."""
     slots, label_classes = nodes.slots, nodes.templates.label_classes
-    found: set[int] = set()
+    found: set[LabelClass] = set()
     for term in terms.every_term:
         if term.ns_selector.matches({}):
             return set(slots.classes)

@@ -20,6 +20,7 @@ from kubesched.kube.api.node import Node
 from kubesched.kube.api.pod import Pod
 from kubesched.scheduler import kernels
 from kubesched.scheduler.cluster import ABSENT, Bools, Ints
+from kubesched.scheduler.cluster.intern import Memo
 from kubesched.scheduler.config.args import Args
 from kubesched.scheduler.config.documents.fielderrors import FieldError, Path, invalid
 from kubesched.scheduler.config.documents.wire import Int32
@@ -46,11 +47,11 @@ from kubesched.scheduler.framework.ports import Handle
 from kubesched.scheduler.framework.wakeups import ADD, ADMITTED_LATER, DELETE, NODE, POD, Action, on
 from kubesched.scheduler.plugins.inter_pod_affinity.counts import (
     AffinityCounts,
-    ClassEffects,
+    Effect,
+    SaidByOthers,
     expanded,
     is_about,
     matches_itself,
-    said_by_others,
 )
 from kubesched.scheduler.plugins.shared.demands import advise_on_neighbours
 from kubesched.scheduler.plugins.shared.domain_scores import ScoredDomains
@@ -90,7 +91,7 @@ _SCORED = "InterPodAffinity.scored"
 
 def _is_nobody_concerned(pod: PodView, nodes: Snapshot, state: CycleState) -> bool:
     """Return whether nobody says anything about anybody, which is not worth counting for one pod alone."""
-    return state.counters is None and not pod.template.affinity_id and not nodes.slots.affinities
+    return state.counters is None and not pod.template.affinity_group.serial and not nodes.slots.affinities
 
 
 class InterPodAffinity(Plugin):
@@ -108,7 +109,8 @@ class InterPodAffinity(Plugin):
     def __init__(self, args: InterPodAffinityArgs | None, handle: Handle) -> None:
         super().__init__(args, handle)
         self._behaviour = handle.gates.behaviour
-        self._class_effects: WeakValueDictionary[Hashable, ClassEffects] = WeakValueDictionary()
+        self._said_by_others: SaidByOthers | None = None
+        self._class_effects: WeakValueDictionary[Hashable, Memo[Effect]] = WeakValueDictionary()
         """By the terms of incoming pods; each is kept by the counters that use it."""
 
     def pre_filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> PreFilterAnswer:
@@ -126,23 +128,26 @@ class InterPodAffinity(Plugin):
         """Return the counters of an attempt, counted when they are first asked for."""
         counters: AffinityCounts | None = state.find(self.name)
         if counters is None:
-            terms, weight = pod.template.affinity, self.args.hard_pod_affinity_weight
-            # The number of the pod's terms stands for them, unless they depend on what namespaces there are.
-            said: Hashable = pod.template.affinity_id
-            if said in nodes.templates.affinity_groups.selecting_namespaces:
+            group, templates, said = pod.template.affinity_group, nodes.templates, self._said_by_others
+            if said is None or said.groups is not templates.affinity_groups:
+                said = self._said_by_others = SaidByOthers(templates, self.args.hard_pod_affinity_weight)
+            # The group's serial number stands for its terms, unless they depend on what namespaces there are.
+            terms = group.terms
+            own: Hashable = group.serial
+            if group.selects_namespaces:
                 namespaces = list(self.handle.objects.all(Namespace))
-                said = terms = expanded(terms, namespaces, keeps_selectors=not self._behaviour.selects_known_namespaces)
-            others, meets_itself = said_by_others(pod, nodes, weight), matches_itself(terms, pod)
-            by_class = self._class_effects.get(said)
-            if by_class is None or by_class.templates is not nodes.templates:
-                by_class = self._class_effects[said] = ClassEffects(nodes.templates)
+                own = terms = expanded(terms, namespaces, keeps_selectors=not self._behaviour.selects_known_namespaces)
+            others, meets_itself = said.of(pod, nodes), matches_itself(terms, pod)
 
             def make() -> AffinityCounts:
-                return AffinityCounts(terms, others, weight, by_class, matches_itself=meets_itself)
+                by_class = self._class_effects.get(own)
+                if by_class is None or by_class.interner is not templates.label_classes:
+                    by_class = self._class_effects[own] = Memo(templates.label_classes)
+                return AffinityCounts(terms, dict(others), said, by_class, matches_itself=meets_itself)
 
-            declaration = self.name, said, meets_itself, frozenset(others.items()), weight
+            declaration = self.name, own, meets_itself, frozenset(others.items()), said
             counters = state.counted(self.name, declaration, nodes, make)
-            counters.n_groups = len(nodes.templates.affinity_groups)
+            counters.newest_group = templates.affinity_groups.newest
         return counters
 
     def advise(self, refused: Refused) -> list[Advice]:

@@ -23,8 +23,9 @@ from kubesched.kube.values.well_known import HOSTNAME
 from kubesched.scheduler.cluster import ABSENT, Bools, Ints, PodView, Snapshot
 from kubesched.scheduler.cluster.changelog import Reader
 from kubesched.scheduler.cluster.columns import lowest
+from kubesched.scheduler.cluster.intern import Memo
 from kubesched.scheduler.cluster.journal import SPEC, Change
-from kubesched.scheduler.cluster.pods import ByLabelClass
+from kubesched.scheduler.cluster.pods import LabelClass
 from kubesched.scheduler.cluster.selection import match_required
 from kubesched.scheduler.framework import DomainVerdicts, Reason
 from kubesched.scheduler.framework.equivalence_cache.counters import PodCounts
@@ -121,7 +122,7 @@ class SpreadCounts(PodCounts):
         self.counts: list[Tracked] = []
         self._eligible: list[Bools | None] = []
         """Of each constraint the nodes whose pods are counted; None for all."""
-        self._judged: list[ByLabelClass[bool]] = [ByLabelClass() for _ in constraints]
+        self._judged: list[Memo[bool]] = [Memo(pod.template.interners.label_classes) for _ in constraints]
         """Of each constraint the label classes that its selector was asked about."""
 
     def clone(self) -> SpreadCounts:
@@ -141,11 +142,11 @@ class SpreadCounts(PodCounts):
     def skips_by(self) -> object:
         return None  # but by the constraints
 
-    def _matches(self, i: int, class_id: int, nodes: Snapshot) -> bool:
-        known = self._judged[i].get(class_id)
+    def _matches(self, i: int, other: LabelClass) -> bool:
+        known = self._judged[i].get(other.serial)
         if known is None:
-            other, selector = nodes.templates.label_classes[class_id], self.constraints[i].selector
-            known = self._judged[i][class_id] = (
+            selector = self.constraints[i].selector
+            known = self._judged[i][other.serial] = (
                 other.namespace == self._pod.namespace
                 and not other.terminating
                 and not selector.is_everything
@@ -158,9 +159,9 @@ class SpreadCounts(PodCounts):
         selector, namespace = self.constraints[i].selector, self._pod.namespace
         placed = whole.slots.by_namespace.get(namespace, ())
         found = [
-            class_id
-            for class_id in whole.templates.label_classes.candidates(namespace, selector, placed)
-            if class_id in whole.slots.classes and self._matches(i, class_id, whole)
+            other.number
+            for other in whole.templates.label_classes.candidates(namespace, selector, placed)
+            if other in whole.slots.classes and self._matches(i, other)
         ]
         values: npt.NDArray[Any] = np.zeros(size, dtype=self._dtype)
         if found:
@@ -176,7 +177,7 @@ class SpreadCounts(PodCounts):
         counts = False
         for i in range(len(self.constraints)):
             eligible = self._eligible[i]
-            if self._matches(i, other.template.class_id, nodes) and (eligible is None or eligible.item(row)):
+            if self._matches(i, other.template.label_class) and (eligible is None or eligible.item(row)):
                 self._add(i, row, sign, nodes)
                 counts = True
         return counts

@@ -69,8 +69,9 @@ def test_pods_of_equal_namespace_and_labels_are_one_class_whatever_they_ask_for(
 
 def test_pods_without_affinity_are_in_group_zero() -> None:
     store = Store()
-    assert store.view(pod("p")).template.affinity_id == 0
-    first = store.view(pod("p", affinity=near({"app": "web"}))).template.affinity_id
-    assert first > 0
-    assert store.view(pod("q", affinity=near({"app": "web"}), labels={"app": "x"})).template.affinity_id == first
-    assert store.view(pod("q", affinity=near({"app": "web"}), namespace="b")).template.affinity_id != first
+    assert store.view(pod("p")).template.affinity_group.number == 0
+    first = store.view(pod("p", affinity=near({"app": "web"})))
+    group = first.template.affinity_group
+    assert group.number > 0
+    assert store.view(pod("q", affinity=near({"app": "web"}), labels={"app": "x"})).template.affinity_group is group
+    assert store.view(pod("q", affinity=near({"app": "web"}), namespace="b")).template.affinity_group is not group

@@ -6,13 +6,16 @@ from typing import Any
 
 import pytest
 
+from kubesched import testing
 from kubesched.kube.api import codec
 from kubesched.kube.api.meta import LabelSelector
 from kubesched.kube.api.node import Taint
 from kubesched.kube.api.pod import Pod
 from kubesched.kube.api.selectors import compile_selector
 from kubesched.scheduler.cluster import Gates, PodView, Store
-from kubesched.scheduler.cluster.pods import MOST_BY_CLASS, NOBODY, ByLabelClass
+from kubesched.scheduler.cluster.intern import Memo
+from kubesched.scheduler.cluster.pods import AffinityGroup
+from kubesched.testing import near
 
 MIB = 1024 * 1024
 
@@ -133,27 +136,50 @@ def test_a_pod_as_it_will_be_on_a_node_keeps_what_was_computed() -> None:
 def test_who_may_be_meant_by_an_affinity_is_found_by_labels() -> None:
     """Found by one label that each term asks for; a term that asks for none of a certain value may mean anybody."""
     store = Store()
+    groups, kept = store.templates.affinity_groups, []
 
-    def group(*expressions: tuple[str, str, list[str]], also: Any = None) -> int:
-        terms = [{"topologyKey": "zone", "labelSelector": {"matchExpressions": [_expression(*one) for one in expressions]}}]
+    def group(*expressions: tuple[str, str, list[str]], also: Any = None, **fields: Any) -> AffinityGroup:
+        terms = [
+            {"topologyKey": "z", "labelSelector": {"matchExpressions": [_expression(*one) for one in expressions]}, **fields}
+        ]
         terms += [also] if also else []
         affinity = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
         raw = {"metadata": {"name": "p", "namespace": "d", "uid": "u"}, "spec": {"affinity": affinity}}
-        return store.view(codec.convert(raw, Pod)).template.affinity_id
+        kept.append(store.view(codec.convert(raw, Pod)))
+        return kept[-1].template.affinity_group
 
     web_or_db = group(("app", "In", ["web", "db"]), ("tier", "Exists", []))
     prod_web = group(("tier", "Exists", []), ("app", "In", ["web"]), ("env", "In", ["prod"]))
     not_web = group(("app", "NotIn", ["web"]))
     nobody = group(("app", "In", ["none"]), also={"topologyKey": "zone"})
-    assert len(store.templates.affinity_groups) == 5, "group 0 says nothing"
-    for labels, expected in (
-        ({}, {not_web}),
-        ({"app": "web"}, {web_or_db, prod_web, not_web}),
-        ({"app": "db", "env": "prod"}, {web_or_db, not_web}),
-        ({"app": "none"}, {nobody, not_web}),
-        ({"env": "prod"}, {not_web}),
+    elsewhere = group(("app", "In", ["web"]), namespaces=["e", "f"])
+    anywhere = group(("app", "In", ["web"]), namespaceSelector={"matchLabels": {"team": "x"}}, namespaces=["d"])
+    assert groups.n_known == 6, "group 0 says nothing"
+    for namespace, labels, expected in (
+        ("d", {}, {not_web}),
+        ("d", {"app": "web"}, {web_or_db, not_web, anywhere}),
+        ("d", {"app": "web", "env": "prod"}, {web_or_db, prod_web, not_web, anywhere}),
+        ("d", {"app": "db", "env": "prod"}, {web_or_db, prod_web, not_web}),
+        ("d", {"app": "none"}, {nobody, not_web}),
+        ("f", {"app": "web"}, {elsewhere, anywhere}),
+        ("g", {"app": "web"}, {anywhere}),
     ):
-        assert store.templates.affinity_groups.candidates(labels) == expected, labels
+        assert set(groups.candidates(namespace, labels)) == expected, labels
+    assert set(groups.candidates("d", {"app": "web"}, not_web.serial)) == {anywhere}, "those that are newer"
+
+
+def test_the_groups_of_a_rollout_are_found_by_its_own_label() -> None:
+    """The API server adds the rollout's label to the selector of each term with `matchLabelKeys`."""
+    store, kept = Store(), []
+    for i in range(100):
+        affinity = near({"app": "web", "pod-template-hash": str(i)}, away=True)
+        kept.append(store.view(testing.pod(f"p-{i}", affinity=affinity)))
+    groups = store.templates.affinity_groups
+    found = set(groups.candidates("default", {"app": "web", "pod-template-hash": "50"}))
+    assert kept[50].template.affinity_group in found and len(found) <= 2
+    del kept[50:], found
+    assert (groups.n_known, len(groups)) == (50, 101)
+    assert not set(groups.candidates("default", {"app": "web", "pod-template-hash": "50"})) - {kept[0].template.affinity_group}
 
 
 def _expression(key: str, operator: str, values: list[str]) -> dict[str, Any]:
@@ -173,18 +199,26 @@ def test_of_pods_that_are_gone_nothing_is_kept() -> None:
     for i in range(1, 5000):
         come(i)
     assert (len(templates._templates), len(templates._resources)) == (1, 1)
-    assert templates.label_classes[first.template.class_id] is first.template.label_class
-    assert len(templates.label_classes) == 5001
-    assert templates.label_classes[5000] is NOBODY, "its pod is gone"
-    assert come(4999).template.class_id == 5001, "no number is given twice"
+    classes = templates.label_classes
+    assert classes[first.template.class_id] is first.template.label_class
+    assert (len(classes), classes.n_known) == (3, 1)
+    second = come(1)
+    assert second.template.class_id == 2, "the number of those that are gone"
+    assert second.template.label_class.serial > first.template.label_class.serial + 4999, "which is no other's"
     app = compile_selector(LabelSelector(match_labels={"app": "x"}))
-    found = list(templates.label_classes.candidates("d", app, range(10_000)))
-    assert first.template.class_id in found and len(found) < 2000
+    found = set(classes.candidates("d", app, range(10_000)))  # type: ignore[arg-type]
+    assert found == {first.template.label_class, second.template.label_class}
     assert come(0).template is first.template
 
 
-def test_what_is_worked_out_by_label_class_is_bounded() -> None:
-    for known, most in ((ByLabelClass[int](), MOST_BY_CLASS), (ByLabelClass[int](5), 5)):
-        for i in range(3 * most):
-            known[i] = i
-            assert known[i] == i and len(known) == i % most + 1
+def test_what_is_worked_out_for_label_classes_is_forgotten_with_them() -> None:
+    store = Store()
+    known: Memo[int] = Memo(store.templates.label_classes)
+    kept = [store.view(testing.pod("p", labels={"i": str(i)})) for i in range(100)]
+    for one in kept:
+        known[one.template.label_class.serial] = 1
+    assert len(known) == 100
+    for i in range(1000):
+        one = store.view(testing.pod("p", labels={"job": str(i)}))
+        known[one.template.label_class.serial] = 1
+    assert len(known) <= 202 and set(known) >= {one.template.label_class.serial for one in kept}

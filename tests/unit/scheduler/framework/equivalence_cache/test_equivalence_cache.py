@@ -266,7 +266,7 @@ class Meant(OwnApp):
     """Is no more for a pod once another one says of it what nobody said before."""
 
     def is_for(self, pod: PodView, nodes: Snapshot) -> bool:
-        return not nodes.templates.affinity_groups.candidates(pod.labels)
+        return not list(nodes.templates.affinity_groups.candidates(pod.namespace, pod.labels))
 
 
 class CountsMeant(Lonely):
@@ -277,12 +277,13 @@ def test_a_class_that_somebody_new_speaks_of_declares_its_counters_anew() -> Non
     store, memo, (plugin,) = build(CountsMeant)
     decide(store, memo, labels={"app": "web"})
     asked = plugin.asked
-    store.view(pod("other", affinity=near({"app": "db"}, away=True)))
+    other = store.view(pod("other", affinity=near({"app": "db"}, away=True)))
     decide(store, memo, labels={"app": "web"})
     assert plugin.asked == asked, "it is not about this class"
-    store.view(pod("jealous", affinity=near({"app": "web"}, away=True)))
+    jealous = store.view(pod("jealous", affinity=near({"app": "web"}, away=True)))
     decide(store, memo, labels={"app": "web"})
     assert plugin.asked == asked + 1
+    assert other.template.affinity_group.serial < jealous.template.affinity_group.serial
 
 
 def test_a_node_more_makes_it_start_again() -> None:
