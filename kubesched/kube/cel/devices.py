@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
+from weakref import WeakValueDictionary
 
 import msgspec
 
@@ -52,10 +53,25 @@ class Allowance:
             self.left -= cost
 
 
+_MOST_ANSWERS = 256
+"""How many expressions have an answer on record for a device: claims come with their own."""
+
+
 class DeviceFacts:
     """What selectors can see of a device. Equal devices share one of these; it remembers what was found out."""
 
-    __slots__ = ("_record", "allow_multiple", "answers", "attributes", "capacity", "derived", "driver", "lists", "newer")
+    __slots__ = (
+        "__weakref__",
+        "_record",
+        "allow_multiple",
+        "answers",
+        "attributes",
+        "capacity",
+        "derived",
+        "driver",
+        "lists",
+        "newer",
+    )
 
     def __init__(
         self,
@@ -120,7 +136,8 @@ class FactBook:
     def __init__(self, lists: bool = False, newer: bool = True) -> None:
         self._lists = lists
         self._newer = newer
-        self._facts: dict[bytes, DeviceFacts] = {}
+        self._facts: WeakValueDictionary[bytes, DeviceFacts] = WeakValueDictionary()
+        """Each is kept by the slices that publish such a device."""
 
     def facts(self, driver: str, device: Device) -> DeviceFacts:
         """Return the facts of a device."""
@@ -128,8 +145,6 @@ class FactBook:
         key = _encode((driver, multiple, device.attributes, device.capacity))
         found = self._facts.get(key)
         if found is None:
-            if len(self._facts) > 100_000:
-                self._facts.clear()
             found = self._facts[key] = DeviceFacts(
                 driver, device.attributes, device.capacity, multiple, self._lists, self._newer
             )
@@ -146,6 +161,8 @@ def holds(expression: str, facts: DeviceFacts, allowance: Allowance | None = Non
             answer = _evaluate(expression, facts, allowance)
         except CelError as error:
             answer = error
+        if len(facts.answers) >= _MOST_ANSWERS:
+            facts.answers.clear()
         facts.answers[expression] = answer
     if isinstance(answer, CelError):
         raise answer.with_traceback(None)
@@ -160,6 +177,8 @@ def derive(expression: str, facts: DeviceFacts, allowance: Allowance | None = No
             known = _attribute(_value_of(expression, facts, allowance, want_bool=False))
         except CelError as error:
             known = error
+        if len(facts.derived) >= _MOST_ANSWERS:
+            facts.derived.clear()
         facts.derived[expression] = known
     if isinstance(known, CelError):
         raise known.with_traceback(None)

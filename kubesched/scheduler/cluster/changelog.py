@@ -9,21 +9,23 @@ in the same few lines.
 
 from __future__ import annotations
 
-from typing import Generic, TypeVar
+from typing import ClassVar, Generic, TypeVar
 
 T = TypeVar("T")
-LONGEST = 1 << 16
 
 
 class ChangeLog(Generic[T]):
     """Changes with a bounded memory; a position in it is the number of changes before it."""
 
-    __slots__ = ("_longest", "entries", "start")
+    __slots__ = ("entries", "start")
 
-    def __init__(self, longest: int = LONGEST) -> None:
+    longest: ClassVar[int] = 1 << 10
+    """How many changes are known at most. Who is that far behind had better begin again, and some changes are objects that may
+    be gone."""
+
+    def __init__(self) -> None:
         self.entries: list[T] = []
         self.start = 0
-        self._longest = longest
 
     @property
     def end(self) -> int:
@@ -33,9 +35,10 @@ class ChangeLog(Generic[T]):
     def append(self, entry: T) -> None:
         """Write down a change."""
         self.entries.append(entry)
-        if len(self.entries) > self._longest:
-            del self.entries[: self._longest // 2]
-            self.start += self._longest // 2
+        if len(self.entries) > self.longest:
+            n_forgotten = self.longest // 2
+            del self.entries[:n_forgotten]
+            self.start += n_forgotten
 
     def since(self, position: int) -> list[T] | None:
         """Return the changes from a position on; None if some of them are forgotten."""

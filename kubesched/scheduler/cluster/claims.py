@@ -20,7 +20,6 @@ from kubesched.scheduler.cluster.changelog import ChangeLog
 from kubesched.scheduler.cluster.objects import Objects
 
 CLASS_ANNOTATION = "volume.beta.kubernetes.io/storage-class"
-_LONGEST_LOG = 1 << 13
 _SWEEP = 1 << 8
 
 T = TypeVar("T", bound=TopLevel)
@@ -45,7 +44,7 @@ class AssumeCache(Generic[T]):
         self._plural = plural
         self._promises: dict[tuple[str, str], _Promise[T]] = {}
         self._sweep_at = _SWEEP
-        self.touched: ChangeLog[str] = ChangeLog(_LONGEST_LOG)
+        self.touched: ChangeLog[str] = ChangeLog()
         """The volumes whose promises changed."""
 
     def get(self, name: str, namespace: str = "") -> T | None:

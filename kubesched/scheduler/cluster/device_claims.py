@@ -21,8 +21,6 @@ from kubesched.scheduler.cluster.objects import ObjectChange, Objects
 PoolId = tuple[str, str]
 """(driver, pool)"""
 
-_LONGEST_LOG = 1 << 14
-
 K = TypeVar("K")
 
 
@@ -54,7 +52,7 @@ class DeviceClaims:
         """Told of a claim that lost its devices by a version ahead of the watch, as it was before."""
         self._held: dict[str, AllocationResult] = {}
         self._for_pod: dict[str, ResourceClaim] = {}
-        self.touched: ChangeLog[PoolId] = ChangeLog(_LONGEST_LOG)
+        self.touched: ChangeLog[PoolId] = ChangeLog()
         """The pools of which devices were taken or given back."""
         self.exclusive: dict[DeviceId, int] = {}
         """Devices that one claim has for itself, with how many claims say so."""

@@ -1,9 +1,9 @@
 """Strings and other hashable values to small integers, and back.
 
-In: a value. Out: its number. Numbers are dense from zero, so they index arrays. An `Interner` never forgets: what passes
-through it (label values, resources) is little beside the objects that carry it. `Leases` take a number back when nobody
-holds its value any more: some taints carry the time at which they were set, so there is no end of them. A `WeakInterner` does
-the same without being told, for values that are objects: what pods have in common is gone with the last of these pods.
+In: a value. Out: its number. Numbers are dense from zero, so they index arrays. There is no end of values: hostnames, labels,
+taints with the time at which they were set. So a number is used again once nobody has its value. `Leases` are told who has a
+value and who gives it back: the nodes, row by row. A `WeakInterner` sees it for itself, for values that are objects: what pods
+have in common is gone with the last of these pods.
 """
 
 from __future__ import annotations
@@ -17,33 +17,6 @@ T = TypeVar("T")
 V = TypeVar("V", bound=Hashable)
 _FEWEST = 64
 """A memo is not looked through while it has fewer entries."""
-
-
-class Interner(Generic[V]):
-    """Number values in the order in which they are first seen."""
-
-    __slots__ = ("ids", "values")
-
-    def __init__(self, *values: V) -> None:
-        self.ids: dict[V, int] = {}
-        self.values: list[V] = []
-        for value in values:
-            self.id(value)
-
-    def __len__(self) -> int:
-        return len(self.values)
-
-    def id(self, value: V) -> int:
-        """Return the number of `value`, giving it one if it is new."""
-        found = self.ids.get(value)
-        if found is None:
-            found = self.ids[value] = len(self.values)
-            self.values.append(value)
-        return found
-
-    def find(self, value: V) -> int:
-        """Return the number of `value`, or -1 if it was never seen."""
-        return self.ids.get(value, -1)
 
 
 class Interned:
@@ -82,15 +55,14 @@ class WeakInterner(Generic[K, I]):
     A subclass may file each value under some words (`filed_under`), to be found by them.
     """
 
-    __slots__ = ("__weakref__", "_by_key", "_by_serial", "_by_word", "_first", "_forget", "_free", "_numbered", "newest")
+    __slots__ = ("__weakref__", "_by_key", "_by_serial", "_by_word", "_forget", "_free", "_numbered", "newest")
 
-    def __init__(self, first: I) -> None:
-        """Number 0 is that of a value which is always there."""
-        self._first = first
+    def __init__(self, *, reserved: int = 1) -> None:
+        """So many of the first numbers are given to nobody."""
         self._by_key: dict[K, _Known[K, I]] = {}
         self._by_serial: dict[int, _Known[K, I]] = {}
         self._by_word: dict[Hashable, dict[int, _Known[K, I]]] = {}
-        self._numbered: list[_Known[K, I] | None] = [None]
+        self._numbered: list[_Known[K, I] | None] = [None] * reserved
         self._free: list[int] = []
         self.newest = 0
         """The highest serial number that was given."""
@@ -108,9 +80,15 @@ class WeakInterner(Generic[K, I]):
         """Return the number that follows those of all values: how long an array by number has to be."""
         return len(self._numbered)
 
-    def __getitem__(self, number: int) -> I:
+    def at(self, number: int) -> I | None:
+        """Return the value of a number, None if nobody has one."""
         known = self._numbered[number]
-        return (known() if known is not None else None) or self._first
+        return known() if known is not None else None
+
+    def find(self, key: K) -> int:
+        """Return the number of a key's value, -1 if nobody has it."""
+        known = self._by_key.get(key)
+        return known.number if known is not None else -1
 
     def __contains__(self, serial: object) -> bool:
         return serial in self._by_serial
@@ -196,18 +174,33 @@ class Memo(dict[int, T]):
 
 
 class Leases(Generic[V]):
-    """Number values that come and go. The first value is always there, and stands where a number is free."""
+    """Number values that come and go; those who have one say so."""
 
-    __slots__ = ("_free", "_held", "_ids", "values")
+    __slots__ = ("_free", "_held", "_ids", "_n_always", "_nobody", "values")
 
-    def __init__(self, first: V) -> None:
-        self.values: list[V] = [first]
-        self._ids: dict[V, int] = {first: 0}
-        self._held: list[int] = [0]
+    def __init__(self, nobody: V, *, is_first: bool = False) -> None:
+        """`nobody` stands where a number is free. It may be a value itself, which is always there, and the first."""
+        self._nobody = nobody
+        self._n_always = int(is_first)
+        self.values: list[V] = [nobody] if is_first else []
+        self._ids: dict[V, int] = {nobody: 0} if is_first else {}
+        self._held: list[int] = [0] if is_first else []
         self._free: list[int] = []
 
+    def __len__(self) -> int:
+        return len(self.values)
+
+    @property
+    def is_empty(self) -> bool:
+        """Return whether nobody has any value."""
+        return not self._ids
+
+    def find(self, value: V) -> int:
+        """Return the number of a value, or -1 if nobody has it."""
+        return self._ids.get(value, -1)
+
     def take(self, value: V) -> int:
-        """Return the number of `value`, to be given back once."""
+        """Return the number of a value, to be given back once."""
         number = self._ids.get(value)
         if number is None:
             if self._free:
@@ -222,11 +215,11 @@ class Leases(Generic[V]):
         return number
 
     def give_back(self, number: int) -> None:
-        """Say that one holder of a number is gone; the first number is nobody's."""
-        if not number:
+        """Say that one who had a number is gone."""
+        if number < self._n_always:
             return
         self._held[number] -= 1
         if not self._held[number]:
             del self._ids[self.values[number]]
-            self.values[number] = self.values[0]
+            self.values[number] = self._nobody
             self._free.append(number)

@@ -10,9 +10,6 @@ from msgspec import Struct
 from kubesched.scheduler.cluster.changelog import ChangeLog
 from kubesched.scheduler.cluster.pods import PodView
 
-LONGEST = 1 << 13
-"""Nobody repairs an answer for more changes than that, and each keeps a pod that may be gone."""
-
 USAGE = 1
 """Pods came to the node or left it."""
 ALLOCATABLE = 2
@@ -41,5 +38,5 @@ class Journal(ChangeLog[Change]):
 
     __slots__ = ()
 
-    def __init__(self) -> None:
-        super().__init__(LONGEST)
+    longest = 1 << 13
+    """Nobody repairs an answer for more changes than that, and each keeps a pod that may be gone."""

@@ -17,9 +17,9 @@ from kubesched.kube.api.node import Node, Taint
 from kubesched.kube.api.selectors import parse_int64
 from kubesched.kube.values.amount import wrapped
 from kubesched.scheduler.cluster.columns import Bools, Column, Ints, Table
-from kubesched.scheduler.cluster.intern import Interner, Leases
+from kubesched.scheduler.cluster.intern import Leases
 from kubesched.scheduler.cluster.journal import ALLOCATABLE, NODE, SPEC
-from kubesched.scheduler.cluster.pods import Amounts
+from kubesched.scheduler.cluster.pods import Amounts, ResourceName, Resources
 
 ABSENT = -1
 KNOWN_FEATURES = frozenset(
@@ -38,21 +38,23 @@ KNOWN_FEATURES = frozenset(
 class LabelColumn:
     """One label key over all nodes: `codes` holds the number of each node's value, ABSENT where there is none."""
 
-    __slots__ = ("_are_numbers", "_numbers", "codes", "values")
+    __slots__ = ("_are_numbers", "_numbers", "_read", "codes", "values")
 
     def __init__(self, table: Table) -> None:
         self.codes: Column = table.column(np.int64, ABSENT)
-        self.values: Interner[str] = Interner()
+        self.values: Leases[str] = Leases("")
+        self._read: list[str] = []
+        """The values as they were when `numbers` was asked last."""
         self._numbers: Ints = np.zeros(0, dtype=np.int64)
         self._are_numbers: Bools = np.zeros(0, dtype=np.bool_)
 
     def numbers(self) -> tuple[Ints, Bools]:
-        """Return every value as a whole number, and which of them are one; each is read once."""
-        new = self.values.values[len(self._numbers) :]
-        if new:
-            read = [parse_int64(value) for value in new]
-            self._numbers = np.append(self._numbers, np.array([number or 0 for number in read], dtype=np.int64))
-            self._are_numbers = np.append(self._are_numbers, np.array([number is not None for number in read]))
+        """Return every value as a whole number, and which of them are one; they are read when one of them changed."""
+        if self._read != self.values.values:
+            self._read = list(self.values.values)
+            read = [parse_int64(value) for value in self._read]
+            self._numbers = np.array([number or 0 for number in read], dtype=np.int64)
+            self._are_numbers = np.array([number is not None for number in read])
         return self._numbers, self._are_numbers
 
 
@@ -67,12 +69,14 @@ class ImageState:
 class NodeColumns:
     """The table of nodes."""
 
-    def __init__(self, resources: Interner[str]) -> None:
+    def __init__(self, resources: Resources) -> None:
         self.resources = resources
         self.table = Table()
         self.names: list[str] = []
         self.rows: dict[str, int] = {}
         self.objects: list[Node] = []
+        self.offered: list[tuple[ResourceName, ...]] = []
+        """Of each row the resources that the node offers."""
         self.allocatable: list[Column] = []
         self.requested: list[Column] = []
         self.non_zero_cpu = self.table.column(np.int64)
@@ -82,8 +86,8 @@ class NodeColumns:
         self.unschedulable = self.table.column(np.bool_, False)
         self.taint_set = self.table.column(np.int64)
         self.feature_set = self.table.column(np.int64)
-        self.taint_sets: Leases[tuple[Taint, ...]] = Leases(())
-        self.feature_sets: Interner[frozenset[str]] = Interner(frozenset())
+        self.taint_sets: Leases[tuple[Taint, ...]] = Leases((), is_first=True)
+        self.feature_sets: Leases[frozenset[str]] = Leases(frozenset(), is_first=True)
         self.labels: dict[str, LabelColumn] = {}
         self.images: dict[str, ImageState] = {}
         self.track_resources()
@@ -104,9 +108,9 @@ class NodeColumns:
         self.names.append(name)
         self.rows[name] = row
         self.objects.append(node)
+        self.offered.append(())
         self._write_allocatable(row, requests.node_allocatable(node))
-        for key, value in node.metadata.labels.items():
-            self._label(key).codes.data[row] = self._label(key).values.id(value)
+        self._write_labels(row, {}, node.metadata.labels)
         self._write_rest(row, node)
         self._hold_images(row, node)
         return row
@@ -117,18 +121,13 @@ class NodeColumns:
         self.objects[row] = node
         what, labels = 0, frozenset[str]()
         if _offer(old) != _offer(node):
-            for rid in self.resources.ids.values():
-                if rid < len(self.allocatable):
-                    self.allocatable[rid].data[row] = 0
+            for column in self.allocatable:
+                column.data[row] = 0
             self._write_allocatable(row, requests.node_allocatable(node))
             what |= ALLOCATABLE
         before, after = old.metadata.labels, node.metadata.labels
         if before != after:
-            for key in before.keys() - after.keys():
-                self.labels[key].codes.data[row] = ABSENT
-            for key, value in after.items():
-                column = self._label(key)
-                column.codes.data[row] = column.values.id(value)
+            self._write_labels(row, before, after)
             labels = frozenset(key for key in before.keys() | after.keys() if before.get(key) != after.get(key))
             what |= NODE
         if (old.spec != node.spec) or _features(old) != _features(node):
@@ -144,11 +143,14 @@ class NodeColumns:
         """Remove a row; the last row takes its place, and its former index is returned."""
         self._drop_images(row, self.objects[row])
         self.taint_sets.give_back(self.taint_set.data.item(row))
+        self.feature_sets.give_back(self.feature_set.data.item(row))
+        self._write_labels(row, self.objects[row].metadata.labels, {})
         del self.rows[self.names[row]]
         last = self.table.remove(row)
         if last != row:
             self.names[row] = self.names[last]
             self.objects[row] = self.objects[last]
+            self.offered[row] = self.offered[last]
             self.rows[self.names[row]] = row
             for name in _images(self.objects[row]):
                 state = self.images.get(name)
@@ -157,6 +159,7 @@ class NodeColumns:
                     state.rows.add(row)
         self.names.pop()
         self.objects.pop()
+        self.offered.pop()
         return last
 
     def use(self, row: int, usage: Amounts, cpu: int, memory: int, sign: int) -> None:
@@ -172,30 +175,44 @@ class NodeColumns:
         self.pod_count.cells[row] += sign
 
     def codes(self, key: str) -> Ints | None:
-        """Return the value numbers of a label key over all nodes, or None if no node ever had the key."""
+        """Return the value numbers of a label key over all nodes, or None if no node has the key."""
         column = self.labels.get(key)
         return column.codes.live if column is not None else None
 
-    def _label(self, key: str) -> LabelColumn:
-        column = self.labels.get(key)
-        if column is None:
-            column = self.labels[key] = LabelColumn(self.table)
-        return column
+    def _write_labels(self, row: int, before: Mapping[str, str], after: Mapping[str, str]) -> None:
+        """Write a node's labels; a label that no node has any more has no column."""
+        for key, value in after.items():
+            if before.get(key) != value:
+                column = self.labels.get(key)
+                if column is None:
+                    column = self.labels[key] = LabelColumn(self.table)
+                old = column.codes.data.item(row)
+                column.codes.data[row] = column.values.take(value)
+                if old != ABSENT:
+                    column.values.give_back(old)
+        for key in before.keys() - after.keys():
+            column = self.labels[key]
+            column.values.give_back(column.codes.data.item(row))
+            column.codes.data[row] = ABSENT
+            if column.values.is_empty:
+                del self.labels[key]
+                self.table.columns.remove(column.codes)
 
     def _write_allocatable(self, row: int, offer: Mapping[str, int]) -> None:
         self.allowed_pods.data[row] = max(offer.get("pods", 0), -(1 << 62))  # less the pods that are there, it may not wrap
-        for name, amount in offer.items():
-            if name != "pods":
-                rid = self.resources.id(name)
-                self.track_resources()
-                self.allocatable[rid].data[row] = amount
+        self.offered[row] = tuple(self.resources.of(name) for name in offer if name != "pods")
+        self.track_resources()
+        for resource in self.offered[row]:
+            self.allocatable[resource.number].data[row] = offer[resource.name]
 
     def _write_rest(self, row: int, node: Node) -> None:
         self.unschedulable.data[row] = node.spec.unschedulable
         before = self.taint_set.data.item(row)
         self.taint_set.data[row] = self.taint_sets.take(node.spec.taints)
         self.taint_sets.give_back(before)
-        self.feature_set.data[row] = self.feature_sets.id(_features(node))
+        before = self.feature_set.data.item(row)
+        self.feature_set.data[row] = self.feature_sets.take(_features(node))
+        self.feature_sets.give_back(before)
 
     def _hold_images(self, row: int, node: Node) -> None:
         for name, size in _images(node).items():

@@ -16,7 +16,6 @@ from kubesched.scheduler.cluster.changelog import ChangeLog
 T = TypeVar("T")
 Kind = type[Any] | str
 _EMPTY: Mapping[str, Any] = {}
-_LONGEST_LOG = 1 << 13
 
 
 class ObjectChange(NamedTuple):
@@ -104,7 +103,7 @@ class Objects:
         """Return the changes to objects of a kind."""
         log = self._logs.get(kind)
         if log is None:
-            log = self._logs[kind] = ChangeLog(_LONGEST_LOG)
+            log = self._logs[kind] = ChangeLog()
         return log
 
     def _write_down(self, kind: Kind, change: ObjectChange) -> None:

@@ -23,7 +23,7 @@ from kubesched.kube.api import matching, requests
 from kubesched.kube.api.node import Taint
 from kubesched.kube.api.pod import Pod, PodSpec, Toleration
 from kubesched.kube.values import quantity
-from kubesched.scheduler.cluster.intern import Interned, Interner, WeakInterner
+from kubesched.scheduler.cluster.intern import Interned, WeakInterner
 
 CPU, MEMORY, EPHEMERAL_STORAGE = 0, 1, 2
 NATIVE_RESOURCES = ("cpu", "memory", "ephemeral-storage")
@@ -32,6 +32,51 @@ Amounts = tuple[tuple[int, int], ...]
 """(resource id, amount) pairs: cpu in thousandths, everything else in whole units."""
 
 _encode = msgspec.json.Encoder().encode
+
+
+class ResourceName(Interned):
+    """A resource that a pod asks for or a node offers."""
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        self.name = name
+
+
+class Resources(WeakInterner[str, ResourceName]):
+    """Resources by number: those that a pod or a node speaks of, and those that are known for good."""
+
+    __slots__ = ("_kept", "values")
+
+    def __init__(self) -> None:
+        super().__init__(reserved=0)
+        self.values: list[str] = []
+        """Their names; empty where a number is free."""
+        self._kept: dict[str, ResourceName] = {}
+        for name in NATIVE_RESOURCES:
+            self.id(name)
+
+    def of(self, name: str) -> ResourceName:
+        """Return a resource, for whoever will keep it."""
+        found = self.intern(name, lambda: ResourceName(name))
+        if found.number == len(self.values):
+            self.values.append(name)
+        else:
+            self.values[found.number] = name
+        return found
+
+    def id(self, name: str) -> int:
+        """Return the number of a resource that the configuration speaks of: it is known for good from now on."""
+        return self._kept.setdefault(name, self.of(name)).number
+
+    def by_name(self) -> dict[str, int]:
+        """Return the number of every resource."""
+        return {name: known.number for name, known in self._by_key.items()}
+
+    def _drop(self, known: Any) -> None:
+        super()._drop(known)
+        self.values[known.number] = ""
 
 
 class LabelClass(Interned):
@@ -90,7 +135,9 @@ class PodResources:
         self._interners = interners
         self._used = self._requests(use_status=True)
         self._used_amounts = requests.amounts(self._used)
-        self.usage: Amounts = interners.amounts(self._used_amounts)
+        self._named: list[ResourceName] = []
+        """The resources that it speaks of: these have a number for as long as it is there."""
+        self.usage = self._by_number(self._used_amounts)
         gates = interners.gates
         self.non_zero_cpu, self.non_zero_memory = requests.non_zero_requests(
             pod,
@@ -109,7 +156,7 @@ class PodResources:
         """What the pod asks for when it is placed: the spec alone counts."""
         if self._drift or not is_plain:
             asked = self._used if is_plain else self._requests(use_status=False)
-            self.requested = interners.amounts(requests.amounts(self._read_again(asked, 1)))
+            self.requested = self._by_number(requests.amounts(self._read_again(asked, 1)))
         self.asks_for_scalars = any(resource > EPHEMERAL_STORAGE for resource, _ in self.requested)
         """Whether the pod asks for anything beyond cpu, memory and ephemeral storage."""
         self.scored = self._used_amounts
@@ -118,6 +165,12 @@ class PodResources:
         if not (is_plain and requests.asks_for_all(pod, requests.NON_ZERO_DEFAULTS)):
             with_defaults = self._requests(use_status=False, non_missing=requests.NON_ZERO_DEFAULTS, pod_level=False)
             self.scored = requests.amounts(with_defaults)
+
+    def _by_number(self, by_name: Mapping[str, int]) -> Amounts:
+        """Return amounts by resource number; entries of zero stay, as a scalar asked for with zero counts as asked."""
+        names = [self._interners.resources.of(name) for name in by_name]
+        self._named += names
+        return tuple((name.number, amount) for name, amount in zip(names, by_name.values(), strict=True))
 
     def _requests(
         self, *, use_status: bool, non_missing: Mapping[str, int] | None = None, pod_level: bool | None = None
@@ -163,10 +216,11 @@ def _drift(spec: PodSpec) -> dict[str, int]:
     }
 
 
-class PodTemplate:
+class PodTemplate(Interned):
     """What all pods of one signature have in common."""
 
     def __init__(self, pod: Pod, signature: bytes, interners: Templates) -> None:
+        super().__init__()
         self.signature = signature
         self.interners = interners
         self.namespace = pod.metadata.namespace
@@ -286,7 +340,10 @@ class LabelClasses(WeakInterner[tuple[str, frozenset[tuple[str, str]], bool], La
     __slots__ = ()
 
     def __init__(self) -> None:
-        super().__init__(NOBODY)
+        super().__init__()
+
+    def __getitem__(self, number: int) -> LabelClass:
+        return self.at(number) or NOBODY
 
     def of(self, namespace: str, labels: Mapping[str, str], *, terminating: bool) -> LabelClass:
         """Return the class of pods with this namespace and these labels, for whoever will keep it."""
@@ -319,9 +376,6 @@ class AffinityGroups(WeakInterner[bytes, AffinityGroup]):
     rollout mean each other alone (`matchLabelKeys`), that is the rollout's own label."""
 
     __slots__ = ()
-
-    def __init__(self) -> None:
-        super().__init__(NO_AFFINITY)
 
     def of(self, pod: Pod) -> AffinityGroup:
         """Return a pod's group, for whoever will keep it."""
@@ -357,24 +411,17 @@ class Templates:
 
     def __init__(self, gates: Gates | None = None) -> None:
         self.gates = gates or Gates()
-        self.resources: Interner[str] = Interner(*NATIVE_RESOURCES)
+        self.resources = Resources()
         self.label_classes = LabelClasses()
         self.affinity_groups = AffinityGroups()
-        self._templates: WeakValueDictionary[bytes, PodTemplate] = WeakValueDictionary()
+        self._templates: WeakInterner[bytes, PodTemplate] = WeakInterner()
         """Each is kept by its pods."""
         self._resources: WeakValueDictionary[bytes, PodResources] = WeakValueDictionary()
 
     def view(self, pod: Pod) -> PodView:
         """Return the pod as the scheduler sees it."""
         signature = sign(pod)
-        template = self._templates.get(signature)
-        if template is None:
-            template = self._templates[signature] = PodTemplate(pod, signature, self)
-        return PodView(pod, template)
-
-    def amounts(self, by_name: Mapping[str, int]) -> Amounts:
-        """Return amounts by resource number; entries of zero stay, as a scalar asked for with zero counts as asked."""
-        return tuple((self.resources.id(name), amount) for name, amount in by_name.items())
+        return PodView(pod, self._templates.intern(signature, lambda: PodTemplate(pod, signature, self)))
 
     def pod_resources(self, pod: Pod) -> PodResources:
         """Return what a pod asks for; pods whose containers ask for the same share it."""

@@ -268,16 +268,16 @@ class Snapshot:
         return self._nodes.feature_sets.values
 
     def label(self, key: str) -> LabelColumn | None:
-        """Return what is known of a label key (its values by number), or None if no node ever had it."""
+        """Return what is known of a label key (its values by number), or None if no node has it."""
         return self._nodes.labels.get(key)
 
     @property
     def label_keys(self) -> tuple[str, ...]:
-        """Return the label keys that any node ever had."""
+        """Return the label keys that any node has."""
         return tuple(self._nodes.labels)
 
     def n_values(self, key: str) -> int:
-        """Return how many different values of a label key are known."""
+        """Return the number that follows those of a label's values."""
         column = self._nodes.labels.get(key)
         return len(column.values) if column is not None else 0
 

@@ -74,7 +74,7 @@ def compare(engine: Engine, nodes: Iterable[Node], pods: Iterable[Pod]) -> Misma
 def dump_nodes(engine: Engine) -> Iterable[str]:
     """Yield a paragraph a node, also for nodes that are gone while pods still name them."""
     store, nominations, snapshot = engine.store, engine.queue.nominations, engine.store.snapshot()
-    resources = store.templates.resources.ids
+    resources = store.templates.resources.by_name()
     names = dict.fromkeys((*store.nodes.names, *(pod.node_name for pod in store.pods())))
     for name in names:
         row = store.nodes.rows.get(name)

@@ -22,7 +22,7 @@ from kubesched.scheduler.cluster.journal import NODE, Change
 from kubesched.scheduler.framework.equivalence_cache.tracked import Tracked
 
 BUDGET_BYTES = 64 << 20
-_BYTES_A_NODE, _FEWEST = 128, 16
+_BYTES_A_NODE, _BYTES_APART, _FEWEST = 128, 1 << 15, 16
 FEWEST_CHANGES, PODS_A_CHANGE = 64, 128
 """To take in one change takes as long as counting so many placed pods anew, which begins at the price of so many changes."""
 
@@ -102,7 +102,7 @@ class CounterTable:
         counts: C | None = self._counts.get(declaration)
         if counts is None:
             counts = self._counts[declaration] = make()
-            most = max(_FEWEST, BUDGET_BYTES // (_BYTES_A_NODE * nodes.total + 1024))
+            most = max(_FEWEST, BUDGET_BYTES // (_BYTES_A_NODE * nodes.total + _BYTES_APART))
             while len(self._counts) > most:
                 self._counts.popitem(last=False)
         else:

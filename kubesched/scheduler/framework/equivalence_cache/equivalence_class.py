@@ -64,7 +64,7 @@ class EquivalenceClass:
     def nbytes(self) -> int:
         """Return about what it takes beside the answers about nodes: totals of its own, and what domains, perhaps of one host
         each, add to them. Counters are shared, and bounded by those who keep them."""
-        return 2 * self.node_answers.totals.values.nbytes + (1 << 12)
+        return 2 * self.node_answers.totals.values.nbytes + (1 << 14)
 
     def is_left_behind(self, nodes: Snapshot) -> bool:
         """Return whether so much has changed since the class was last asked for that its pod is better decided as if it were

@@ -29,27 +29,32 @@ def usage_of(template: PodTemplate) -> Iterable[tuple[int, int]]:
 
 
 class TemplateNumbers:
-    """Templates by number, and what pods of each use as arrays by that number. Number 0 is nobody and uses nothing."""
+    """What pods of each template use, as arrays by the templates' number. Number 0 is nobody and uses nothing."""
 
     def __init__(self) -> None:
-        self._ids: dict[PodTemplate | None, int] = {None: 0}
+        self._serials: Ints = np.zeros(_GROWTH, dtype=np.int64)
+        """Which template was read last of those that had a number."""
         self.class_id: Ints = np.zeros(_GROWTH, dtype=np.int64)
         self.usage: defaultdict[int, Ints] = defaultdict(lambda: np.zeros_like(self.class_id))
         """By resource, as in `usage_of`."""
 
     def __len__(self) -> int:
-        return len(self._ids)
+        """Return how long the arrays are."""
+        return len(self.class_id)
 
     def number(self, template: PodTemplate) -> int:
-        """Return the number of a template, giving it one if it is new."""
-        number = self._ids.get(template)
-        if number is None:
-            number = self._ids[template] = len(self._ids)
-            if number == len(self.class_id):
-                for resource, column in self.usage.items():
-                    self.usage[resource] = np.append(column, np.zeros_like(column))
-                self.class_id = np.append(self.class_id, np.zeros_like(self.class_id))
+        """Return the number of a template whose pods are there; it is read if it is new."""
+        number = template.number
+        while number >= len(self.class_id):
+            for resource, column in self.usage.items():
+                self.usage[resource] = np.append(column, np.zeros_like(column))
+            self._serials = np.append(self._serials, np.zeros_like(self._serials))
+            self.class_id = np.append(self.class_id, np.zeros_like(self.class_id))
+        if self._serials[number] != template.serial:
+            self._serials[number] = template.serial
             self.class_id[number] = template.class_id
+            for column in self.usage.values():
+                column[number] = 0
             for resource, amount in usage_of(template):
                 self.usage[resource][number] = amount
         return number

@@ -26,7 +26,6 @@ Floats = npt.NDArray[np.float64]
 
 MOST_PODS = 256
 """Rows with more pods than this are not kept as arrays: one crowded node would make every line as long."""
-_MOST_TEMPLATES = 1 << 15
 _NOBODY = np.int64(1) << np.int64(40)
 """The priority of an empty place: above every real one."""
 
@@ -83,12 +82,10 @@ class Importance:
     def follow(self, nodes: Snapshot) -> None:
         """Take notice of the rows whose pods changed."""
         changes, reordered = self._reader.changed(nodes.journal), self._reordered.changed(nodes.slots.reordered)
-        if changes is not None and reordered is not None and len(self.book) < _MOST_TEMPLATES:
+        if changes is not None and reordered is not None:
             for row in (*(change.row for change in changes), *reordered):
                 self._ordered[row] = False
             return
-        if len(self.book) >= _MOST_TEMPLATES:
-            self.book = TemplateNumbers()
         self._ordered = np.zeros(nodes.total, dtype=np.bool_)
         if len(self._size) != nodes.total:
             self._size = np.zeros(nodes.total, dtype=np.int32)

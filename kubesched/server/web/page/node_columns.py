@@ -174,7 +174,7 @@ def one_node(nodes: Snapshot, name: str) -> dict[str, Any] | None:
 def _resources(nodes: Snapshot) -> list[tuple[str, int, int]]:
     """Return the resources that any node offers: name, number, and how many units make one that is shown."""
     names = nodes.templates.resources.values
-    offered = [i for i in range(len(names)) if nodes.allocatable(i).any()]
+    offered = [i for i, name in enumerate(names) if name and nodes.allocatable(i).any()]
     return [(names[i], i, _MEBI if is_bytes(names[i]) else 1) for i in offered[:MOST_RESOURCES]]
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from kubesched.scheduler.cluster.changelog import ChangeLog, Reader
 
 
@@ -17,8 +19,9 @@ def test_each_reader_is_told_what_is_new_to_it() -> None:
     assert late.changed(log) == []
 
 
-def test_everything_is_new_where_the_log_cannot_tell() -> None:
-    log: ChangeLog[int] = ChangeLog(longest=4)
+def test_everything_is_new_where_the_log_cannot_tell(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ChangeLog, "longest", 4)
+    log: ChangeLog[int] = ChangeLog()
     slow, restarted, other = Reader(log), Reader(log), Reader(log)
     for i in range(5):
         log.append(i)

@@ -3,25 +3,12 @@
 from __future__ import annotations
 
 from kubesched.scheduler.cluster import Store
-from kubesched.scheduler.cluster.intern import Interner, Leases
+from kubesched.scheduler.cluster.intern import Leases
 from kubesched.testing import near, node, pod, taint
 
 
-def test_a_value_keeps_the_number_of_its_first_appearance() -> None:
-    book = Interner("cpu")
-    assert [book.id(name) for name in ("memory", "cpu", "memory", "disk")] == [1, 0, 1, 2]
-    assert book.values == ["cpu", "memory", "disk"]
-    assert len(book) == 3
-
-
-def test_asking_gives_no_number() -> None:
-    book: Interner[str] = Interner()
-    assert book.find("cpu") == -1
-    assert len(book) == 0
-
-
 def test_a_number_that_nobody_holds_is_given_to_the_next_value() -> None:
-    book = Leases("none")
+    book = Leases("none", is_first=True)
     a, b = book.take("a"), book.take("b")
     assert (a, b, book.take("a"), book.take("none")) == (1, 2, 1, 0)
     book.give_back(a)
@@ -31,6 +18,33 @@ def test_a_number_that_nobody_holds_is_given_to_the_next_value() -> None:
     assert (book.take("c"), book.take("a")) == (1, 3)
     book.give_back(0)
     assert book.take("none") == 0
+
+
+def test_asking_gives_no_number() -> None:
+    book = Leases("")
+    assert (book.find("a"), book.find(""), len(book), book.is_empty) == (-1, -1, 0, True)
+    assert (book.take("a"), book.find("a"), book.is_empty) == (0, 0, False)
+    book.give_back(0)
+    assert (book.values, book.find("a"), book.is_empty) == ([""], -1, True)
+
+
+def test_labels_and_resources_of_nodes_that_are_gone_leave_nothing() -> None:
+    store = Store()
+    store.put_node(node("a", zone="z"))
+    n_columns = len(store.nodes.table.columns)
+    for i in range(50):
+        store.put_node(node(f"b{i}", labels={f"own/{i}": "x", "rank": str(i)}, offers={f"example.com/r{i}": "1"}))
+        if i % 3 == 0:
+            store.put_node(node(f"b{i}", labels={f"own/{i}": "y", "rank": str(i + 1)}, zone=f"z{i}"))
+        nodes = store.snapshot()
+        column = nodes.label("rank")
+        assert column is not None and column.values.values[nodes.code_at("rank", 1)] == str(i + (i % 3 == 0))
+        store.remove_node(f"b{i}")
+    nodes = store.snapshot()
+    assert nodes.label_keys == ("kubernetes.io/hostname", "topology.kubernetes.io/zone")
+    assert [nodes.n_values(key) <= 3 for key in nodes.label_keys] == [True, True]
+    assert set(store.templates.resources.by_name()) == {"cpu", "memory", "ephemeral-storage"}
+    assert len(store.nodes.table.columns) <= n_columns + 2, "one more resource at a time"
 
 
 def test_taints_that_carry_a_time_do_not_pile_up() -> None:

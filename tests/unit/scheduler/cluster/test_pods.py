@@ -198,7 +198,7 @@ def test_of_pods_that_are_gone_nothing_is_kept() -> None:
     first = come(0)
     for i in range(1, 5000):
         come(i)
-    assert (len(templates._templates), len(templates._resources)) == (1, 1)
+    assert (templates._templates.n_known, len(templates._resources)) == (1, 1)
     classes = templates.label_classes
     assert classes[first.template.class_id] is first.template.label_class
     assert (len(classes), classes.n_known) == (3, 1)
