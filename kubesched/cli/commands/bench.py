@@ -10,7 +10,19 @@ from kubesched.cli.commands.lazy import runs
 from kubesched.cli.commands.shared import config_option, plugin_option
 
 _PERF_KINDS = ("basic", "spread", "softspread", "affinity", "antiaffinity", "prefaffinity", "mixed", "churn", "csi", "dra")
-KINDS = (*_PERF_KINDS, "owned", "statefulset", "apart", "indexed-job", "daemonset", "gang", "unlike", "appspread", "gpu")
+KINDS = (
+    *_PERF_KINDS,
+    "owned",
+    "statefulset",
+    "apart",
+    "indexed-job",
+    "daemonset",
+    "gang",
+    "unlike",
+    "appspread",
+    "gpu",
+    "novelty",
+)
 NODES_KINDS = ("basic", "spread", "affinity", "antiaffinity")
 FAULTS = ("terminate", "nodes", "kill", "freeze", "server")
 CLUSTER_KINDS = tuple(kind for kind in _PERF_KINDS if kind not in ("churn", "csi"))
@@ -28,7 +40,13 @@ def command() -> None:
 )
 @click.option("--kind", type=click.Choice(KINDS), default="basic", show_default=True, help="What the pods ask for.")
 @click.option("--nodes", type=click.IntRange(1), default=5000, show_default=True, help="How many nodes.")
-@click.option("--init", type=click.IntRange(0), default=1000, show_default=True, help="Pods that run already.")
+@click.option(
+    "--init",
+    type=click.IntRange(0),
+    default=1000,
+    show_default=True,
+    help="Pods that run already; of kind novelty: how many are there at a time.",
+)
 @click.option("--pods", type=click.IntRange(1), default=10000, show_default=True, help="Pods to schedule and measure.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of the choice among equally good nodes.")
 @click.option(
@@ -54,7 +72,13 @@ def engine() -> None:
 )
 @click.option("--kind", type=click.Choice(CLUSTER_KINDS), default="basic", show_default=True, help="What the pods ask for.")
 @click.option("--nodes", type=click.IntRange(1), default=1000, show_default=True, help="How many nodes.")
-@click.option("--init", type=click.IntRange(0), default=0, show_default=True, help="Pods that run already.")
+@click.option(
+    "--init",
+    type=click.IntRange(0),
+    default=0,
+    show_default=True,
+    help="Pods that run already; of kind novelty: how many are there at a time.",
+)
 @click.option("--pods", type=click.IntRange(1), default=3000, show_default=True, help="Pods to schedule and measure.")
 @click.option(
     "--kubeconfig",
