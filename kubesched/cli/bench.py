@@ -18,6 +18,7 @@ from kubesched.tools.bench.cluster import ClusterBench
 from kubesched.tools.bench.cluster import run as run_cluster
 from kubesched.tools.bench.engine import Bench, run
 from kubesched.tools.node_groups.bench import run as run_nodes
+from kubesched.tools.simulation.novelty import measure
 from kubesched.tools.snapshots.sources import Policy
 
 
@@ -41,7 +42,10 @@ def run_bench_engine(
     for n_classes in classes or (0,):
         bench = Bench(kind, nodes, init, pods, seed, not no_memo, n_classes, decision_records, *given)
         with bar(f"{kind}, {nodes} nodes", pods) as done:
-            rows.append(run(bench, done))
+            if kind == "novelty":
+                rows.append(measure(nodes=nodes, alive=init, pods=pods, seed=seed, progress=done))
+            else:
+                rows.append(run(bench, done))
     print_figures(rows, output)
 
 

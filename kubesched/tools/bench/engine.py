@@ -28,7 +28,6 @@ from kubesched.scheduler.engine.loop import Engine
 from kubesched.scheduler.engine.records.decision_recorder import DecisionRecorder
 from kubesched.scheduler.framework.runtime.registry import Registry
 from kubesched.tools.bench import workloads
-from kubesched.tools.simulation import novelty
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +64,6 @@ def build_engine(bench: Bench) -> Engine:
 
 def run(bench: Bench, progress: Callable[[int], None] | None = None) -> dict[str, Any]:
     """Build the cluster, schedule the pods, and return the figures."""
-    if bench.kind == "novelty":
-        return novelty.measure(nodes=bench.nodes, alive=bench.init, pods=bench.pods, seed=bench.seed, progress=progress)
     return asyncio.run(_run(bench, progress))
 
 
