@@ -17,8 +17,8 @@ from kubesched.errors import SchedulerError
 from kubesched.tools.bench.cluster import ClusterBench
 from kubesched.tools.bench.cluster import run as run_cluster
 from kubesched.tools.bench.engine import Bench, run
+from kubesched.tools.bench.novelty import measure
 from kubesched.tools.node_groups.bench import run as run_nodes
-from kubesched.tools.simulation.novelty import measure
 from kubesched.tools.snapshots.sources import Policy
 
 

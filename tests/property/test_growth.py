@@ -24,7 +24,7 @@ from kubesched.scheduler.engine.groups import group_conditions
 from kubesched.scheduler.engine.records import decision_recorder, node_changes
 from kubesched.scheduler.framework.equivalence_cache import cache as equivalence_cache
 from kubesched.scheduler.framework.equivalence_cache import counters
-from kubesched.tools.simulation.novelty import KINDS, PER_ROLLOUT, History
+from kubesched.tools.bench.novelty import KINDS, PER_ROLLOUT, History
 
 MOST_MORE, SLACK = 1.1, 48
 """What grows by one with every rollout grows by more."""

@@ -572,4 +572,4 @@ def measure(
 
 def resident_bytes() -> int:
     """Return what this process has in memory now."""
-    return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
+    return int(Path("/proc/self/statm").read_text(encoding="utf-8").split()[1]) * resource.getpagesize()
