@@ -45,12 +45,7 @@ NOTE = (
     "<!-- written by tools/generate_reference.py: change the code or tools/reference_texts.yaml, then `make reference` -->\n\n"
 )
 BEGIN, END = "<!-- begin: generated -->\n", "<!-- end: generated -->"
-_SHARED = {
-    "_spread.py": "PodTopologySpread",
-    "_victims.py": "DefaultPreemption",
-    "_attachments.py": "NodeVolumeLimits",
-    "_csi_translation.py": "NodeVolumeLimits",
-}
+_SHARED = {"csi_translation.py": "NodeVolumeLimits"}
 """Whose messages stand in files that plugins share."""
 _PLAIN = {int: "integer", str: "text", bool: "true or false", float: "number", bytes: "base64"}
 
@@ -72,7 +67,8 @@ def pages() -> dict[Path, str]:
 
 def file_of(cls: type[Plugin]) -> str:
     """Return the name of a plugin's file or folder, which is that of its page."""
-    return cls.__module__.split(".")[2]
+    _, _, where = cls.__module__.removeprefix("kubesched.scheduler.").partition("plugins.")
+    return (where or cls.__module__.removeprefix("kubesched.contrib.")).partition(".")[0]
 
 
 def index_page() -> str:
@@ -112,8 +108,8 @@ def plugin_page(cls: type[Plugin]) -> str:
 def _story(cls: type[Plugin], about: str) -> str:
     """Return the first paragraph of a plugin's file, and what users should know: `about`, or the rest of that text."""
     story = inspect.getdoc(inspect.getmodule(cls)) or ""
-    if file_of(cls) in ("dynamic_resources", "volume_binding"):
-        story = inspect.getdoc(sys.modules[f"kubesched.plugins.{file_of(cls)}"]) or story
+    if cls.__module__.endswith(f"{file_of(cls)}.plugin") and file_of(cls) in ("dynamic_resources", "volume_binding"):
+        story = inspect.getdoc(sys.modules[cls.__module__.rpartition(".")[0]]) or story
     first, _, rest = story.removeprefix(f"{cls.name}: ").partition("\n\n")
     first = first[0].upper() + first[1:]
     return f"{first}\n\n{about or rest}".strip()
@@ -134,7 +130,8 @@ def _facts(cls: type[Plugin]) -> str:
 
 
 def _code(cls: type[Plugin]) -> str:
-    path = "/".join(cls.__module__.split(".")[:3])
+    folder, name, _ = cls.__module__.replace(".", "/").partition(file_of(cls))
+    path = folder + name
     return path if (ROOT / path).is_dir() else f"{path}.py"
 
 
@@ -191,8 +188,9 @@ def _messages(cls: type[Plugin]) -> str:
 
 
 def _speaker(file: str) -> str:
-    parts = Path(file).parts
-    return _SHARED.get(parts[-1], parts[1].removesuffix(".py")) if parts[0] in ("plugins", "contrib") else ""
+    room, _, rest = file.removeprefix("scheduler/").partition("/")
+    name, _, inside = rest.partition("/")
+    return _SHARED.get(inside, name.removesuffix(".py")) if room in ("plugins", "contrib") else ""
 
 
 def _wakeups(cls: type[Plugin]) -> str:

@@ -30,7 +30,7 @@ _NOBODY = np.int64(1) << np.int64(40)
 """The priority of an empty place: above every real one."""
 
 
-@lru_cache(maxsize=1 << 16)
+@lru_cache(maxsize=1 << 14)
 def _seconds(text: str) -> float:
     return parse_time(text)
 
