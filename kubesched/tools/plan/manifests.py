@@ -28,25 +28,10 @@ Raw = dict[str, Any]
 WORKLOADS = ("Pod", "Deployment", "StatefulSet", "ReplicaSet", "ReplicationController", "Job", "CronJob", "DaemonSet")
 """The kinds that stand for pods."""
 
-SILENT = frozenset(
-    {
-        "ConfigMap",
-        "Secret",
-        "ServiceAccount",
-        "Role",
-        "RoleBinding",
-        "ClusterRole",
-        "ClusterRoleBinding",
-        "Ingress",
-        "IngressClass",
-        "NetworkPolicy",
-        "CustomResourceDefinition",
-        "Endpoints",
-        "EndpointSlice",
-        "Lease",
-        "Event",
-    }
-)
+SILENT = frozenset((
+    "ConfigMap", "Secret", "ServiceAccount", "Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding", "Ingress",
+    "IngressClass", "NetworkPolicy", "CustomResourceDefinition", "Endpoints", "EndpointSlice", "Lease", "Event",
+))  # fmt: skip
 """The kinds that no placement depends on; whoever reads manifests may pass over them without a word."""
 
 _SUFFIXES = (".yaml", ".yml", ".json")
