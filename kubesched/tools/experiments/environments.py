@@ -34,7 +34,7 @@ from kubesched.scheduler.framework.equivalence_cache.cache import EquivalenceCac
 from kubesched.scheduler.framework.runtime.finding import find_plugins
 from kubesched.tools.simulation.build import build_simulation
 from kubesched.tools.simulation.configuration import read_configuration
-from kubesched.tools.simulation.scenario import Scenario, check, read_scenario, seconds
+from kubesched.tools.simulation.scenario import read_scenario, scenario_from, seconds
 from kubesched.tools.simulation.simulation import Simulation
 
 try:
@@ -63,7 +63,7 @@ class _Environment(gymnasium.Env[Any, Any]):
     ) -> None:
         if reward not in RESOURCES:
             raise ConfigError("reward", f"{reward!r} is none of {', '.join(RESOURCES)}")
-        self._scenario = _read(scenario)
+        self._scenario = scenario_from(scenario, "scenario") if isinstance(scenario, Mapping) else read_scenario(Path(scenario))
         self._registry = registry_with([cls for text in plugins for cls in find_plugins(text)])
         given = msgspec.json.encode(configuration).decode() if isinstance(configuration, Mapping) else configuration
         self._configuration = self._adapted(read_configuration(given, Gates.defaults(), self._registry))
@@ -324,17 +324,6 @@ def usage_of(nodes: Snapshot) -> tuple[Ints, Ints, Ints]:
 def _asked_by(pod: PodView) -> tuple[int, int, int]:
     asked, gpus = dict(pod.requests), request_of(pod.pod)
     return asked.get(CPU, 0), asked.get(MEMORY, 0), gpus.count * gpus.milli
-
-
-def _read(given: Document) -> Scenario:
-    if not isinstance(given, Mapping):
-        return read_scenario(Path(given))
-    try:
-        scenario = msgspec.convert(dict(given), Scenario)
-    except msgspec.ValidationError as error:
-        raise ConfigError("scenario", str(error)) from error
-    check(scenario)
-    return scenario
 
 
 def register() -> None:
