@@ -191,26 +191,26 @@ def _threshold(written: float | dict[str, float], topic: str) -> float | None:
 
 
 def _operations(workload: Workload, case: _Case, params: Mapping[str, Any]) -> tuple[Operation, ...]:
-    made = []
+    made: list[Operation] = []
+    given = operations.Params(params)
     for i, written in enumerate(case.workload_template):
         try:
-            made.append(operations.read(written))
+            made += operations.read(written, given)
         except ConfigError as error:
             raise ConfigError(f"operation {i}", str(error)) from error
     if not any(operation.collects for operation in made):
         raise ConfigError("", "no operation collects metrics")
-    resolved, used = operations.resolved(made, params)
-    if unused := sorted(set(params) - used):
+    if unused := sorted(set(params) - given.used):
         raise ConfigError("", f"the parameters {', '.join(unused)} are used by no operation")
-    for operation in resolved:
+    for operation in made:
         files = operation.templates
         if isinstance(operation, CreatePods) and not files and workload.default_pod_template:
-            files = (workload.default_pod_template,)
+            files = [workload.default_pod_template]
         for path in files:
             template(workload.file(path))
         for path in operation.plain_files:
             plain(workload.file(path))
-    return tuple(resolved)
+    return tuple(made)
 
 
 def _check_scheduler(workload: Workload) -> None:
