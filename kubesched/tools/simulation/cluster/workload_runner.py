@@ -14,7 +14,6 @@ from typing import Any
 
 import msgspec
 
-from kubesched.embedded.controllers.workloads.daemonsets import daemon_pod
 from kubesched.embedded.controllers.workloads.deployments import whole
 from kubesched.errors import ConfigError, SchedulerError
 from kubesched.kube.api import codec
@@ -25,7 +24,6 @@ from kubesched.kube.api.node import Node
 from kubesched.kube.api.pod import Pod, PodSpec, ResourceRequirements
 from kubesched.kube.api.requests import is_extended_name
 from kubesched.kube.api.resource import ResourceClaimTemplate
-from kubesched.kube.api.storage import PersistentVolumeClaim
 from kubesched.kube.values.well_known import POD_TEMPLATE_HASH
 from kubesched.tools.plan.admission import Admission
 from kubesched.tools.plan.claims import with_claims
@@ -90,9 +88,8 @@ class WorkloadRunner:
             raw = {**raw, "spec": {**spec, field: self.workload.replicas}}
         self._manifest = raw
         self._cast += map(_unborn, self._admission.pods_of(raw, list(self._sim.world.nodes.values())))
-        if raw["kind"] == "StatefulSet":
-            for claim in self._admission.claims_of(raw):
-                self._sim.add(codec.convert(claim, PersistentVolumeClaim))
+        for claim in self._admission.claims_of(raw):
+            self._sim.add(claim)
         owner = self._admission.replica_set_of(raw) if raw["kind"] == "Deployment" else raw
         if owner["kind"] in _OWNERS:
             self._sim.add(codec.convert(owner, KINDS[owner["apiVersion"], owner["kind"]]))
@@ -164,7 +161,7 @@ class WorkloadRunner:
     def daemon_pod(self) -> Pod:
         """Return a pod of a DaemonSet, on no node."""
         assert self._manifest is not None
-        return self._admission.admit_pod(daemon_pod(self._manifest, "", ""), self.workload.name)
+        return self._admission.daemon_pod_of(self._manifest)
 
     def follow(self, node: Node) -> None:
         """Have the pod of a DaemonSet on a node that came later."""
