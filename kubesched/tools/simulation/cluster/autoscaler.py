@@ -17,7 +17,7 @@ from kubesched.tools.node_groups.estimate import NodeEstimator
 from kubesched.tools.rebalance.board import Board, Move
 from kubesched.tools.simulation.cluster import incidents
 from kubesched.tools.simulation.cluster.node_supply import NodeSupply
-from kubesched.tools.simulation.cluster.simulated_cluster import DEFAULT_GRACE_SECONDS
+from kubesched.tools.simulation.cluster.simulated_cluster import grace_of
 from kubesched.tools.simulation.scenario import Autoscaler, seconds
 from kubesched.tools.simulation.simulation import Simulation
 
@@ -158,8 +158,7 @@ class ClusterAutoscaler:
             if not pods:
                 incidents.remove(self._world, name)
                 continue
-            graces = [record.pod.spec.termination_grace_period_seconds for record in pods]
-            longest = max(DEFAULT_GRACE_SECONDS if grace is None else grace for grace in graces)
+            longest = max(grace_of(record.pod) for record in pods)
             self._draining.add(name)
             incidents.drain(self._world, name)
             self._sim.at(self._sim.now + longest, lambda name=name: self._drained(name))  # type: ignore[misc]

@@ -108,12 +108,7 @@ class WorkloadRunner:
     def scale(self, replicas: int) -> None:
         """Have so many pods: more of the same, or first those less that wait, then the youngest."""
         world = self._sim.world
-        alive = [
-            record
-            for record in world.records.values()
-            if record.workload == self.workload.name and record.is_alive and not record.is_going
-        ]
-        alive.sort(key=lambda record: (record.state == PENDING, record.arrived))
+        alive = sorted(world.alive(self.workload.name), key=lambda record: (record.state == PENDING, record.arrived))
         for record in reversed(alive[replicas:]):
             world.evict(record, SCALED)
         for _ in range(replicas - len(alive)):
@@ -136,10 +131,7 @@ class WorkloadRunner:
             new = _with(old, spec=_with(old.spec, containers=(_with(first, resources=asked), *others)))
         labels = {**(new.metadata.labels or {}), POD_TEMPLATE_HASH: str(self._n_revisions)}
         self._cast = [_with(new, metadata=_with(new.metadata, labels=labels))] * len(self._cast)
-        replicas = sum(
-            record.workload == self.workload.name and record.is_alive and not record.is_going
-            for record in self._sim.world.records.values()
-        )
+        replicas = len(self._sim.world.alive(self.workload.name))
         rolling = (((self._manifest or {}).get("spec") or {}).get("strategy") or {}).get("rollingUpdate") or {}
         surge = rollout.max_surge if rollout.max_surge is not None else rolling.get("maxSurge", "25%")
         missing = rollout.max_unavailable if rollout.max_unavailable is not None else rolling.get("maxUnavailable", "25%")
