@@ -15,9 +15,10 @@ from typing import Any
 
 import msgspec
 
+from kubesched.kube.api.core import Namespace
 from kubesched.kube.api.kinds import INFO, KIND_TABLE
 from kubesched.kube.api.meta import LabelSelectorRequirement, ObjectMeta, ObjectReference, OwnerReference, TopLevel, Wire
-from kubesched.kube.api.node import ContainerImage, NodeSelectorRequirement, Taint
+from kubesched.kube.api.node import ContainerImage, Node, NodeSelectorRequirement, Taint
 from kubesched.kube.api.pod import Container, ContainerPort, Pod, Toleration
 from kubesched.kube.api.policy import LimitRange, ResourceQuota, RuntimeClass
 from kubesched.kube.api.resource import (
@@ -153,34 +154,23 @@ def hide_names(cluster: Captured, warn: Callable[[str], None] = lambda text: Non
     """
     anonymizer = _Anonymizer()
     cluster = replace(cluster, objects=[one for one in cluster.objects if not isinstance(one, _LEFT_OUT)])
-    for obj in sorted(cluster.objects, key=_names_first):
+    # Nodes and namespaces first: many things are named after them, and are to be recognised by that.
+    for obj in sorted(cluster.objects, key=lambda obj: 0 if isinstance(obj, Node) else 1 if isinstance(obj, Namespace) else 2):
         if not isinstance(obj, CSIDriver):
             anonymizer.names.name(_kind_of(obj), obj.metadata.name)
     for obj in cluster.objects:
         anonymizer.object(obj)
-    anonymizer.names.settle(dict(_ephemeral_claims(cluster)))
+    volumes = [(pod, volume) for pod in cluster.of(Pod) for volume in pod.spec.volumes if volume.ephemeral is not None]
+    anonymizer.names.settle({f"{pod.name}-{volume.name}": (pod.name, volume.name) for pod, volume in volumes})
     hidden = [anonymizer.object(obj) for obj in cluster.objects]
     for expression in sorted(anonymizer.names.read_as_text):
         warn(f"a selector looks into texts that are hidden, and may choose other devices: {expression}")
     return replace(cluster, objects=hidden), dict(anonymizer.names.words)
 
 
-def _names_first(obj: TopLevel) -> int:
-    """Sort nodes and namespaces first: many things are named after them, and are to be recognised by that."""
-    return {"Node": 0, "Namespace": 1}.get(INFO[type(obj)].kind, 2)
-
-
 def _kind_of(obj: TopLevel) -> str:
     kind = INFO[type(obj)].kind
     return _OBJECT_KINDS.get(kind, kind.lower())
-
-
-def _ephemeral_claims(cluster: Captured) -> Iterator[tuple[str, tuple[str, str]]]:
-    """Yield the claims whose names are made of a pod's and a volume's."""
-    for pod in cluster.of(Pod):
-        for volume in pod.spec.volumes:
-            if volume.ephemeral is not None:
-                yield f"{pod.metadata.name}-{volume.name}", (pod.metadata.name, volume.name)
 
 
 class _Anonymizer:
