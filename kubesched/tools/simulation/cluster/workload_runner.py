@@ -196,13 +196,13 @@ class WorkloadRunner:
             for claim in made:
                 world.put(claim)
 
-        def wait(record: PodRecord) -> None:
-            def give_up() -> None:
-                if record.state == PENDING:
-                    world.remove(record, WITHDRAWN)
+        def give_up(record: PodRecord) -> None:
+            if record.state == PENDING:
+                world.remove(record, WITHDRAWN)
 
+        def wait(record: PodRecord) -> None:
             if patience is not None:
-                self._sim.at(self._sim.now + seconds(patience), give_up)
+                self._sim.at(self._sim.now + seconds(patience), lambda: give_up(record))
 
         world.create(pod, wait, workload=self.workload.name, runs=runs, restarts=self.workload.restarts)
 
@@ -237,16 +237,10 @@ class WorkloadRunner:
         )
         if kind == "ReplicaSet":  # pods that run on are spread over zones by default, by their owner's selector
             meta = ObjectMeta(name=name, namespace=namespace, uid=owner.uid, labels=pod.metadata.labels)
-            self._sim.add(
-                ReplicaSet(
-                    metadata=meta,
-                    spec=ReplicaSetSpec(
-                        replicas=self.workload.replicas or 1,
-                        selector=LabelSelector(match_labels=pod.metadata.labels),
-                        template=PodTemplateSpec(metadata=ObjectMeta(labels=pod.metadata.labels), spec=pod.spec),
-                    ),
-                )
-            )
+            template = PodTemplateSpec(metadata=ObjectMeta(labels=pod.metadata.labels), spec=pod.spec)
+            selector = LabelSelector(match_labels=pod.metadata.labels)
+            spec = ReplicaSetSpec(replicas=self.workload.replicas or 1, selector=selector, template=template)
+            self._sim.add(ReplicaSet(metadata=meta, spec=spec))
         return _with(pod, metadata=_with(pod.metadata, owner_references=(owner,)))
 
     # Traces
