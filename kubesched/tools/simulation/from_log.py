@@ -19,14 +19,13 @@ from kubesched.scheduler.engine.loop import EngineOptions
 from kubesched.scheduler.framework.runtime.registry import Registry
 from kubesched.tools.simulation.cluster.simulated_cluster import REMOVED
 from kubesched.tools.simulation.pod_record import RUNNING
-from kubesched.tools.simulation.replay import LogEntry
 from kubesched.tools.simulation.scenario import DECISION_SECONDS
 from kubesched.tools.simulation.simulation import DEFAULT_SAMPLE_SECONDS, Simulation
 from kubesched.tools.snapshots.captured import after_what_it_needs
 
 
 def simulation_of_log(
-    entries: Sequence[LogEntry],
+    entries: Sequence[Any],
     *,
     seed: int | None = None,
     configuration: configs.Configuration | None = None,

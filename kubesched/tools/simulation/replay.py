@@ -159,8 +159,8 @@ _entry_of = msgspec.json.Decoder(LogEntry).decode
 _head_of = msgspec.json.Decoder(_Head).decode
 
 
-def entries_of(lines: Iterable[bytes]) -> list[LogEntry]:
-    """Return the entries of an inbox log; raise SchedulerError for lines that are not of one."""
+def entries_of(lines: Iterable[bytes]) -> list[Any]:
+    """Return the entries of an inbox log, each a `LogEntry`; raise SchedulerError for lines that are not of one."""
     entries: list[LogEntry] = []
     for number, line in enumerate(lines, 1):
         if not line.strip():
