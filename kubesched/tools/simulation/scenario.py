@@ -7,7 +7,8 @@ are refused in one line that names the file and the field. docs/simulate.md is t
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal, TypeVar, dataclass_transform
 
@@ -250,8 +251,15 @@ def read_scenario(file: Path, data: bytes | bytearray | None = None) -> Scenario
 
 def read_document(file: Path, kind: type[T], data: bytes | bytearray | None = None) -> T:
     """Read a file of a kind, YAML or JSON; raise ConfigError, in one line that names file and field, if it is none."""
-    try:
+    with naming(file):
         return msgspec.convert(yaml_document(file.read_bytes() if data is None else bytes(data)), kind)
+
+
+@contextmanager
+def naming(file: Path) -> Iterator[None]:
+    """Name a file, in one line, in what keeps it from being read."""
+    try:
+        yield
     except OSError as error:
         raise ConfigError(str(file), error.strerror or str(error)) from error
     except msgspec.ValidationError as error:
