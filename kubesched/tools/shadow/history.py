@@ -21,7 +21,6 @@ from kubesched.errors import SchedulerError
 from kubesched.kube.api.kinds import INFO
 from kubesched.kube.api.node import Node
 from kubesched.kube.api.pod import Pod, PodSchedulingGate, is_finished
-from kubesched.kube.api.resource import ResourceClaim
 from kubesched.scheduler.cluster import PodView
 from kubesched.scheduler.engine.loop import Engine
 from kubesched.scheduler.queue.nominated import Nominated
@@ -127,7 +126,11 @@ class History:
                 change = self._changes[number - self.begin]
                 if change.old is None:  # others of this name were there before
                     found = {n: each for n, each in found.items() if each.key != change.key}
-                elif change.kind != DEVICES or change.new is None or _reserves(change.new, pod):
+                elif (
+                    change.kind != DEVICES
+                    or change.new is None
+                    or any(user.uid == pod.metadata.uid for user in change.new.status.reserved_for)
+                ):
                     found[number] = change
         return dict(sorted(found.items()))
 
@@ -223,10 +226,6 @@ def _about(change: Change) -> Iterator[str | Key]:
         claim = change.new.spec.claim_ref
         if claim is not None and change.old.spec.claim_ref is None:
             yield CLAIM, f"{claim.namespace}/{claim.name}"
-
-
-def _reserves(claim: ResourceClaim, pod: Pod) -> bool:
-    return any(user.uid == pod.metadata.uid for user in claim.status.reserved_for)
 
 
 def _held_back(pod: Pod) -> tuple[Pod, Pod]:
