@@ -11,7 +11,6 @@ that was made is removed in the end.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
 import re
 import resource
@@ -50,6 +49,7 @@ from kubesched.tools.bench.processes import (
     remove,
     remove_namespace,
     rss_mib,
+    start,
     start_scheduler,
     wait_for_end,
 )
@@ -121,20 +121,16 @@ class Bindings:
 async def run(bench: ClusterBench, progress: Callable[[int], None] | None = None) -> dict[str, Any]:
     """Make the cluster, let the scheduler run, and return the figures."""
     with tempfile.TemporaryDirectory(prefix="kubesched-bench-") as scratch:
-        async with _api_server(bench, Path(scratch)) as kubeconfig, connected(kubeconfig) as connection:
+        file = Path(scratch) / "kubeconfig"
+        words = ("apiserver", "--no-world", "--port", "0", "--kubeconfig-out", str(file))
+        server = api_server(bench.kubeconfig, (*PROGRAM, *words), file)
+        async with server as kubeconfig, connected(kubeconfig) as connection:
             await _fill(connection, bench)
             try:
                 return await _measure(connection, bench, kubeconfig, Path(scratch), progress)
             finally:
                 if bench.kubeconfig:
                     await _empty(connection, bench)
-
-
-def _api_server(bench: ClusterBench, scratch: Path) -> contextlib.AbstractAsyncContextManager[str]:
-    """Lend the kubeconfig of the given API server, or of one that lives as long as the measurement."""
-    file = scratch / "kubeconfig"
-    words = ("apiserver", "--no-world", "--port", "0", "--kubeconfig-out", str(file))
-    return api_server(bench.kubeconfig, (*PROGRAM, *words), file)
 
 
 async def _fill(connection: Connection, bench: ClusterBench) -> None:
@@ -153,7 +149,9 @@ async def _measure(
     version = json.loads(await connection.request("GET", f"{_PODS}?limit=1"))["metadata"]["resourceVersion"]
     bindings = Bindings()
     if bench.bare:
-        process = start_bare_client(kubeconfig, scratch, bench)
+        call = f"bind_in_turn({kubeconfig!r}, {bench.nodes}, {bench.pods})"
+        command = (sys.executable, "-c", f"from {__name__} import bind_in_turn; {call}")
+        process = start(command, scratch / "scheduler.log")
     else:
         election = {"leaderElection": {"leaderElect": True, "resourceName": LEASE}}
         process = start_scheduler(kubeconfig, scratch, election, ("--secure-port=0",))
@@ -183,13 +181,6 @@ async def _bring(connection: Connection, bench: ClusterBench, bindings: Bindings
             return
         await asyncio.sleep(0.02)
     await at_a_rate(islice(workloads.pods(bench.pods, bench.kind), 1, None), partial(create, connection), bench.rate)
-
-
-def start_bare_client(kubeconfig: str, scratch: Path, bench: ClusterBench) -> subprocess.Popen[bytes]:
-    """Start a process that binds the pods in turn; what it says goes to `scheduler.log`."""
-    call = f"bind_in_turn({kubeconfig!r}, {bench.nodes}, {bench.pods})"
-    with (scratch / "scheduler.log").open("wb") as log:
-        return subprocess.Popen((sys.executable, "-c", f"from {__name__} import bind_in_turn; {call}"), stdout=log, stderr=log)
 
 
 def bind_in_turn(kubeconfig: str, n_nodes: int, n_pods: int) -> None:

@@ -10,11 +10,10 @@ from __future__ import annotations
 from typing import NamedTuple, TypeVar
 
 from kubesched.contrib.gpu_table import MILLI, MODEL
-from kubesched.kube.api.meta import ObjectMeta, Quantity
-from kubesched.kube.api.node import Node, NodeCondition, NodeStatus
-from kubesched.kube.api.pod import Container, Pod, PodSpec, ResourceRequirements
-from kubesched.kube.values.well_known import HOSTNAME, ZONE
-from kubesched.tools.bench.controller_pods import NAMESPACE
+from kubesched.kube.api.meta import Quantity
+from kubesched.kube.api.node import Node
+from kubesched.kube.api.pod import Pod, ResourceRequirements
+from kubesched.tools.bench.builders import make_node, make_pod
 
 _GOLDEN = 0.6180339887498949
 """Multiples of it, less their whole part, lie evenly between 0 and 1, however many there are."""
@@ -77,18 +76,9 @@ def _chosen(shapes: tuple[T, ...], i: int) -> T:
 
 def node(i: int) -> Node:
     """Return node number i, in one of ten zones."""
-    shape, name = _chosen(NODES, i), f"node-{i:05d}"
-    offer: dict[str, Quantity] = {
-        "cpu": str(shape.cpus),
-        "memory": f"{shape.memory_gib}Gi",
-        "pods": "110",
-        MILLI: str(1000 * shape.gpus),
-    }
-    labels = {HOSTNAME: name, ZONE: f"zone-{i % 10}", MODEL: shape.model}
-    return Node(
-        metadata=ObjectMeta(name=name, uid=f"node-uid-{i}", labels=labels),
-        status=NodeStatus(capacity=offer, allocatable=offer, conditions=(NodeCondition(type="Ready", status="True"),)),
-    )
+    shape = _chosen(NODES, i)
+    memory, gpus = f"{shape.memory_gib}Gi", str(1000 * shape.gpus)
+    return make_node(i, {"cpu": str(shape.cpus), "memory": memory, "pods": "110", MILLI: gpus}, {MODEL: shape.model})
 
 
 def pod(i: int) -> Pod:
@@ -97,10 +87,4 @@ def pod(i: int) -> Pod:
     asked: dict[str, Quantity] = {"cpu": f"{shape.cpu_milli}m", "memory": f"{shape.memory_mib}Mi"}
     if shape.gpu_milli:
         asked[MILLI] = str(shape.gpu_milli)
-    container = Container(
-        name="main", image="registry.k8s.io/pause:3.10", resources=ResourceRequirements(requests=asked, limits=asked)
-    )
-    return Pod(
-        metadata=ObjectMeta(name=f"pod-{i}", namespace=NAMESPACE, uid=f"pod-uid-{i}", labels={"app": "training"}),
-        spec=PodSpec(containers=(container,), scheduler_name="default-scheduler"),
-    )
+    return make_pod(i, {"app": "training"}, ResourceRequirements(requests=asked, limits=asked))

@@ -159,15 +159,10 @@ async def _together() -> AsyncIterator[asyncio.TaskGroup]:
         async with asyncio.TaskGroup() as tasks:
             yield tasks
     except* SchedulerError as failures:
-        raise next(_leaves(failures)) from None
-
-
-def _leaves(failures: BaseExceptionGroup[SchedulerError]) -> Any:
-    for failure in failures.exceptions:
-        if isinstance(failure, BaseExceptionGroup):
-            yield from _leaves(failure)
-        else:
-            yield failure
+        first: BaseException = failures
+        while isinstance(first, BaseExceptionGroup):
+            first = first.exceptions[0]
+        raise first from None
 
 
 def free_port() -> int:
@@ -175,6 +170,12 @@ def free_port() -> int:
     with socket.socket() as found:
         found.bind(("127.0.0.1", 0))
         return int(found.getsockname()[1])
+
+
+def start(command: Sequence[str], log: Path) -> subprocess.Popen[bytes]:
+    """Start a process; what it says goes to a file."""
+    with log.open("wb") as out:
+        return subprocess.Popen(command, stdout=out, stderr=out)
 
 
 def start_scheduler(
@@ -190,8 +191,7 @@ def start_scheduler(
     }
     file = scratch / "scheduler.yaml"
     file.write_text(json.dumps(written))
-    with (scratch / "scheduler.log").open("wb") as log:
-        return subprocess.Popen((*PROGRAM, "run", f"--config={file}", *flags), stdout=log, stderr=log)
+    return start((*PROGRAM, "run", f"--config={file}", *flags), scratch / "scheduler.log")
 
 
 def wait_for_end(process: subprocess.Popen[bytes]) -> resource.struct_rusage:

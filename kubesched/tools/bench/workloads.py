@@ -6,27 +6,23 @@ In: sizes and a kind. Out: API objects. Everything follows from the arguments, n
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import msgspec
 
 from kubesched.kube.api.meta import LabelSelector, ObjectMeta, ObjectReference, Quantity, TopLevel
 from kubesched.kube.api.node import (
     Node,
-    NodeCondition,
     NodeSelector,
     NodeSelectorRequirement,
     NodeSelectorTerm,
-    NodeSpec,
-    NodeStatus,
 )
 from kubesched.kube.api.pod import (
     Affinity,
-    Container,
     Pod,
     PodAffinity,
     PodAffinityTerm,
     PodResourceClaim,
-    PodSpec,
     ResourceRequirements,
     TopologySpreadConstraint,
     WeightedPodAffinityTerm,
@@ -68,6 +64,8 @@ from kubesched.kube.api.volumes import (
 )
 from kubesched.kube.values.well_known import BIND_COMPLETED, HOSTNAME, ZONE
 from kubesched.tools.bench import controller_pods, gpu_pods
+from kubesched.tools.bench.builders import NAMESPACE as NAMESPACE
+from kubesched.tools.bench.builders import make_node, make_pod
 
 SCHEDULER_PERF_KINDS = (
     "basic",
@@ -82,7 +80,6 @@ SCHEDULER_PERF_KINDS = (
     "dra",
 )
 KINDS = (*SCHEDULER_PERF_KINDS, *controller_pods.KINDS, "gpu")
-NAMESPACE = controller_pods.NAMESPACE
 DRIVER, DEVICE_CLASS, DEVICES_PER_NODE = "driver.example.com", "test-class", 10
 CSI_DRIVER, VOLUMES_PER_NODE = "ebs.csi.aws.com", 39
 _MIXED = ("basic", "spread", "prefaffinity", "softspread")
@@ -93,26 +90,7 @@ _ASKED = ResourceRequirements(requests={"cpu": "100m", "memory": "500Mi"}, limit
 
 def node(i: int, *, turn: int = 0) -> Node:
     """Return node number i: 4 cores, 32Gi, 110 pods, one of ten zones; `turn` makes a version with another label."""
-    name = f"node-{i:05d}"
-    offer: dict[str, Quantity] = {"cpu": "4", "memory": "32Gi", "pods": "110"}
-    labels = {HOSTNAME: name, ZONE: f"zone-{i % 10}"}
-    if turn:
-        labels["turn"] = str(turn % 7)
-    return Node(
-        metadata=ObjectMeta(name=name, uid=f"node-uid-{i}", labels=labels),
-        spec=NodeSpec(),
-        status=NodeStatus(capacity=offer, allocatable=offer, conditions=(NodeCondition(type="Ready", status="True"),)),
-    )
-
-
-def init_pod(i: int, n_nodes: int) -> Pod:
-    """Return a plain pod that runs already, on node i mod n."""
-    return Pod(
-        metadata=ObjectMeta(name=f"init-{i}", namespace=NAMESPACE, uid=f"init-uid-{i}", labels={"color": "blue"}),
-        spec=PodSpec(
-            containers=(Container(name="pause", image="registry.k8s.io/pause:3.10"),), node_name=f"node-{i % n_nodes:05d}"
-        ),
-    )
+    return make_node(i, {"cpu": "4", "memory": "32Gi", "pods": "110"}, {"turn": str(turn % 7)} if turn else None)
 
 
 def pod(i: int, kind: str, *, extra_label: str = "") -> Pod:
@@ -122,19 +100,26 @@ def pod(i: int, kind: str, *, extra_label: str = "") -> Pod:
     labels = {"color": "green" if kind == "antiaffinity" else "blue"}
     if extra_label:
         labels["class"] = extra_label
-    return Pod(
-        metadata=ObjectMeta(name=f"pod-{i}", namespace=NAMESPACE, uid=f"pod-uid-{i}", labels=labels),
-        spec=PodSpec(
-            containers=(Container(name="pause", image="registry.k8s.io/pause:3.10", resources=_ASKED),),
-            affinity=_affinity(kind),
-            volumes=(Volume(name="v", persistent_volume_claim=PersistentVolumeClaimSource(claim_name=f"claim-{i}")),)
-            if kind == "csi"
-            else (),
-            resource_claims=(PodResourceClaim(name="d", resource_claim_name=f"claim-{i}"),) if kind == "dra" else (),
-            topology_spread_constraints=_spread(kind),
-            scheduler_name="default-scheduler",
-        ),
-    )
+    more: dict[str, Any] = {}
+    if kind == "affinity":
+        term = PodAffinityTerm(label_selector=_BLUE, topology_key=ZONE)
+        more["affinity"] = Affinity(pod_affinity=PodAffinity(required=(term,)))
+    elif kind == "antiaffinity":
+        term = PodAffinityTerm(label_selector=_GREEN, topology_key=HOSTNAME)
+        more["affinity"] = Affinity(pod_anti_affinity=PodAffinity(required=(term,)))
+    elif kind == "prefaffinity":
+        term = PodAffinityTerm(label_selector=_BLUE, topology_key=HOSTNAME)
+        wish = WeightedPodAffinityTerm(weight=1, pod_affinity_term=term)
+        more["affinity"] = Affinity(pod_affinity=PodAffinity(preferred=(wish,)))
+    elif kind in ("spread", "softspread"):
+        action = "DoNotSchedule" if kind == "spread" else "ScheduleAnyway"
+        rule = TopologySpreadConstraint(max_skew=5, topology_key=ZONE, when_unsatisfiable=action, label_selector=_BLUE)
+        more["topology_spread_constraints"] = (rule,)
+    elif kind == "csi":
+        more["volumes"] = (Volume(name="v", persistent_volume_claim=PersistentVolumeClaimSource(claim_name=f"claim-{i}")),)
+    elif kind == "dra":
+        more["resource_claims"] = (PodResourceClaim(name="d", resource_claim_name=f"claim-{i}"),)
+    return make_pod(i, labels, _ASKED, **more)
 
 
 def cluster(kind: str, n_nodes: int, n_init: int, n_pods: int) -> Iterator[TopLevel]:
@@ -142,7 +127,7 @@ def cluster(kind: str, n_nodes: int, n_init: int, n_pods: int) -> Iterator[TopLe
     for i in range(n_nodes):
         yield gpu_pods.node(i) if kind == "gpu" else node(i)
     for i in range(n_init):
-        yield init_pod(i, n_nodes)
+        yield make_pod(i, {"color": "blue"}, ResourceRequirements(), name="init", node_name=f"node-{i % n_nodes:05d}")
     if kind == "dra":
         yield from devices(n_nodes)
         yield from (device_claim(i) for i in range(n_pods))
@@ -218,36 +203,12 @@ def pods(n: int, kind: str, n_nodes: int = 5000, classes: int = 0) -> Iterator[P
     """
     for i in range(n):
         if kind == "unlike":
-            yield replace_name(controller_pods.unlike(i % classes if classes else i), i)
+            made = controller_pods.unlike(i % classes if classes else i)
+            meta = msgspec.structs.replace(made.metadata, name=f"pod-{i}", uid=f"pod-uid-{i}")
+            yield msgspec.structs.replace(made, metadata=meta)
         elif kind in controller_pods.KINDS:
             yield controller_pods.pod(i, kind, n_nodes)
         elif kind == "gpu":
             yield gpu_pods.pod(i)
         else:
             yield pod(i, kind, extra_label=f"c{i // 10}" if kind == "churn" and i % 10 == 9 else "")
-
-
-def replace_name(pod: Pod, i: int) -> Pod:
-    """Return the same pod with the name and uid of pod number i."""
-    named = msgspec.structs.replace(pod.metadata, name=f"pod-{i}", uid=f"pod-uid-{i}")
-    return msgspec.structs.replace(pod, metadata=named)
-
-
-def _spread(kind: str) -> tuple[TopologySpreadConstraint, ...]:
-    if kind not in ("spread", "softspread"):
-        return ()
-    action = "DoNotSchedule" if kind == "spread" else "ScheduleAnyway"
-    return (TopologySpreadConstraint(max_skew=5, topology_key=ZONE, when_unsatisfiable=action, label_selector=_BLUE),)
-
-
-def _affinity(kind: str) -> Affinity | None:
-    if kind == "affinity":
-        return Affinity(pod_affinity=PodAffinity(required=(PodAffinityTerm(label_selector=_BLUE, topology_key=ZONE),)))
-    if kind == "antiaffinity":
-        term = PodAffinityTerm(label_selector=_GREEN, topology_key=HOSTNAME)
-        return Affinity(pod_anti_affinity=PodAffinity(required=(term,)))
-    if kind == "prefaffinity":
-        term = PodAffinityTerm(label_selector=_BLUE, topology_key=HOSTNAME)
-        wish = WeightedPodAffinityTerm(weight=1, pod_affinity_term=term)
-        return Affinity(pod_affinity=PodAffinity(preferred=(wish,)))
-    return None

@@ -38,17 +38,11 @@ from kubesched.scheduler.framework.runtime.profile import Profile
 from kubesched.scheduler.framework.runtime.registry import Registry
 from kubesched.scheduler.framework.verdicts import Failed, Placed, Status, Unschedulable
 from kubesched.scheduler.queue import Queue
+from kubesched.tools.simulation.clock import StillClock
 
 Case = dict[str, Any]
 
 _FIRST_RECORDED = "1.36"
-
-
-class StoppedClock:
-    """Time stands still: nothing in a case depends on how long it takes."""
-
-    def now(self) -> float:
-        return 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +124,7 @@ class Cluster:
             text = msgspec.json.encode(document).decode()
             self.config = config.load(text, gates=self.gates, registry=catalogue(registry))
         self.profiles = build_profiles(self.config, registry, self.handle)
-        self.queue = Queue(tuple(self.profiles.values()), StoppedClock(), queue_options(self.config, self.gates))
+        self.queue = Queue(tuple(self.profiles.values()), StillClock(0.0), queue_options(self.config, self.gates))
         self.handle.nominations = self.queue.nominations
         read = [codec.decode(dict(raw)) for raw in objects]
         for obj in read:
@@ -243,11 +237,8 @@ def _status(status: Status) -> dict[str, Any]:
 def compare(name: str, wanted: Mapping[str, Any], found: Mapping[str, Any]) -> list[Difference]:
     """Compare one pod's outcome with what was recorded."""
     if "error" in wanted or "error" in found:
-        return (
-            []
-            if ("error" in wanted) == ("error" in found)
-            else [Difference(name, "error", wanted.get("error"), found.get("error"))]
-        )
+        is_alike = ("error" in wanted) == ("error" in found)
+        return [] if is_alike else [Difference(name, "error", wanted.get("error"), found.get("error"))]
     differences: list[Difference] = []
     for what in ("preEnqueue", "preFilter", "feasible", "otherNodes", "scores", "decision", "fitError", "postFilter"):
         expected, got = _comparable(wanted.get(what)), _comparable(found.get(what))

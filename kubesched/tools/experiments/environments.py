@@ -34,7 +34,7 @@ from kubesched.scheduler.framework.equivalence_cache.cache import EquivalenceCac
 from kubesched.scheduler.framework.runtime.finding import find_plugins
 from kubesched.tools.simulation.build import build_simulation
 from kubesched.tools.simulation.configuration import read_configuration
-from kubesched.tools.simulation.scenario import Scenario, check, read_scenario, seconds
+from kubesched.tools.simulation.scenario import read_scenario, scenario_from, seconds
 from kubesched.tools.simulation.simulation import Simulation
 
 try:
@@ -63,7 +63,7 @@ class _Environment(gymnasium.Env[Any, Any]):
     ) -> None:
         if reward not in RESOURCES:
             raise ConfigError("reward", f"{reward!r} is none of {', '.join(RESOURCES)}")
-        self._scenario = _read(scenario)
+        self._scenario = scenario_from(scenario, "scenario") if isinstance(scenario, Mapping) else read_scenario(Path(scenario))
         self._registry = registry_with([cls for text in plugins for cls in find_plugins(text)])
         given = msgspec.json.encode(configuration).decode() if isinstance(configuration, Mapping) else configuration
         self._configuration = self._adapted(read_configuration(given, Gates.defaults(), self._registry))
@@ -74,6 +74,10 @@ class _Environment(gymnasium.Env[Any, Any]):
             self._names = sorted(sim.nodes)
         if not self._names:
             raise ConfigError("scenario: cluster", "expected nodes at the beginning")
+        self._set_up()
+
+    def _set_up(self) -> None:
+        """Say what is seen and done."""
 
     def _adapted(self, configuration: Configuration) -> Configuration:
         return configuration
@@ -117,14 +121,7 @@ class Placement(_Environment):
     what is in use at its end. Pods that fit nowhere are refused as ever, and not asked about.
     """
 
-    def __init__(
-        self,
-        scenario: Document,
-        configuration: Document | None = None,
-        plugins: Sequence[str] = (),
-        reward: str = "cpu",
-    ) -> None:
-        super().__init__(scenario, configuration, plugins, reward)
+    def _set_up(self) -> None:
         n = len(self._names)
         self.action_space = spaces.Discrete(n)
         self.observation_space = spaces.Dict(
@@ -205,24 +202,18 @@ class Placement(_Environment):
             self._visited = visited
         feasible: Bools = made.feasible
         self._mask = (feasible[self._rows] & (self._rows >= 0)).astype(np.int8)
-        self._asked = np.array(_asked_by(pod), dtype=np.float64)
+        asked, gpus = dict(pod.requests), request_of(pod.pod)
+        self._asked = np.array((asked.get(CPU, 0), asked.get(MEMORY, 0), gpus.count * gpus.milli), dtype=np.float64)
         return bool(self._mask.any())
 
     def _seen(self) -> tuple[dict[str, Floats], dict[str, Any]]:
         nodes = self.sim.engine.store.snapshot()
         free, offered, piece = usage_of(nodes)
+        info: dict[str, Any] = {"action_mask": self._mask.copy()}
         if self._tried is None:
-            asked = np.zeros(len(RESOURCES))
-            return self._observation(nodes, free, offered, piece, asked), {
-                "action_mask": self._mask.copy(),
-                "figures": self.sim.metrics(),
-            }
-        self._total = np.maximum(offered.sum(axis=1), 1)
-        return self._observation(nodes, free, offered, piece, self._asked), {"action_mask": self._mask.copy()}
-
-    def _observation(
-        self, nodes: Snapshot, free: Ints, offered: Ints, piece: Ints, asked: npt.NDArray[Any]
-    ) -> dict[str, Floats]:
+            asked, info["figures"] = np.zeros(len(RESOURCES)), self.sim.metrics()
+        else:
+            asked, self._total = self._asked, np.maximum(offered.sum(axis=1), 1)
         largest = np.maximum(offered.max(axis=1, initial=0), 1)
         seen = np.zeros((nodes.n + 1, 2 * len(RESOURCES) + 1), dtype=np.float32)  # the last row is for a node that is gone
         for i in range(len(RESOURCES)):
@@ -230,7 +221,7 @@ class Placement(_Environment):
             seen[:-1, 2 * i + 1] = offered[i] / largest[i]
         seen[:-1, -1] = piece / WHOLE
         rows = self._rows if len(self._rows) else np.array([nodes.row(name) for name in self._names], dtype=np.int64)
-        return {"nodes": seen[rows].clip(0.0, 1.0), "pod": (asked / largest).astype(np.float32).clip(0.0, 1.0)}
+        return {"nodes": seen[rows].clip(0.0, 1.0), "pod": (asked / largest).astype(np.float32).clip(0.0, 1.0)}, info
 
 
 class Weights(_Environment):
@@ -319,22 +310,6 @@ def usage_of(nodes: Snapshot) -> tuple[Ints, Ints, Ints]:
     free = np.stack([nodes.free(CPU), nodes.free(MEMORY), table.left.sum(axis=1)])
     offered = np.stack([nodes.allocatable(CPU), nodes.allocatable(MEMORY), gpus])
     return free, offered, table.left.max(axis=1, initial=0)
-
-
-def _asked_by(pod: PodView) -> tuple[int, int, int]:
-    asked, gpus = dict(pod.requests), request_of(pod.pod)
-    return asked.get(CPU, 0), asked.get(MEMORY, 0), gpus.count * gpus.milli
-
-
-def _read(given: Document) -> Scenario:
-    if not isinstance(given, Mapping):
-        return read_scenario(Path(given))
-    try:
-        scenario = msgspec.convert(dict(given), Scenario)
-    except msgspec.ValidationError as error:
-        raise ConfigError("scenario", str(error)) from error
-    check(scenario)
-    return scenario
 
 
 def register() -> None:

@@ -25,6 +25,7 @@ MOST_DEATHS = 3
 """So often a trial is begun again after its worker died."""
 Done = tuple[int, Outcome]
 _worker: tuple[str, Worker] | None = None
+"""The digest of an experiment, and what runs its trials in this process."""
 
 
 def run_here(experiment: Experiment, trials: Sequence[Trial]) -> Iterator[Done]:

@@ -23,6 +23,7 @@ import msgspec
 
 from kubesched.errors import ConfigError
 from kubesched.kube.values.bounds import check_yaml
+from kubesched.tools.plan.manifests import SUFFIXES
 from kubesched.tools.simulation.scenario import Scenario, Strict, read_document
 
 DEFAULT = "default"
@@ -231,9 +232,11 @@ class _Reader:
         if cluster.get("snapshot"):
             cluster["snapshot"] = self._take(folder / cluster["snapshot"], f"{where}: cluster.snapshot")
         if cluster.get("manifests"):
-            cluster["manifests"] = [
-                name for given in cluster["manifests"] for name in self._take_all(folder / given, f"{where}: cluster.manifests")
-            ]
+            taken: list[str] = []
+            for path in (folder / given for given in cluster["manifests"]):
+                inside = sorted(each for each in path.iterdir() if each.suffix in SUFFIXES) if path.is_dir() else [path]
+                taken += (self._take(each, f"{where}: cluster.manifests") for each in inside)
+            cluster["manifests"] = taken
         for i, trace in enumerate(cluster.get("nodeLists") or ()):
             trace["file"] = self._take(folder / trace["file"], f"{where}: cluster.nodeLists[{i}].file")
         for i, workload in enumerate(document.get("workloads") or ()):
@@ -259,11 +262,6 @@ class _Reader:
         if not path.endswith(".py"):
             return text
         return self._take(self._folder / path, where) + colon + name
-
-    def _take_all(self, path: Path, where: str) -> list[str]:
-        if not path.is_dir():
-            return [self._take(path, where)]
-        return [self._take(each, where) for each in sorted(path.iterdir()) if each.suffix in (".yaml", ".yml", ".json")]
 
     def _take(self, path: Path, where: str) -> str:
         """Take a file along; return the name under which it is found."""
@@ -340,13 +338,12 @@ def set_at(document: Any, path: str, value: Any) -> None:
         else:
             here = _element(here, step, path)
     last = steps[-1]
-    if isinstance(here, dict) and isinstance(last, str):
-        here[last] = value
-    elif isinstance(here, list) and last == len(here):
+    if isinstance(here, list) and last == len(here):
         here.append(value)
-    else:
+        return
+    if not (isinstance(here, dict) and isinstance(last, str)):
         _element(here, last, path)
-        here[last] = value
+    here[last] = value
 
 
 def _element(here: Any, step: str | int, path: str) -> Any:

@@ -51,18 +51,13 @@ def sweep(
             progress(len(outcomes), len(trials))
     results = Results.of(trials, outcomes, experiment.file.baseline)
     if folder is not None:
-        write_results(results, folder)
+        try:
+            (folder / "trials.csv").write_text(results.to_csv(), encoding="utf-8")
+            if importlib.util.find_spec("pyarrow") is not None:
+                results.to_parquet(str(folder / "trials.parquet"))
+        except OSError as error:
+            raise SchedulerError(f"{folder}: results cannot be written: {error.strerror or error}") from error
     return results
-
-
-def write_results(results: Results, folder: Path) -> None:
-    """Write the rows, in formats that others read."""
-    try:
-        (folder / "trials.csv").write_text(results.to_csv(), encoding="utf-8")
-        if importlib.util.find_spec("pyarrow") is not None:
-            results.to_parquet(str(folder / "trials.parquet"))
-    except OSError as error:
-        raise SchedulerError(f"{folder}: results cannot be written: {error.strerror or error}") from error
 
 
 class _Kept:

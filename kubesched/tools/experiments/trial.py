@@ -21,7 +21,7 @@ from kubesched.scheduler.framework.runtime.building import catalogue
 from kubesched.scheduler.framework.runtime.finding import find_plugins, run_module
 from kubesched.tools.experiments.experiment import Experiment, Trial, set_at, set_weight
 from kubesched.tools.simulation.build import build_simulation
-from kubesched.tools.simulation.scenario import Scenario, check, seconds
+from kubesched.tools.simulation.scenario import scenario_from, seconds
 from kubesched.tools.simulation.simulation import Simulation
 
 Figures = dict[str, float | int | str | bool | None]
@@ -50,28 +50,25 @@ class Worker:
         flat: Figures = {}
         try:
             measures = [_function(text, Path(self._folder.name)) for text in self._experiment.measures]
-            with self._simulation(trial) as (sim, until):
+            sim, until = self._simulation(trial)
+            with sim:
                 _flatten(sim.run(until), "", flat)
                 for measure in measures:
                     _flatten(_measured(measure, sim), "", flat)
         except SchedulerError as error:
-            return Outcome({}, _in_one_line(error))
+            return Outcome({}, " ".join(str(error).split()))
         except Exception as error:  # see above
-            return Outcome({}, f"{type(error).__name__}: {_in_one_line(error)}")
+            return Outcome({}, " ".join(f"{type(error).__name__}: {error}".split()))
         return Outcome(flat)
 
-    def _simulation(self, trial: Trial) -> _Running:
+    def _simulation(self, trial: Trial) -> tuple[Simulation, float | None]:
         experiment, folder = self._experiment, Path(self._folder.name)
         document = msgspec.json.decode(experiment.scenarios[trial.scenario])
         policy = configuration_of(experiment, trial.configuration, trial.parameters)
         for path, value in trial.parameters:
             if path.startswith("scenario."):
                 set_at(document, path.removeprefix("scenario."), value)
-        try:
-            scenario = msgspec.convert(document, Scenario)
-        except msgspec.ValidationError as error:
-            raise ConfigError(f"scenario {trial.scenario}", str(error)) from error
-        check(scenario)
+        scenario = scenario_from(document, f"scenario {trial.scenario}")
         scenario = msgspec.structs.replace(scenario, seed=trial.seed, folder=str(folder))
         gates = config.Gates.parse(experiment.file.feature_gates)
         plugins = [str(folder / text) if ".py" in text else text for text in experiment.plugins]
@@ -81,7 +78,7 @@ class Worker:
         else:
             configuration = config.load(msgspec.json.encode(policy).decode(), gates=gates, registry=catalogue(registry))
         sim = build_simulation(scenario, configuration=configuration, gates=gates, registry=registry)
-        return _Running(sim, None if scenario.duration is None else seconds(scenario.duration))
+        return sim, None if scenario.duration is None else seconds(scenario.duration)
 
 
 def configuration_of(experiment: Experiment, name: str, parameters: Sequence[tuple[str, Any]]) -> dict[str, Any] | None:
@@ -101,20 +98,6 @@ def configuration_of(experiment: Experiment, name: str, parameters: Sequence[tup
     return document
 
 
-class _Running:
-    """A simulation and when it ends; closed behind its user."""
-
-    def __init__(self, sim: Simulation, until: float | None) -> None:
-        self._sim = sim
-        self._until = until
-
-    def __enter__(self) -> tuple[Simulation, float | None]:
-        return self._sim, self._until
-
-    def __exit__(self, *problem: object) -> None:
-        self._sim.close()
-
-
 def _measured(measure: Measure, sim: Simulation) -> Mapping[str, Any]:
     name = getattr(measure, "__name__", repr(measure))
     try:
@@ -124,10 +107,6 @@ def _measured(measure: Measure, sim: Simulation) -> Mapping[str, Any]:
     if not isinstance(found, Mapping):
         raise SchedulerError(f"measure {name}: expected figures by name, returned {type(found).__name__}")
     return found
-
-
-def _in_one_line(error: Exception) -> str:
-    return " ".join(str(error).split())
 
 
 def _flatten(document: Mapping[str, Any], prefix: str, into: Figures) -> None:

@@ -8,7 +8,7 @@ and the same size of batches the same candidates are tried, wherever they run.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -79,9 +79,7 @@ def tune(
         wanted.objectives,
         {o.figure: _difference(at_home, trained, o.figure) for o in wanted.objectives},
         {o.figure: _difference(base, tried, o.figure) for o in wanted.objectives},
-        Estimate.of(
-            [_worth_of(t, wanted.objectives) - _worth_of(b, wanted.objectives) for b, t in zip(base, tried, strict=True)]
-        ),
+        Estimate.of([_worth(t, wanted.objectives) - _worth(b, wanted.objectives) for b, t in zip(base, tried, strict=True)]),
         tuple(_front(found, wanted.objectives)),
     )
 
@@ -126,7 +124,9 @@ def _searched(
     progress: Callable[[int, int], None],
 ) -> Iterator[Judged]:
     """Yield candidates and their mean figures; those that fail are told to the search and left out."""
-    n_asked = 0
+    from optuna.trial import TrialState
+
+    n_asked, failed = 0, TrialState.FAIL
     while n_asked < wanted.candidates:
         asked = [study.ask() for _ in range(min(batch, wanted.candidates - n_asked))]
         candidates = [tuple((path, _suggested(each, path, span)) for path, span in wanted.search.items()) for each in asked]
@@ -136,7 +136,7 @@ def _searched(
             try:
                 rows = arena.figures(candidate, places)
             except SchedulerError:
-                study.tell(each, state=_failed())
+                study.tell(each, state=failed)
                 continue
             means = {o.figure: Estimate.of([_figure(row, o.figure) for row in rows]).mean for o in wanted.objectives}
             worths = [o.weight * o.sign * means[o.figure] for o in wanted.objectives]
@@ -155,12 +155,6 @@ def _study(wanted: Tune) -> optuna.Study:
     return optuna.create_study(sampler=optuna.samplers.TPESampler(seed=wanted.seed), directions=directions)
 
 
-def _failed() -> Any:
-    import optuna
-
-    return optuna.trial.TrialState.FAIL
-
-
 def _suggested(trial: optuna.Trial, path: str, span: Search) -> Any:
     if span.choices:
         return span.choices[trial.suggest_categorical(path, list(range(len(span.choices))))]
@@ -170,19 +164,15 @@ def _suggested(trial: optuna.Trial, path: str, span: Search) -> Any:
     return trial.suggest_float(path, float(span.low), float(span.high), step=span.step)
 
 
-def _figure(row: dict[str, Any], name: str) -> float:
+def _figure(row: Mapping[str, Any], name: str) -> float:
     value = row.get(name)
     if not isinstance(value, (int, float)):
         raise ConfigError(f"tune.objectives: {name}", "is no figure of these simulations")
     return float(value)
 
 
-def _worth(figures: dict[str, float], objectives: Sequence[Objective]) -> float:
-    return float(sum(o.weight * o.sign * figures[o.figure] for o in objectives))
-
-
-def _worth_of(row: dict[str, Any], objectives: Sequence[Objective]) -> float:
-    return _worth({o.figure: _figure(row, o.figure) for o in objectives}, objectives)
+def _worth(row: Mapping[str, Any], objectives: Sequence[Objective]) -> float:
+    return float(sum(o.weight * o.sign * _figure(row, o.figure) for o in objectives))
 
 
 def _difference(base: Sequence[dict[str, Any]], tried: Sequence[dict[str, Any]], name: str) -> Estimate:
@@ -192,12 +182,9 @@ def _difference(base: Sequence[dict[str, Any]], tried: Sequence[dict[str, Any]],
 def _front(found: Sequence[Judged], objectives: Sequence[Objective]) -> list[Judged]:
     """Return the candidates that no other beats in everything, in the order in which they were tried, each once."""
     points = [[o.sign * figures[o.figure] for o in objectives] for _, figures in found]
-
-    def is_beaten(mine: list[float]) -> bool:
-        return any(other != mine and all(a >= b for a, b in zip(other, mine, strict=True)) for other in points)
-
     front: list[Judged] = []
     for each, mine in zip(found, points, strict=True):
-        if not is_beaten(mine) and each not in front:
+        is_beaten = any(other != mine and all(a >= b for a, b in zip(other, mine, strict=True)) for other in points)
+        if not is_beaten and each not in front:
             front.append(each)
     return front

@@ -24,14 +24,10 @@ class DaemonSetPods:
     def __init__(self, pods: Iterable[Pod] = ()) -> None:
         self._sets: dict[tuple[str, str], tuple[Pod, RequiredNodeAffinity]] = {}
         for pod in pods:
-            self.learn(pod)
-
-    def learn(self, pod: Pod) -> None:
-        """Take notice of a pod, if a DaemonSet owns it."""
-        owner = pod.metadata.controller()
-        if owner is not None and owner.kind == "DaemonSet" and (pod.metadata.namespace, owner.name) not in self._sets:
-            pod = _unpinned(pod)
-            self._sets[pod.metadata.namespace, owner.name] = (pod, compile_required_node_affinity(pod))
+            owner = pod.metadata.controller()
+            if owner is not None and owner.kind == "DaemonSet" and (pod.metadata.namespace, owner.name) not in self._sets:
+                pod = _unpinned(pod)
+                self._sets[pod.metadata.namespace, owner.name] = (pod, compile_required_node_affinity(pod))
 
     @property
     def pods(self) -> list[Pod]:

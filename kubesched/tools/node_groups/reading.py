@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
@@ -20,7 +19,7 @@ from kubesched.kube.api.meta import ObjectMeta, Quantity
 from kubesched.kube.api.node import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm, Taint
 from kubesched.kube.values.bounds import yaml_documents
 from kubesched.kube.values.well_known import ZONE
-from kubesched.tools.simulation.scenario import NodeGroup, Seconds, Spot, Strict, check_group, refused
+from kubesched.tools.simulation.scenario import NodeGroup, Seconds, Spot, Strict, check_group, naming, refused
 
 ARCH, OS = "kubernetes.io/arch", "kubernetes.io/os"
 INSTANCE_TYPE, CAPACITY_TYPE, NODE_POOL = (
@@ -85,7 +84,9 @@ def read_node_groups(file: Path) -> list[NodeGroup]:
     pools: list[tuple[NodePool, str]] = []
     groups: list[NodeGroup] = []
     types: list[InstanceType] = []
-    for number, document in enumerate(_documents(file), 1):
+    with naming(file):
+        documents = [document for document in yaml_documents(file.read_bytes()) if document is not None]
+    for number, document in enumerate(documents, 1):
         where = f"{file}, document {number}"
         try:
             if isinstance(document, dict) and str(document.get("apiVersion", "")).startswith("karpenter.sh/"):
@@ -112,15 +113,6 @@ def read_node_groups(file: Path) -> list[NodeGroup]:
         if any(other.name == group.name for other in groups[:i]):
             raise ConfigError(str(file), f"there is another node group named {group.name}")
     return [group if group.max is not None else msgspec.structs.replace(group, max=MOST_NODES) for group in groups]
-
-
-def _documents(file: Path) -> Iterator[Any]:
-    try:
-        yield from (document for document in yaml_documents(file.read_bytes()) if document is not None)
-    except OSError as error:
-        raise ConfigError(str(file), error.strerror or str(error)) from error
-    except ConfigError as error:
-        raise ConfigError(str(file), error.detail) from error
 
 
 def _of_pool(pool: NodePool, types: list[InstanceType], where: str) -> list[NodeGroup]:

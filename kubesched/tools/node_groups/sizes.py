@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from math import lcm
 
-from kubesched.kube.api.meta import ObjectMeta, Quantity
+from kubesched.kube.api.meta import ObjectMeta
 from kubesched.kube.api.node import Node, NodeCondition, NodeSpec, NodeStatus
 from kubesched.kube.values import quantity
 from kubesched.kube.values.well_known import HOSTNAME
@@ -54,16 +54,13 @@ class GroupSizes:
         self._group_of: dict[str, str] = {}
         self._of_pool: dict[str, Counter[str]] = {}
         for node in nodes:
-            self.learn(node)
-
-    def learn(self, node: Node) -> None:
-        """Count a node of the cluster to its group, if it belongs to one."""
-        name = node.metadata.name
-        for group in self.groups.values():
-            if _belongs(group, node):
-                self.take(group, name)
-            elif (number := _number(group, name)) is not None:
-                self._taken.setdefault(group.name, set()).add(number)
+            name, labels = node.metadata.name, (node.metadata.labels or {}).items()
+            for group in self.groups.values():
+                number = _number(group, name)
+                if group.selector.items() <= labels if group.selector else number is not None:
+                    self.take(group, name)
+                elif number is not None:
+                    self._taken.setdefault(group.name, set()).add(number)
 
     def of(self, node_name: str) -> NodeGroup | None:
         """Return the group that a node belongs to."""
@@ -141,18 +138,7 @@ class GroupSizes:
 
 
 def _offer(group: NodeGroup) -> Mapping[str, int]:
-    return {_NODES: quantity.NANO, **{name: _nano(amount) for name, amount in group.capacity.items()}}
-
-
-def _nano(amount: Quantity) -> int:
-    return quantity.parse(amount)
-
-
-def _belongs(group: NodeGroup, node: Node) -> bool:
-    if group.selector:
-        labels = node.metadata.labels or {}
-        return all(labels.get(key) == value for key, value in group.selector.items())
-    return _number(group, node.metadata.name) is not None
+    return {_NODES: quantity.NANO, **{name: quantity.parse(amount) for name, amount in group.capacity.items()}}
 
 
 def _number(group: NodeGroup, node_name: str) -> int | None:

@@ -37,6 +37,7 @@ from kubesched.kube.api.matching import compile_required_node_affinity
 from kubesched.kube.api.meta import TopLevel
 from kubesched.kube.api.node import Node
 from kubesched.kube.api.pod import Pod
+from kubesched.kube.api.storage import PersistentVolumeClaim
 from kubesched.tools.plan.manifests import Manifest, Raw
 from kubesched.tools.simulation.clock import EPOCH
 
@@ -54,15 +55,12 @@ class Admission:
         """Open for a cluster in which these objects are; what names no namespace is taken to be for `namespace`."""
         self.namespace = namespace
         self._store = ObjectStore(ManualClock(at), seed=0)
+        context = self._store.context
         for obj in known:
             if obj.kind in _ADMISSION_READS:
-                self._know(obj)
-
-    def _know(self, obj: TopLevel) -> None:
-        kind = self._store.context.resource(INFO[type(obj)].plural)
-        raw = codec.to_dict(obj)
-        raw["metadata"].setdefault("creationTimestamp", timestamp(self._store.context.clock.now()))
-        put(self._store.context, kind, key_of(kind, obj.metadata.namespace, obj.metadata.name), raw)
+                kind, raw = context.resource(INFO[type(obj)].plural), codec.to_dict(obj)
+                raw["metadata"].setdefault("creationTimestamp", timestamp(context.clock.now()))
+                put(context, kind, key_of(kind, obj.metadata.namespace, obj.metadata.name), raw)
 
     def take(self, manifest: Manifest) -> Raw:
         """Return an object as it would be stored; raise SchedulerError, with where it stands, if it would be refused.
@@ -95,8 +93,10 @@ class Admission:
             return raw
         info = INFO[type_]
         if info.namespaced:
-            metadata["namespace"] = metadata.get("namespace") or self.namespace
-            self._open(metadata["namespace"])
+            # A plan may be made before its namespace is there.
+            metadata["namespace"] = namespace = metadata.get("namespace") or self.namespace
+            if self._store.context.find(self._store.context.resource("namespaces"), "", namespace) is None:
+                self._store.create("namespaces", {"metadata": {"name": namespace}})
         if info.kind == "Pod":
             self._open_runtime_class(raw.get("spec") or {})
         try:
@@ -114,11 +114,6 @@ class Admission:
             namespace = metadata.get("namespace", "")
             made = self._store.patch(kind, metadata["name"], raw, namespace, patch_type="application/merge-patch+json")
         return {**raw, **made, "apiVersion": raw["apiVersion"], "kind": raw["kind"]}
-
-    def _open(self, namespace: str) -> None:
-        """Let a namespace be there: a plan may be made before it is."""
-        if self._store.context.find(self._store.context.resource("namespaces"), "", namespace) is None:
-            self._store.create("namespaces", {"metadata": {"name": namespace}})
 
     def _open_runtime_class(self, spec: Mapping[str, Any]) -> None:
         """Let a runtime class be there that only the pod tells of: it may come later, or may not have been read."""
@@ -148,7 +143,13 @@ class Admission:
         if kind == "CronJob":
             return [] if spec.get("suspend") else self.pods_of(self.run_of(workload))
         if kind == "Job":
-            return self._job_pods(workload)
+            if spec.get("suspend"):
+                return []
+            size, completions = int(spec.get("parallelism", 1)), spec.get("completions")
+            size = _count(workload, "parallelism", size if completions is None else min(size, int(completions)))
+            if spec.get("completionMode") == "Indexed":
+                return [self.admit_pod(job_pod(workload, index), f"{name}-{index}") for index in range(size)]
+            return [self.admit_pod(job_pod(workload, None), f"{name}-{number}") for number in range(1, size + 1)]
         if kind == "DaemonSet":
             revision = template_hash(spec["template"])
             return [
@@ -178,29 +179,25 @@ class Admission:
         metadata = {**(template.get("metadata") or {}), "name": given["name"], "namespace": given["namespace"]}
         return self.admit({"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": template.get("spec") or {}})
 
-    def claims_of(self, stateful_set: Raw) -> list[Raw]:
-        """Return the volume claims that the pods of a StatefulSet would mount."""
-        return [
-            self.admit({"apiVersion": "v1", "kind": "PersistentVolumeClaim", **claim})
-            for _, claims in self._numbered(stateful_set)
-            for claim in claims
-        ]
+    def claims_of(self, workload: Raw) -> list[PersistentVolumeClaim]:
+        """Return the volume claims that the pods of a workload would mount, if it is a StatefulSet."""
+        numbered = self._numbered(workload) if workload["kind"] == "StatefulSet" else ()
+        return [self.admit_claim(claim) for _, claims in numbered for claim in claims]
+
+    def admit_claim(self, content: Mapping[str, Any]) -> PersistentVolumeClaim:
+        """Return a volume claim admitted."""
+        raw = self.admit({"apiVersion": "v1", "kind": "PersistentVolumeClaim", **content})
+        return codec.convert(raw, PersistentVolumeClaim)
+
+    def daemon_pod_of(self, daemon_set: Raw) -> Pod:
+        """Return a pod of a DaemonSet, on no node."""
+        return self.admit_pod(daemon_pod(daemon_set, "", ""), daemon_set["metadata"]["name"])
 
     def nodes_of(self, daemon_set: Raw, nodes: Sequence[Node]) -> list[Node]:
         """Return the nodes on which a DaemonSet would have a pod."""
         asked = codec.convert(daemon_pod(daemon_set, "", ""), Pod)
         affinity = compile_required_node_affinity(asked)
         return [node for node in nodes if runs_on(asked, affinity, node)]
-
-    def _job_pods(self, job: Raw) -> list[Pod]:
-        spec, name = job["spec"], job["metadata"]["name"]
-        if spec.get("suspend"):
-            return []
-        size, completions = int(spec.get("parallelism", 1)), spec.get("completions")
-        size = _count(job, "parallelism", size if completions is None else min(size, int(completions)))
-        if spec.get("completionMode") == "Indexed":
-            return [self.admit_pod(job_pod(job, index), f"{name}-{index}") for index in range(size)]
-        return [self.admit_pod(job_pod(job, None), f"{name}-{number}") for number in range(1, size + 1)]
 
     def _numbered(self, owner: Raw) -> Iterator[tuple[Raw, list[Raw]]]:
         spec = owner["spec"]

@@ -13,7 +13,6 @@ from typing import Any
 
 import msgspec
 
-from kubesched.embedded.controllers.workloads.daemonsets import daemon_pod
 from kubesched.errors import SchedulerError
 from kubesched.kube.api import codec
 from kubesched.kube.api.core import Namespace
@@ -78,7 +77,9 @@ class _Apply:
         self._admission = Admission(cluster.objects, namespace=namespace, at=cluster.at)
         self._templates: dict[str, ResourceClaimTemplate] = {found.key: found for found in cluster.of(ResourceClaimTemplate)}
         self._claims: list[PersistentVolumeClaim] = []
-        self._made = AppliedCluster(cluster, others=[obj for obj in kept if isinstance(obj, Pod) and _waits(obj)])
+        pods = (obj for obj in kept if isinstance(obj, Pod) and not obj.spec.node_name)
+        waiting = [pod for pod in pods if not is_finished(pod) and pod.metadata.deletion_timestamp is None]
+        self._made = AppliedCluster(cluster, others=waiting)
 
     def run(self, manifests: Sequence[Manifest]) -> AppliedCluster:
         made, workloads = self._made, self._take_in(manifests)
@@ -146,13 +147,14 @@ class _Apply:
             self._quotas.release(gone)
         for obj in added.others:
             self._put(obj)
-        if raw["kind"] == "StatefulSet":
-            for claim in self._admission.claims_of(raw):
-                self._put(codec.convert(claim, PersistentVolumeClaim))
+        for claim in self._admission.claims_of(raw):
+            self._put(claim)
         if raw["kind"] == "DaemonSet":
-            self._made.daemons.append(self._admission.admit_pod(daemon_pod(raw, "", ""), meta["name"]))
+            self._made.daemons.append(self._admission.daemon_pod_of(raw))
         for pod in added.pods:
-            pod, claims, missing = with_claims(self._distinct(pod, raw["kind"]), self._templates, self._admission)
+            while _key(pod) in self._objects:  # a Deployment and a Job may be called the same
+                pod = renamed(pod, f"{pod.name}-{raw['kind'].lower()}")
+            pod, claims, missing = with_claims(pod, self._templates, self._admission)
             for obj in claims:
                 self._put(obj)
             if missing:
@@ -163,12 +165,6 @@ class _Apply:
             else:
                 self._objects[_key(pod)] = pod
         self._made.workloads.append(PlannedWorkload(raw["kind"], meta["namespace"], meta["name"], added.note, pods=planned))
-
-    def _distinct(self, pod: Pod, kind: str) -> Pod:
-        """Return a pod under a name that no other has: a Deployment and a Job may be called the same."""
-        while _key(pod) in self._objects:
-            pod = renamed(pod, f"{pod.name}-{kind.lower()}")
-        return pod
 
     def _settle_claims(self) -> None:
         """Do for new claims what the volume controller does before any pod is scheduled."""
@@ -188,10 +184,6 @@ class _Apply:
                 self._made.warnings.append(f'namespaces "{name}" not found: planned as if it were there')
             labels = {"kubernetes.io/metadata.name": name}
             self._objects.setdefault((Namespace, "", name), Namespace(metadata=ObjectMeta(name=name, labels=labels)))
-
-
-def _waits(pod: Pod) -> bool:
-    return not pod.spec.node_name and not is_finished(pod) and pod.metadata.deletion_timestamp is None
 
 
 def _key(obj: Any) -> tuple[type[Any], str, str]:

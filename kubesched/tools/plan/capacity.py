@@ -13,6 +13,7 @@ import dataclasses
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 
 import msgspec
@@ -241,7 +242,7 @@ class _Counting(NoObserver):
         engine, fed = self._engine, 0
         while fed < limit and self.refused is None:
             batch = []
-            for pod, claims in _next(copies, min(_BATCH, limit - fed)):
+            for pod, claims in islice(copies, min(_BATCH, limit - fed)):
                 for obj in claims:
                     engine.intake.apply(INFO[type(obj)].kind, None, obj)
                 engine.intake.apply("Pod", None, pod)
@@ -286,8 +287,3 @@ class _Counting(NoObserver):
         if not gate.is_success:
             return Explanation(view.key, message=gate.message)
         return explain(attempt(view, engine.store.snapshot(), profile, rules), profile=profile)
-
-
-def _next(copies: Iterator[tuple[Pod, list[TopLevel]]], count: int) -> Iterator[tuple[Pod, list[TopLevel]]]:
-    for _, copy in zip(range(count), copies, strict=False):
-        yield copy

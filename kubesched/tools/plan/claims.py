@@ -32,7 +32,6 @@ from kubesched.kube.api.volumes import CsiPersistentVolume
 from kubesched.kube.values import quantity
 from kubesched.kube.values.well_known import BIND_COMPLETED, BOUND_BY_CONTROLLER, ZONE
 from kubesched.tools.plan.admission import Admission, uid_of
-from kubesched.tools.plan.manifests import Raw
 
 _replace = msgspec.structs.replace
 
@@ -51,9 +50,8 @@ def with_claims(
     for volume in pod.spec.volumes:
         wanted = volume.ephemeral.volume_claim_template if volume.ephemeral is not None else None
         if wanted is not None:
-            raw: Raw = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "spec": codec.to_dict(wanted.spec)}
-            raw["metadata"] = codec.to_dict(_owned(pod, f"{pod.name}-{volume.name}", wanted.metadata))
-            made.append(codec.convert(admission.admit(raw), PersistentVolumeClaim))
+            metadata = codec.to_dict(_owned(pod, f"{pod.name}-{volume.name}", wanted.metadata))
+            made.append(admission.admit_claim({"metadata": metadata, "spec": codec.to_dict(wanted.spec)}))
     statuses, missing = list(pod.status.resource_claim_statuses), ""
     for entry in pod.spec.resource_claims:
         if entry.resource_claim_template_name is None or any(status.name == entry.name for status in statuses):

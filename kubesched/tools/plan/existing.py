@@ -75,7 +75,11 @@ class ExistingPods:
         kind, meta = workload["kind"], workload["metadata"]
         wanted = admission.pods_of(workload, nodes)
         if kind == "Pod":
-            return self._single(wanted[0])
+            known = self._by_key.get(wanted[0].key)
+            if known is None:
+                return Addition(wanted)
+            node = known.spec.node_name
+            return Addition(note=f"it is on node {node} already" if node else "it waits already")
         if kind == "CronJob":
             return Addition(wanted, note="one run" if wanted else "suspended: it makes no pods")
         there = self._pods.get((kind, meta["namespace"], meta["name"]), [])
@@ -110,12 +114,6 @@ class ExistingPods:
             for pod in there
             if (is_old[_owner_of(pod)] if _owner_of(pod) in is_old else shape_of(pod, is_pinned) != wanted_pod)
         ]
-
-    def _single(self, pod: Pod) -> Addition:
-        there = self._by_key.get(pod.key)
-        if there is None:
-            return Addition([pod])
-        return Addition(note=f"it is on node {there.spec.node_name} already" if there.spec.node_name else "it waits already")
 
 
 def _owner_of(pod: Pod) -> tuple[str, str, str]:

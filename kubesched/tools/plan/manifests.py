@@ -28,28 +28,13 @@ Raw = dict[str, Any]
 WORKLOADS = ("Pod", "Deployment", "StatefulSet", "ReplicaSet", "ReplicationController", "Job", "CronJob", "DaemonSet")
 """The kinds that stand for pods."""
 
-SILENT = frozenset(
-    {
-        "ConfigMap",
-        "Secret",
-        "ServiceAccount",
-        "Role",
-        "RoleBinding",
-        "ClusterRole",
-        "ClusterRoleBinding",
-        "Ingress",
-        "IngressClass",
-        "NetworkPolicy",
-        "CustomResourceDefinition",
-        "Endpoints",
-        "EndpointSlice",
-        "Lease",
-        "Event",
-    }
-)
+SILENT = frozenset((
+    "ConfigMap", "Secret", "ServiceAccount", "Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding", "Ingress",
+    "IngressClass", "NetworkPolicy", "CustomResourceDefinition", "Endpoints", "EndpointSlice", "Lease", "Event",
+))  # fmt: skip
 """The kinds that no placement depends on; whoever reads manifests may pass over them without a word."""
 
-_SUFFIXES = (".yaml", ".yml", ".json")
+SUFFIXES = (".yaml", ".yml", ".json")
 _SEPARATOR = re.compile(rb"^---.*$", re.MULTILINE)
 _BRACE = re.compile(rb"\s*\{")
 _DEEPEST_LIST = 10
@@ -144,7 +129,7 @@ def objects_in(name: str, data: bytes | bytearray) -> Iterator[FoundObject]:
 
 def _files(paths: Iterable[str | Path], recursive: bool) -> Iterator[Path]:
     for path in map(Path, paths):
-        files = sorted(p for p in path.glob("**/*" if recursive else "*") if p.suffix in _SUFFIXES) if path.is_dir() else [path]
+        files = sorted(p for p in path.glob("**/*" if recursive else "*") if p.suffix in SUFFIXES) if path.is_dir() else [path]
         if not files:
             raise SchedulerError(
                 f"{path}: no .yaml, .yml or .json file in this folder{'' if recursive else '; -R looks deeper'}"

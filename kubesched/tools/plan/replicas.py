@@ -8,11 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kubesched.embedded.controllers.workloads.daemonsets import daemon_pod
 from kubesched.embedded.controllers.workloads.pods import template_hash
 from kubesched.embedded.controllers.workloads.statefulsets import numbered_pod
 from kubesched.errors import SchedulerError
-from kubesched.kube.api import codec
 from kubesched.kube.api.meta import TopLevel
 from kubesched.kube.api.pod import Pod
 from kubesched.kube.api.resource import ResourceClaimTemplate
@@ -46,7 +44,7 @@ class Replicas:
         """Return a pod of the template, on no node."""
         raw, kind, spec = self._raw, self._raw["kind"], self._raw.get("spec") or {}
         if kind == "DaemonSet":
-            return self._admission.admit_pod(daemon_pod(raw, "", ""), raw["metadata"]["name"])
+            return self._admission.daemon_pod_of(raw)
         if kind == "StatefulSet":
             return self._numbered(0)[0]
         if kind == "CronJob":
@@ -61,12 +59,9 @@ class Replicas:
         return self._admission.pods_of(raw)[0]
 
     def _numbered(self, number: int) -> tuple[Pod, list[Raw]]:
-        pod, claims = numbered_pod(self._raw, number, f"{self._raw['metadata']['name']}-{self._revision}")
+        name, revision = self._raw["metadata"]["name"], template_hash(self._raw["spec"]["template"])
+        pod, claims = numbered_pod(self._raw, number, f"{name}-{revision}")
         return self._admission.admit_pod(pod), claims
-
-    @property
-    def _revision(self) -> str:
-        return template_hash(self._raw["spec"]["template"])
 
     def endless(self) -> Iterator[tuple[Pod, list[TopLevel]]]:
         """Yield pods, each with the claims that are made for it."""
@@ -80,7 +75,7 @@ class Replicas:
             pod, claims = self._first, list[TopLevel]()
             if has_templates:
                 pod, raw = self._numbered(_FAR + number)
-                claims = [self._admitted(claim) for claim in raw]
+                claims = [self._admission.admit_claim(claim) for claim in raw]
             pod = renamed(pod, f"{name}-more-{number}")
             if has_own:
                 pod, made, missing = with_claims(pod, self._templates, self._admission)
@@ -88,10 +83,6 @@ class Replicas:
                     raise SchedulerError(missing)
                 claims += made
             yield pod, [obj for claim in claims for obj in self._settled(claim)]
-
-    def _admitted(self, raw: Raw) -> PersistentVolumeClaim:
-        made = self._admission.admit({"apiVersion": "v1", "kind": "PersistentVolumeClaim", **raw})
-        return codec.convert(made, PersistentVolumeClaim)
 
     def _settled(self, claim: TopLevel) -> list[TopLevel]:
         """Return a claim with its volume, if it is given one before its pod is scheduled."""

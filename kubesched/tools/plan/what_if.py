@@ -149,12 +149,12 @@ def with_weights(configuration: config.Configuration, weights: dict[str, int]) -
     for name, weight in weights.items():
         if not 0 <= weight <= MOST_WEIGHT:
             raise SchedulerError(f"the weight of {name} is {weight}, and may be 0 to {MOST_WEIGHT}")
-    return replace(configuration, profiles=tuple(_weighed(profile, weights) for profile in configuration.profiles))
-
-
-def _weighed(profile: config.Profile, weights: dict[str, int]) -> config.Profile:
-    scores = [config.Configured(each.name, weights.get(each.name, each.weight)) for each in profile.at("score")]
-    return replace(profile, points={**profile.points, "score": tuple(each for each in scores if each.weight)})
+    profiles = []
+    for profile in configuration.profiles:
+        scores = [config.Configured(each.name, weights.get(each.name, each.weight)) for each in profile.at("score")]
+        points = {**profile.points, "score": tuple(each for each in scores if each.weight)}
+        profiles.append(replace(profile, points=points))
+    return replace(configuration, profiles=tuple(profiles))
 
 
 async def question(request: web.Request, type_: type[Question], most: int = MOST_BYTES) -> Question:

@@ -19,13 +19,14 @@ from kubesched.kube.api.matching import compile_selector
 from kubesched.kube.api.pod import Pod
 from kubesched.kube.api.policy import PodDisruptionBudget
 from kubesched.kube.values.well_known import MIRROR_POD
-from kubesched.scheduler.cluster import PodView
+from kubesched.scheduler.cluster import CPU, MEMORY, PodView
 from kubesched.scheduler.engine.deciding.cycle import Rules, attempt
 from kubesched.scheduler.engine.deciding.ties import FirstByName, best_rows
 from kubesched.scheduler.engine.loop import Engine
 from kubesched.scheduler.framework.verdicts import Placed
 
 SYSTEM_PRIORITY = 2_000_000_000
+BELONGS = "it belongs to its node"
 _REPLACED_BY = frozenset({"ReplicaSet", "StatefulSet", "ReplicationController", "Job"})
 _NOW = "1970-01-01T00:00:00Z"
 _with = msgspec.structs.replace
@@ -54,33 +55,52 @@ class Board:
         budgets = list(engine.store.objects.all(PodDisruptionBudget))
         self._budgets = [(budget, compile_selector(budget.spec.selector)) for budget in budgets]
         self._allowed = {budget.key: budget.status.disruptions_allowed for budget in budgets}
-        self._closed: set[str] = set()
 
     def pods_on(self, node_name: str) -> list[PodView]:
         """Return the pods of a node, in the order of their names."""
         return sorted(self.engine.store.pods_on(node_name).values(), key=lambda view: view.key)
 
-    def close(self, node_name: str) -> None:
-        """Let nothing new come to a node, as if it were cordoned."""
-        self._closed.add(node_name)
-        self._cordon(node_name, True)
+    def work_on(self, node_name: str) -> list[PodView]:
+        """Return the pods that a node is there for: those of no DaemonSet and not the kubelet's own."""
+        return [view for view in self.pods_on(node_name) if self.why_it_stays(view) != BELONGS]
 
-    def open(self, node_name: str) -> None:
-        """Take that back."""
-        self._closed.discard(node_name)
-        self._cordon(node_name, False)
+    def utilisation(self, node_name: str) -> float:
+        """Return the larger of the shares of a node's cpu and memory that its pods ask for."""
+        nodes = self.engine.store.snapshot()
+        row = nodes.row(node_name)
+        offers = [nodes.usage_at(resource, row) for resource in (CPU, MEMORY)]
+        return max((asked / offered for offered, asked in offers if offered), default=0.0)
 
-    def _cordon(self, node_name: str, is_on: bool) -> None:
+    def close(self, node_name: str, is_on: bool = True) -> None:
+        """Let nothing new come to a node, as if it were cordoned; or take that back."""
         node = self.engine.store.node(node_name)
         assert node is not None
         self.engine.store.put_node(_with(node, spec=_with(node.spec, unschedulable=is_on)))
+
+    def clear(self, node_name: str) -> list[Move] | str:
+        """Close a node and move its pods to others; say why it cannot be, and leave all as it was."""
+        self.close(node_name)
+        made: list[Move] = []
+        for view in self.work_on(node_name):
+            move = self.try_move(view)
+            if isinstance(move, str):
+                self.put_back(node_name, made)
+                return f"{view.key}: {move}"
+            made.append(move)
+        return made
+
+    def put_back(self, node_name: str, moves: list[Move]) -> None:
+        """Let a node not have been cleared."""
+        for move in reversed(moves):
+            self.take_back(move)
+        self.close(node_name, False)
 
     def why_it_stays(self, view: PodView) -> str:
         """Return why a pod is not to be moved, or nothing."""
         pod, meta = view.pod, view.pod.metadata
         owner = meta.controller()
         if MIRROR_POD in (meta.annotations or {}) or (owner is not None and owner.kind in ("DaemonSet", "Node")):
-            return "it belongs to its node"
+            return BELONGS
         if owner is None or owner.kind not in _REPLACED_BY:
             return "nobody would replace it"
         if meta.deletion_timestamp is not None:
@@ -118,7 +138,7 @@ class Board:
         if not _keeps_name(view.pod):
             store.remove_pod(view.uid)
         move = Move(view.pod, source, targets)
-        self.engine.store.put_pod(_on(replacement(view.pod), targets[0]))
+        self.book(replacement(view.pod), targets[0])
         for budget, _ in self._over(view.pod):
             self._allowed[budget.key] -= 1
         return move
@@ -146,7 +166,8 @@ class Board:
 
     def book(self, pod: Pod, node_name: str) -> None:
         """Let a pod that waits be on a node."""
-        self.engine.store.put_pod(_on(pod, node_name))
+        placed = _with(pod, spec=_with(pod.spec, node_name=node_name), status=_with(pod.status, phase="Running"))
+        self.engine.store.put_pod(placed)
 
 
 def replacement(pod: Pod) -> Pod:
@@ -160,7 +181,3 @@ def replacement(pod: Pod) -> Pod:
 def _keeps_name(pod: Pod) -> bool:
     owner = pod.metadata.controller()
     return owner is not None and owner.kind == "StatefulSet"
-
-
-def _on(pod: Pod, node_name: str) -> Pod:
-    return _with(pod, spec=_with(pod.spec, node_name=node_name), status=_with(pod.status, phase="Running"))

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 
 from kubesched.kube.api.pod import Pod
 from kubesched.kube.values.well_known import ZONE
-from kubesched.scheduler.cluster import CPU, MEMORY, PodView
-from kubesched.tools.rebalance.board import Board, Move, replacement
+from kubesched.scheduler.cluster import CPU, PodView
+from kubesched.tools.rebalance.board import BELONGS, Board, Move, replacement
 
 
 @dataclass(slots=True)
@@ -41,7 +41,7 @@ def off_node(board: Board, node_name: str, most: int) -> MovePlan:
             plan.stays.append((view.key, f"{most} moves were allowed"))
             continue
         _take(plan, view, board.try_move(view))
-    left = sum("belongs to its node" not in why for _, why in plan.stays)
+    left = sum(why != BELONGS for _, why in plan.stays)
     plan.gain = f"{len(plan.moves)} pods leave {node_name}, {left} that should do not"
     return plan
 
@@ -49,29 +49,21 @@ def off_node(board: Board, node_name: str, most: int) -> MovePlan:
 def fewer_nodes(board: Board, most: int) -> MovePlan:
     """Empty nodes whose pods all fit on nodes that are in use, the least used first."""
     plan = MovePlan("fewer-nodes")
-    used, receiving = [name for name in _names(board) if _work(board, name)], set[str]()
-    for name in sorted(used, key=lambda name: (_share(board, name), name)):
-        work = _work(board, name)
+    used, receiving = [name for name in _names(board) if board.work_on(name)], set[str]()
+    for name in sorted(used, key=lambda name: (board.utilisation(name), name)):
+        work = board.work_on(name)
         if name in receiving or len(plan.moves) + len(work) > most or any(board.why_it_stays(view) for view in work):
             continue
-        busy = {other for other in used if other != name and _work(board, other)}
-        board.close(name)
-        made: list[Move] = []
-        for view in work:
-            move = board.try_move(view)
-            if isinstance(move, str) or not busy.issuperset(move.targets):
-                if isinstance(move, Move):
-                    board.take_back(move)  # it would begin a node that is empty
-                break
-            made.append(move)
-        if len(made) == len(work):
-            plan.moves += made
-            plan.closed.append(name)
-            receiving.update(move.targets[0] for move in made)
-        else:
-            for move in reversed(made):
-                board.take_back(move)
-            board.open(name)
+        busy = {other for other in used if other != name and board.work_on(other)}
+        moves = board.clear(name)
+        if isinstance(moves, str):
+            continue
+        if not all(busy.issuperset(move.targets) for move in moves):  # a node that is empty would be used again
+            board.put_back(name, moves)
+            continue
+        plan.moves += moves
+        plan.closed.append(name)
+        receiving.update(move.targets[0] for move in moves)
     plan.gain = f"{len(plan.closed)} of {len(used)} used nodes become empty"
     return plan
 
@@ -149,21 +141,6 @@ def _take(plan: MovePlan, view: PodView, move: Move | str) -> None:
 
 def _names(board: Board) -> list[str]:
     return sorted(board.engine.store.snapshot().names)
-
-
-def _work(board: Board, name: str) -> list[PodView]:
-    """Return the pods that a node is there for: those of no DaemonSet and not the kubelet's own."""
-    return [view for view in board.pods_on(name) if board.why_it_stays(view) != "it belongs to its node"]
-
-
-def _share(board: Board, name: str) -> float:
-    """Return how much of a node is asked for, of cpu or memory, whichever is more."""
-    nodes = board.engine.store.snapshot()
-    row, shares = nodes.row(name), [0.0]
-    for resource in (CPU, MEMORY):
-        offered, asked = nodes.usage_at(resource, row)
-        shares.append(asked / offered if offered else 0.0)
-    return max(shares)
 
 
 def _zones(board: Board) -> dict[str, str]:

@@ -27,7 +27,9 @@ async def follow(
     began: Callable[[], None],
 ) -> None:
     """Follow the cluster and judge until stopped; `began` is called when the first lists are in."""
-    rows = watch_set([name for name, is_on in judge.settings.gates.states.items() if is_on], _custom_kinds(judge))
+    # What plugins want to read of custom resources is named as plural.version.group.
+    custom = [name for name in judge.engine.queue.watched_resources() if name.count(".") >= 2 and "/" not in name]
+    rows = watch_set([name for name, is_on in judge.settings.gates.states.items() if is_on], custom)
     streams = judge.settings.gates.is_enabled("WatchListClient")
     reflectors = await Reflectors.prepare(connection, rows, judge, streams=streams, warn=warn)
     for row in rows:
@@ -55,8 +57,3 @@ async def follow(
             task.cancel()
         await asyncio.gather(following, stopping, syncing, return_exceptions=True)
     judge.finish()
-
-
-def _custom_kinds(judge: Judge) -> list[str]:
-    """Return the resources, named as plural.version.group, that plugins want to read."""
-    return [name for name in judge.engine.queue.watched_resources() if name.count(".") >= 2 and "/" not in name]

@@ -21,7 +21,6 @@ from kubesched.errors import SchedulerError
 from kubesched.kube.api.kinds import INFO
 from kubesched.kube.api.node import Node
 from kubesched.kube.api.pod import Pod, PodSchedulingGate, is_finished
-from kubesched.kube.api.resource import ResourceClaim
 from kubesched.scheduler.cluster import PodView
 from kubesched.scheduler.engine.loop import Engine
 from kubesched.scheduler.queue.nominated import Nominated
@@ -45,7 +44,8 @@ class History:
 
     def __init__(self, engine: Engine, keep_seconds: float) -> None:
         self.store = engine.store
-        self.nominated = Nominated(self._waiting)
+        self._pending: dict[str, PodView] = {}
+        self.nominated = Nominated(self._pending.get)
         engine.handle.nominations = self.nominated
         self.arrived: dict[str, int] = {}
         """The numbers of the changes with which pods came, by uid; not of those that were listed at first."""
@@ -59,7 +59,6 @@ class History:
         self._changes: list[Change] = []
         self._about: dict[str | Key, list[int]] = {}
         """The numbers of changes by which pods may have been prepared for, by their uids and by their claims."""
-        self._pending: dict[str, PodView] = {}
         self._shown: dict[Key, Any] = {}
         self._newest: dict[Key, Any | None] = {}
         """Of the objects that are shown in another version, the newest one."""
@@ -127,7 +126,11 @@ class History:
                 change = self._changes[number - self.begin]
                 if change.old is None:  # others of this name were there before
                     found = {n: each for n, each in found.items() if each.key != change.key}
-                elif change.kind != DEVICES or change.new is None or _reserves(change.new, pod):
+                elif (
+                    change.kind != DEVICES
+                    or change.new is None
+                    or any(user.uid == pod.metadata.uid for user in change.new.status.reserved_for)
+                ):
                     found[number] = change
         return dict(sorted(found.items()))
 
@@ -175,15 +178,22 @@ class History:
         try:
             if key[0] == "Pod":
                 self._show_pod(old, new)
-            elif key[0] == "Node":
-                self._show_node(old, new)
-            else:
-                self._show_object(key[0], old, new)
+            elif new is not None and key[0] == "Node":
+                self.store.put_node(new)
+            elif old is not None and key[0] == "Node":
+                self.store.remove_node(old.metadata.name)
+            elif (some := new if new is not None else old) is not None:
+                kind = type(some) if type(some) in INFO else key[0]
+                if new is not None:
+                    self.store.objects.put(new, kind)
+                else:
+                    self.store.objects.drop(kind, some.metadata.name, some.metadata.namespace or "")
         except SchedulerError as error:
             log.error("%s %s left out: %s", *key, error)
 
     def _show_pod(self, old: Pod | None, new: Pod | None) -> None:
-        stays = old is not None and new is not None and old.metadata.uid == new.metadata.uid and _is_placed(new)
+        is_placed = new is not None and bool(new.spec.node_name) and not is_finished(new)
+        stays = old is not None and new is not None and old.metadata.uid == new.metadata.uid and is_placed
         if old is not None:
             uid = old.metadata.uid
             self._pending.pop(old.key, None)
@@ -205,25 +215,6 @@ class History:
         if self.store.groups.are_kept:
             self.store.groups.put(view)
 
-    def _show_node(self, old: Node | None, new: Node | None) -> None:
-        if new is not None:
-            self.store.put_node(new)
-        elif old is not None:
-            self.store.remove_node(old.metadata.name)
-
-    def _show_object(self, kind: str, old: Any | None, new: Any | None) -> None:
-        some = new if new is not None else old
-        if some is None:
-            return
-        known_as = type(some) if type(some) in INFO else kind
-        if new is not None:
-            self.store.objects.put(new, known_as)
-        else:
-            self.store.objects.drop(known_as, some.metadata.name, some.metadata.namespace or "")
-
-    def _waiting(self, key: str) -> PodView | None:
-        return self._pending.get(key)
-
 
 def _about(change: Change) -> Iterator[str | Key]:
     """Yield for whom a change may be a preparation: a pod, or the pods of a claim."""
@@ -237,10 +228,6 @@ def _about(change: Change) -> Iterator[str | Key]:
             yield CLAIM, f"{claim.namespace}/{claim.name}"
 
 
-def _reserves(claim: ResourceClaim, pod: Pod) -> bool:
-    return any(user.uid == pod.metadata.uid for user in claim.status.reserved_for)
-
-
 def _held_back(pod: Pod) -> tuple[Pod, Pod]:
     """Return a nominated pod, gated, in two versions: a gate keeps a new pod from being nominated, but not a known one."""
     replace = msgspec.structs.replace
@@ -248,7 +235,3 @@ def _held_back(pod: Pod) -> tuple[Pod, Pod]:
     gated = replace(pod, spec=replace(pod.spec, scheduling_gates=gates))
     status, metadata = replace(pod.status, nominated_node_name=""), replace(pod.metadata, resource_version="0")
     return replace(gated, status=status, metadata=metadata), gated
-
-
-def _is_placed(pod: Pod) -> bool:
-    return bool(pod.spec.node_name) and not is_finished(pod)

@@ -221,9 +221,13 @@ class Judge:
             return
         traces = self.history.traces(pod, placement.number)
         found = placement.found
+
+        def compare_at(around: Surroundings, moment: Moment) -> Comparison:
+            self.history.show(around.versions(moment))
+            return self._compare(_without_nomination(pod), chosen)
+
         for note, around in self._around(placement, traces):
-            compare_at = partial(self._compare_at, around, pod, chosen)
-            for moment, raced in islice(around.search(compare_at), MOST_STATES):
+            for moment, raced in islice(around.search(partial(compare_at, around)), MOST_STATES):
                 if raced.kind.is_agreement:
                     self._told(pod, raced, note, state_seen=around.words_for(moment), is_control=is_control)
                     return
@@ -246,10 +250,6 @@ class Judge:
         self.history.show_before(number, _first_versions(each for each in traces.values() if each.kind == "Pod"))
         found = self._compare(pod, chosen)
         return found if found.kind.is_agreement else self._compare(_without_nomination(pod), chosen)
-
-    def _compare_at(self, around: Surroundings, pod: Pod, chosen: str, moment: Moment) -> Comparison:
-        self.history.show(around.versions(moment))
-        return self._compare(_without_nomination(pod), chosen)
 
     def _compare(self, pod: Pod, chosen: str) -> Comparison:
         store, profile = self.engine.store, self.engine.profiles[pod.spec.scheduler_name]

@@ -176,13 +176,15 @@ class Surroundings:
 
     def _swaps(self, moment: Moment, found: Comparison) -> Iterator[Moment]:
         """Put one of the nearest decisions on the other side, likewise, with those that go with it."""
-        near = (other for other in self.decisions if other.number not in moment.swapped and self._may_swap(other, found))
+        near = (
+            other
+            for other in self.decisions
+            if other.number not in moment.swapped
+            and (other.order in (Order.ANY, Order.IN_TURN) and other.came < self.base)
+            and (other.node and _concerns(other.node, found))
+        )
         for other in islice(near, _MOST_TRIED_EACH):
             yield Moment(moment.read, moment.swapped | self._with(other))
-
-    def _may_swap(self, other: Other, found: Comparison) -> bool:
-        is_open = other.order in (Order.ANY, Order.IN_TURN) and other.came < self.base
-        return is_open and bool(other.node) and _concerns(other.node, found)
 
     def _with(self, other: Other) -> frozenset[float]:
         """Return the decisions that change sides if one does: those whose turn is between."""
@@ -243,7 +245,10 @@ def surroundings(
             elif change.kind != POD:
                 found.after.append((place, change.where))
     found.decisions = sorted(others.values(), key=lambda other: abs(other.number - base))
-    _put_in_doubt(found)
+    overtook = [other for other in found.decisions if other.order is Order.AFTER and other.number < base]
+    if len(overtook) > MOST_OVERTAKEN:  # something that we do not know held this pod back: the queue's order says nothing
+        for other in overtook:
+            other.order = Order.ANY
     found.before.sort(reverse=True)
     found.after.sort()
     found.floor = max((came, *(other.came for other in found.decisions if other.order is Order.BEFORE))) + 1
@@ -285,11 +290,3 @@ def _put_in_order(other: Other, waiting: Pod, pod: Pod, came: int) -> None:
         other.order = Order.BEFORE if priority_of(waiting) >= priority_of(pod) else Order.IN_TURN
     else:
         other.order = Order.AS_READ if priority_of(waiting) > priority_of(pod) else Order.AFTER
-
-
-def _put_in_doubt(found: Surroundings) -> None:
-    """Take back what the queue says where so many overtook this pod that it was held back by something that we do not know."""
-    overtook = [other for other in found.decisions if other.order is Order.AFTER and other.number < found.base]
-    if len(overtook) > MOST_OVERTAKEN:
-        for other in overtook:
-            other.order = Order.ANY

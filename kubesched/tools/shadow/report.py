@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
@@ -110,34 +110,26 @@ class Report:
 
     def collect(self) -> Iterator[Metric]:
         """Yield the families of /metrics."""
-        placements = CounterMetricFamily(
-            "kubesched_shadow_placements",
-            "Pods that the live scheduler placed, by how our decision compares, and what had to be taken into account for it.",
-            labels=("scheduler", "agreement", "note"),
+        judge = self.judge
+
+        def counted(name: str, text: str, labels: tuple[str, ...], counts: Iterable[tuple[tuple[str, ...], int]]) -> Metric:
+            family = CounterMetricFamily(f"kubesched_shadow_{name}", text, labels=labels)
+            for values, n in counts:
+                family.add_metric(values, n)
+            return family
+
+        text = (
+            "Pods that the live scheduler placed, by how our decision compares, and what had to be taken into account for it."
         )
-        for (scheduler, kind, note), n in self.counts.items():
-            placements.add_metric((scheduler, kind, note), n)
-        yield placements
-        by_plugin = CounterMetricFamily(
-            "kubesched_shadow_differences",
-            "Placements that nothing explains, by the plugins that make the difference.",
-            labels=("plugin", "agreement"),
-        )
-        for (plugin, kind), n in self.by_plugin.items():
-            by_plugin.add_metric((plugin, kind), n)
-        yield by_plugin
-        yield CounterMetricFamily(
-            "kubesched_shadow_missed",
-            "Placements that were made while we were cut off.",
-            self.judge.n_missed if self.judge else 0,
-        )
-        others = CounterMetricFamily(
-            "kubesched_shadow_skipped", "Placements by schedulers that the configuration does not name.", labels=("scheduler",)
-        )
-        for name, n in self.judge.skipped.items() if self.judge is not None else ():
-            others.add_metric((name,), n)
-        yield others
-        is_judging = self.judge is not None and self.judge.is_judging
+        yield counted("placements", text, ("scheduler", "agreement", "note"), self.counts.items())
+        text = "Placements that nothing explains, by the plugins that make the difference."
+        yield counted("differences", text, ("plugin", "agreement"), self.by_plugin.items())
+        text = "Placements that were made while we were cut off."
+        yield CounterMetricFamily("kubesched_shadow_missed", text, judge.n_missed if judge is not None else 0)
+        text = "Placements by schedulers that the configuration does not name."
+        skipped = judge.skipped if judge is not None else {}
+        yield counted("skipped", text, ("scheduler",), (((name,), n) for name, n in skipped.items()))
+        is_judging = judge is not None and judge.is_judging
         yield GaugeMetricFamily(
             "kubesched_shadow_judging", "Whether the first lists are in and placements are judged.", is_judging
         )

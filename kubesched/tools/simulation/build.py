@@ -90,6 +90,7 @@ class _Builder:
     def __init__(self, sim: Simulation, scenario: Scenario) -> None:
         self._sim = sim
         self._scenario = scenario
+        self._folder = Path(scenario.folder)
         self._chance = Random(scenario.seed)
         self._admission = Admission(sim.world.objects.values())
         self._runners: dict[str, WorkloadRunner] = {}
@@ -107,19 +108,13 @@ class _Builder:
         for i, group in enumerate(self._scenario.cluster.nodes):
             self._add_nodes(group, f"cluster.nodes[{i}]")
         for listed in self._scenario.cluster.node_lists:
-            for node in read_nodes(Path(self._scenario.folder) / listed.file, listed.format):
+            for node in read_nodes(self._folder / listed.file, listed.format):
                 self._sim.add(node)
         for manifest in self._manifests(self._scenario.cluster.manifests):
             self._take(manifest)
         for i, workload in enumerate(self._scenario.workloads):
-            runner = WorkloadRunner(
-                workload,
-                self._sim,
-                self._admission,
-                Random(self._chance.getrandbits(64)),
-                Path(self._scenario.folder),
-                f"workloads[{i}]",
-            )
+            chance, where = Random(self._chance.getrandbits(64)), f"workloads[{i}]"
+            runner = WorkloadRunner(workload, self._sim, self._admission, chance, self._folder, where)
             self._runners[workload.name] = runner
             for manifest in self._manifests((workload.manifest,) if workload.manifest else ()):
                 if manifest.kind in WORKLOADS:
@@ -206,7 +201,7 @@ class _Builder:
         return found if choice.count is None else self._chance.sample(found, min(choice.count, len(found)))
 
     def _manifests(self, files: tuple[str, ...]) -> list[Manifest]:
-        return read_manifests([Path(self._scenario.folder) / file for file in files])
+        return read_manifests([self._folder / file for file in files])
 
 
 def _captured(scenario: Scenario) -> Captured | None:

@@ -7,7 +7,6 @@ that one placed elsewhere than the other, by workload. A pod is the same pod in 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -24,8 +23,7 @@ _APART_SECONDS = 0.001
 _with = msgspec.structs.replace
 
 
-@dataclass(slots=True)
-class Moves:
+class Moves(msgspec.Struct, rename="camel"):
     """The pods of one workload under both configurations."""
 
     workload: str
@@ -37,17 +35,6 @@ class Moves:
     only_a: int = 0
     """Placed by the first only."""
     only_b: int = 0
-
-    def document(self) -> dict[str, Any]:
-        """Return it as it is printed."""
-        return {
-            "workload": self.workload,
-            "placed": self.placed,
-            "moved": self.moved,
-            "otherZone": self.other_zone,
-            "onlyA": self.only_a,
-            "onlyB": self.only_b,
-        }
 
 
 def compare(a: Simulation, b: Simulation) -> dict[str, Any]:
@@ -75,16 +62,9 @@ def compare(a: Simulation, b: Simulation) -> dict[str, Any]:
             moves.moved += 1
             moved.append({"pod": key, "workload": mine.workload, "a": mine.node, "b": other.node})
     rows = sorted(by_workload.values(), key=lambda row: (-row.moved - row.only_a - row.only_b, row.workload))
-    total = Moves("")
-    for row in rows:
-        for field in ("placed", "moved", "other_zone", "only_a", "only_b"):
-            setattr(total, field, getattr(total, field) + getattr(row, field))
-    summary = {name: value for name, value in total.document().items() if name != "workload"}
-    return {
-        "a": a.metrics(),
-        "b": b.metrics(),
-        "moves": {**summary, "workloads": [row.document() for row in rows], "pods": moved},
-    }
+    told = [msgspec.to_builtins(row) for row in rows]
+    summary = {name: sum(row[name] for row in told) for name in Moves.__struct_encode_fields__[1:]}
+    return {"a": a.metrics(), "b": b.metrics(), "moves": {**summary, "workloads": told, "pods": moved}}
 
 
 def decide_both(
@@ -124,7 +104,8 @@ def decide_anew(
             continue
         users = {user.uid for user in obj.status.reserved_for} if isinstance(obj, ResourceClaim) else set()
         sim.add(_with(obj, status=ResourceClaimStatus()) if users and users <= moved else obj)
-    for number, pod in enumerate(_oldest_first(coming), 1):
+    coming.sort(key=lambda pod: (pod.metadata.creation_timestamp or "", pod.key))
+    for number, pod in enumerate(coming, 1):
         # The claims that were made for a pod are its own wherever it goes.
         status = PodStatus(resource_claim_statuses=pod.status.resource_claim_statuses)
         sim.submit(_with(pod, spec=_with(pod.spec, node_name=""), status=status), at=number * _APART_SECONDS)
@@ -136,7 +117,3 @@ def _may_move(pod: Pod, schedulers: Collection[str]) -> bool:
     return (
         pod.spec.scheduler_name in schedulers and meta.deletion_timestamp is None and MIRROR_POD not in (meta.annotations or {})
     )
-
-
-def _oldest_first(pods: Iterable[Pod]) -> list[Pod]:
-    return sorted(pods, key=lambda pod: (pod.metadata.creation_timestamp or "", pod.key))

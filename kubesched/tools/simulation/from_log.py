@@ -8,12 +8,10 @@ so; from then on, controllers replace what is evicted or lost.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from kubesched.errors import MalformedObject, SchedulerError
-from kubesched.kube.api import codec
 from kubesched.kube.api.node import Node
 from kubesched.kube.api.pod import Pod, is_finished
 from kubesched.scheduler import config as configs
@@ -27,7 +25,7 @@ from kubesched.tools.snapshots.captured import after_what_it_needs
 
 
 def simulation_of_log(
-    entries: Sequence[Mapping[str, Any]],
+    entries: Sequence[Any],
     *,
     seed: int | None = None,
     configuration: configs.Configuration | None = None,
@@ -38,10 +36,10 @@ def simulation_of_log(
     journal: Any = None,
 ) -> Simulation:
     """Return a simulation of what a log tells; `entries` as `replay.entries_of` returns them."""
-    began = entries[0]["at"]
+    began = entries[0].at
     sim = Simulation(
         config=configuration,
-        seed=entries[0]["seed"] if seed is None else seed,
+        seed=(entries[0].seed or 0) if seed is None else seed,
         gates=gates,
         registry=registry,
         options=options,
@@ -50,13 +48,13 @@ def simulation_of_log(
         epoch=began,
         journal=journal,
     )
-    told = [(entry["at"], entry["kind"], _decoded(entry), entry.get("gone")) for entry in entries if "kind" in entry]
-    told.sort(key=lambda each: (each[0], after_what_it_needs(each[2])))
+    told = [(entry, entry.decoded()) for entry in entries if entry.kind]
+    told.sort(key=lambda each: (each[0].at, after_what_it_needs(each[1])))
     sim.world.replaces = False
     player = _LogPlayer(sim)
-    for at, kind, obj, gone in told:
-        sim.at(max(at - began, 0.0), partial(player.tell, kind, obj, gone))
-    sim.at(max(told[-1][0] - began, 0.0) if told else 0.0, player.end)
+    for entry, obj in told:
+        sim.at(max(entry.at - began, 0.0), partial(player.tell, entry.key, obj))
+    sim.at(max(told[-1][0].at - began, 0.0) if told else 0.0, player.end)
     return sim
 
 
@@ -71,10 +69,10 @@ class _LogPlayer:
         """The log has no more to say."""
         self._world.replaces = True
 
-    def tell(self, kind: str, obj: Any | None, gone: Mapping[str, Any] | None) -> None:
+    def tell(self, key: tuple[str, str, str], obj: Any | None) -> None:
         """Let one entry happen."""
         if obj is None:
-            self._gone(kind, str((gone or {}).get("namespace") or ""), str((gone or {}).get("name") or ""))
+            self._gone(*key)
         elif isinstance(obj, Node):
             is_new = obj.metadata.name not in self._world.nodes
             self._world.put_node(obj)
@@ -114,10 +112,3 @@ class _LogPlayer:
             record.is_going = record.is_going or pod.metadata.deletion_timestamp is not None
             if pod.spec.node_name and not record.node and pod.spec.scheduler_name not in self._ours:
                 self._world.place(record, pod.spec.node_name)  # somebody else's pod, and somebody else's decision
-
-
-def _decoded(entry: Mapping[str, Any]) -> Any | None:
-    try:
-        return codec.decode(entry["object"]) if "object" in entry else None
-    except MalformedObject as error:
-        raise SchedulerError(f"inbox log: {error}") from error

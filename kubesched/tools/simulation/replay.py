@@ -8,8 +8,10 @@ same cluster at the same times.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Required, TypedDict
+import re
+from collections.abc import Iterable, Mapping
+from math import isnan, nan
+from typing import Any
 
 import msgspec
 
@@ -17,6 +19,7 @@ from kubesched.errors import MalformedObject, SchedulerError, ServerFault
 from kubesched.kube.api import codec
 from kubesched.scheduler import config
 from kubesched.scheduler.cluster import PodView
+from kubesched.scheduler.config.releases.versions import NEWEST, OLDEST_EMULATED, Version
 from kubesched.scheduler.engine.arrivals.inbox import Changed
 from kubesched.scheduler.engine.assembly import Ports, assemble, default_configuration
 from kubesched.scheduler.engine.loop import Engine
@@ -103,60 +106,86 @@ def decide_again(
     return records
 
 
-def entries_of(lines: Iterable[bytes]) -> list[dict[str, Any]]:
-    """Return the entries of an inbox log; raise SchedulerError for lines that are not of one."""
-    entries = list(_read(lines))
-    if not entries or "seed" not in entries[0] or "at" not in entries[0]:
+class _Meta(msgspec.Struct, frozen=True):
+    name: str = ""
+    namespace: str = ""
+
+
+class _Head(msgspec.Struct, frozen=True):
+    """What is read of an object before it is decoded."""
+
+    metadata: _Meta
+    kind: str = ""
+
+
+class LogEntry(msgspec.Struct, frozen=True):
+    """One line of an inbox log: a change of an object, the end of a binding, or that the program leads from now on."""
+
+    at: float = nan
+    seed: int | None = None
+    kind: str = ""
+    object: msgspec.Raw = msgspec.Raw()
+    gone: _Meta | None = None
+    bound: str = ""
+    unbound: str = ""
+    node: str = ""
+    why: str = ""
+    leading: bool = False
+    objects: Any = 0
+    """In the first line of a snapshot, how many there are; an inbox log does not say it."""
+    release: Any = None
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        """Return the kind, namespace and name of the object that changed."""
+        meta = _head_of(self.object).metadata if self.object else self.gone or _Meta()
+        return self.kind, meta.namespace, meta.name
+
+    def decoded(self) -> Any | None:
+        """Return the object; None for one that is gone."""
+        try:
+            return codec.decode(bytes(self.object)) if self.object else None
+        except MalformedObject as error:
+            raise SchedulerError(f"inbox log: {error}") from error
+
+    @property
+    def emulated_release(self) -> Version | None:
+        """Return the release that the first line of a log tells, as near as we can emulate it."""
+        found = re.fullmatch(r"1\.([0-9]{1,4})", str(self.release))
+        return min(max((1, int(found[1])), OLDEST_EMULATED), NEWEST) if found is not None else None
+
+
+_entry_of = msgspec.json.Decoder(LogEntry).decode
+_head_of = msgspec.json.Decoder(_Head).decode
+
+
+def entries_of(lines: Iterable[bytes]) -> list[Any]:
+    """Return the entries of an inbox log, each a `LogEntry`; raise SchedulerError for lines that are not of one."""
+    entries: list[LogEntry] = []
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        try:
+            entry = _entry_of(line)
+            found = _head_of(entry.object).kind if entry.object else ""
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            raise SchedulerError(f"inbox log, line {number}: {error}") from error
+        if entry.kind and entry.gone is None:
+            if not entry.object:
+                raise SchedulerError(f"inbox log, line {number}: there is no {entry.kind} in it")
+            if not found or (found != entry.kind and entry.kind in ("Pod", "Node")):
+                what = found or "something without a kind"
+                raise SchedulerError(f"inbox log, line {number}: there is no {entry.kind} in it, but {what}")
+        if number > 1 and isnan(entry.at):
+            raise SchedulerError(f"inbox log, line {number}: it does not say when")
+        entries.append(entry)
+    if not entries or entries[0].seed is None or isnan(entries[0].at):
         raise SchedulerError("not an inbox log: the first line has no seed")
     return entries
 
 
-class _Meta(TypedDict, total=False):
-    name: str
-    namespace: str
-
-
-class _Object(TypedDict, total=False):
-    kind: str
-    metadata: Required[_Meta]
-
-
-class _Entry(TypedDict, total=False):
-    """What is read of a line."""
-
-    at: float
-    seed: int
-    kind: str
-    object: _Object
-    gone: _Meta
-    bound: str
-    unbound: str
-    node: str
-    why: str
-
-
-def _read(lines: Iterable[bytes]) -> Iterator[dict[str, Any]]:
-    for number, line in enumerate(lines, 1):
-        if line.strip():
-            try:
-                entry = msgspec.json.decode(line, type=dict[str, Any])
-                told = msgspec.convert(entry, _Entry)
-            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-                raise SchedulerError(f"inbox log, line {number}: {error}") from error
-            kind = told.get("kind")
-            if kind is not None and "gone" not in told:
-                if "object" not in told:
-                    raise SchedulerError(f"inbox log, line {number}: there is no {kind} in it")
-                found = told["object"].get("kind", "something without a kind")
-                if found != kind and (kind in ("Pod", "Node") or "kind" not in told["object"]):
-                    raise SchedulerError(f"inbox log, line {number}: there is no {kind} in it, but {found}")
-            if number > 1 and "at" not in told:
-                raise SchedulerError(f"inbox log, line {number}: it does not say when")
-            yield entry
-
-
 async def _play(
-    entries: list[dict[str, Any]],
+    entries: list[LogEntry],
     configuration: config.Configuration | None,
     gates: config.Gates,
     seed: int | None,
@@ -164,12 +193,11 @@ async def _play(
     recorder: DecisionRecorder | None = None,
 ) -> list[dict[str, Any]]:
     loop = asyncio.get_running_loop()
-    clock = VirtualClock(loop, epoch=entries[0]["at"] - loop.time())
+    clock = VirtualClock(loop, epoch=entries[0].at - loop.time())
     outcomes: dict[str, list[tuple[float, str]]] = {}
     for entry in entries:
-        uid = entry.get("bound") or entry.get("unbound")
-        if uid:
-            outcomes.setdefault(uid, []).append((entry["at"], entry.get("why", "")))
+        if uid := entry.bound or entry.unbound:
+            outcomes.setdefault(uid, []).append((entry.at, entry.why))
     decisions = Decisions()
     decisions.clock = clock
     ports = Ports(
@@ -177,10 +205,10 @@ async def _play(
         writer=RecordedOutcomes(outcomes, clock),
         recorder=decisions,
         decisions=recorder,
-        seed=entries[0]["seed"] if seed is None else seed,
+        seed=(entries[0].seed or 0) if seed is None else seed,
     )
     engine = assemble(configuration or default_configuration(gates), gates, ports, registry=registry)
-    engine.is_leading = not any("leading" in entry for entry in entries)
+    engine.is_leading = not any(entry.leading for entry in entries)
     running = asyncio.create_task(engine.run())
     await _feed(engine, clock, entries)
     await clock.sleep(_AFTERWARDS_SECONDS)
@@ -189,30 +217,19 @@ async def _play(
     return decisions.lines
 
 
-async def _feed(engine: Engine, clock: VirtualClock, entries: list[dict[str, Any]]) -> None:
+async def _feed(engine: Engine, clock: VirtualClock, entries: list[LogEntry]) -> None:
     known: dict[tuple[str, str, str], Any] = {}
     for entry in entries:
-        kind = entry.get("kind")
-        if kind is None and "leading" not in entry:
+        if not entry.kind and not entry.leading:
             continue
-        delay = entry["at"] - clock.now()
+        delay = entry.at - clock.now()
         if delay > 0:
             await clock.sleep(delay)
-        if kind is None:
+        if not entry.kind:
             engine.lead()
             continue
-        new = _decoded(entry["object"]) if "object" in entry else None
-        meta = entry["object"]["metadata"] if "object" in entry else entry["gone"]
-        key = (kind, meta.get("namespace") or "", meta.get("name") or "")
-        old = known.pop(key, None)
+        new, old = entry.decoded(), known.pop(entry.key, None)
         if new is not None:
-            known[key] = new
+            known[entry.key] = new
         if new is not None or old is not None:
-            engine.inbox.post(Changed(kind, old, new))
-
-
-def _decoded(raw: dict[str, Any]) -> Any:
-    try:
-        return codec.decode(raw)
-    except MalformedObject as error:
-        raise SchedulerError(f"inbox log: {error}") from error
+            engine.inbox.post(Changed(entry.kind, old, new))

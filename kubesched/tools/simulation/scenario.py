@@ -7,6 +7,8 @@ are refused in one line that names the file and the field. docs/simulate.md is t
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal, TypeVar, dataclass_transform
 
@@ -26,6 +28,14 @@ Seconds = str | int | float
 _REASON = re.compile(r"(.*?)(?: - at `\$\.?(.*)`)?", re.DOTALL)
 _PATTERN = re.compile(r"\{i(?:([%/])([1-9][0-9]*))?\}")
 FOREVER = "forever"
+_TIMES = frozenset((
+    "at", "binding_latency", "decision_time", "duration", "end", "every", "exponential", "lost_after", "mean_life",
+    "new_pod_scale_up_delay", "notice", "patience", "ready_after", "runs", "sample_every", "scale_down_delay_after_add",
+    "scale_down_unneeded_time", "scan_interval", "start", "startup", "uniform", "within",
+))  # fmt: skip
+_LONGER_THAN_0 = frozenset(("sample_every", "every", "scan_interval", "mean_life"))
+_COUNTS = frozenset(("count", "min", "max", "price", "max_scale_down_parallelism", "max_drain_parallelism"))
+"""The fields that are times, those of them that may not be 0, and numbers that may not be negative."""
 DECISION_SECONDS = 0.001
 """How long an attempt takes if nothing else is said. Were it nothing, all of a long queue would be tried again whenever one pod
 ends, thousands of times a virtual second; no scheduler does that."""
@@ -241,8 +251,15 @@ def read_scenario(file: Path, data: bytes | bytearray | None = None) -> Scenario
 
 def read_document(file: Path, kind: type[T], data: bytes | bytearray | None = None) -> T:
     """Read a file of a kind, YAML or JSON; raise ConfigError, in one line that names file and field, if it is none."""
-    try:
+    with naming(file):
         return msgspec.convert(yaml_document(file.read_bytes() if data is None else bytes(data)), kind)
+
+
+@contextmanager
+def naming(file: Path) -> Iterator[None]:
+    """Name a file, in one line, in what keeps it from being read."""
+    try:
+        yield
     except OSError as error:
         raise ConfigError(str(file), error.strerror or str(error)) from error
     except msgspec.ValidationError as error:
@@ -251,30 +268,31 @@ def read_document(file: Path, kind: type[T], data: bytes | bytearray | None = No
         raise ConfigError(str(file), error.detail) from error
 
 
+def scenario_from(document: Mapping[str, Any], where: str) -> Scenario:
+    """Return a scenario from plain values; raise ConfigError, with the field below `where`, if it cannot be used."""
+    try:
+        found = msgspec.convert(dict(document), Scenario)
+    except msgspec.ValidationError as error:
+        raise ConfigError(where, str(error)) from error
+    check(found)
+    return found
+
+
 def check(scenario: Scenario) -> None:
     """Raise ConfigError, with the field, for what has the right type and makes no sense."""
-    for where, value in (
-        ("duration", scenario.duration),
-        ("bindingLatency", scenario.binding_latency),
-        ("decisionTime", scenario.decision_time),
-        ("sampleEvery", scenario.sample_every),
-    ):
-        seconds(value, where)
-    if scenario.sample_every is not None and not seconds(scenario.sample_every):
-        raise ConfigError("sampleEvery", "must be longer than 0")
+    check_amounts(scenario)
     for i, group in enumerate(scenario.cluster.nodes):
         check_group(group, f"cluster.nodes[{i}]")
+    names: list[str] = []
     for i, workload in enumerate(scenario.workloads):
         _check_workload(workload, f"workloads[{i}]")
-    names = [workload.name for workload in scenario.workloads]
-    for i, name in enumerate(names):
-        if name in names[:i]:
-            raise ConfigError(f"workloads[{i}].name", f"there is another workload named {name}")
+        if workload.name in names:
+            raise ConfigError(f"workloads[{i}].name", f"there is another workload named {workload.name}")
+        names.append(workload.name)
     for i, event in enumerate(scenario.events):
         given = [name for name in event.__struct_fields__[1:] if getattr(event, name) is not None]
         if len(given) != 1:
             raise ConfigError(f"events[{i}]", f"expected one thing to happen, found {', '.join(given) or 'none'}")
-        seconds(event.at, f"events[{i}].at")
         if event.add is not None:
             check_group(event.add, f"events[{i}].add")
         for what in (event.scale, event.rollout):
@@ -283,7 +301,9 @@ def check(scenario: Scenario) -> None:
         if event.rollout is not None:
             _check_rollout(event.rollout, f"events[{i}].rollout")
     if scenario.autoscaler is not None:
-        _check_autoscaler(scenario.autoscaler)
+        share = scenario.autoscaler.scale_down_utilization_threshold
+        if not 0 <= share <= 1:
+            raise ConfigError("autoscaler.scaleDownUtilizationThreshold", f"must be between 0 and 1, found {share:g}")
         if not any(group.max is not None for group in scenario.cluster.nodes):
             raise ConfigError("autoscaler", "no group of cluster.nodes has a max: there is nothing to scale")
     for i, quota in enumerate(scenario.quotas):
@@ -298,8 +318,21 @@ def check(scenario: Scenario) -> None:
                 raise ConfigError(f"quotas[{i}].hard.{name}", str(error)) from error
 
 
+def check_amounts(part: Strict, where: str = "") -> None:
+    """Raise ConfigError for a time in a part of a file that is none, and for a time or count below what it may be."""
+    for field, name in zip(part.__struct_fields__, part.__struct_encode_fields__, strict=True):
+        value, path = getattr(part, field), f"{where}.{name}" if where else name
+        for i, each in enumerate(value) if isinstance(value, tuple) else ((None, value),):
+            if isinstance(each, Strict):
+                check_amounts(each, path if i is None else f"{path}[{i}]")
+            elif field in _TIMES and each is not None and each != FOREVER:
+                if not seconds(each, path) and field in _LONGER_THAN_0:
+                    raise ConfigError(path, "must be longer than 0")
+            elif field in _COUNTS and each is not None and each < 0:
+                raise ConfigError(path, f"must not be negative, found {each:g}")
+
+
 def _check_rollout(rollout: Rollout, where: str) -> None:
-    seconds(rollout.ready_after, f"{where}.readyAfter")
     if rollout.pod is not None and rollout.requests:
         raise ConfigError(f"{where}.requests", "a rollout has either requests or a pod that makes its own")
     for name, value in (("maxSurge", rollout.max_surge), ("maxUnavailable", rollout.max_unavailable)):
@@ -307,37 +340,13 @@ def _check_rollout(rollout: Rollout, where: str) -> None:
             raise ConfigError(f"{where}.{name}", f"expected a number or a percentage, found {value!r}")
 
 
-def _check_autoscaler(settings: Autoscaler) -> None:
-    for name in ("scan_interval", "new_pod_scale_up_delay", "scale_down_unneeded_time", "scale_down_delay_after_add"):
-        first, *rest = name.split("_")
-        seconds(getattr(settings, name), f"autoscaler.{first}{''.join(word.title() for word in rest)}")
-    if not seconds(settings.scan_interval):
-        raise ConfigError("autoscaler.scanInterval", "must be longer than 0")
-    if not 0 <= settings.scale_down_utilization_threshold <= 1:
-        found = settings.scale_down_utilization_threshold
-        raise ConfigError("autoscaler.scaleDownUtilizationThreshold", f"must be between 0 and 1, found {found:g}")
-    for name, count in (
-        ("maxScaleDownParallelism", settings.max_scale_down_parallelism),
-        ("maxDrainParallelism", settings.max_drain_parallelism),
-    ):
-        if count < 0:
-            raise ConfigError(f"autoscaler.{name}", f"must not be negative, found {count}")
-
-
 def check_group(group: NodeGroup, where: str) -> None:
     """Raise ConfigError, with the field, for a group of nodes that makes no sense."""
-    for name, value in (("count", group.count), ("min", group.min), ("max", group.max), ("price", group.price)):
-        if value is not None and value < 0:
-            raise ConfigError(f"{where}.{name}", f"must not be negative, found {value:g}")
+    check_amounts(group, where)
     if group.max is not None and group.max < group.min:
         raise ConfigError(f"{where}.max", f"must not be less than min, which is {group.min}")
     if group.limits and not group.pool:
         raise ConfigError(f"{where}.limits", "are those of a pool, which is not named")
-    seconds(group.startup, f"{where}.startup")
-    if group.spot is not None:
-        seconds(group.spot.notice, f"{where}.spot.notice")
-        if not seconds(group.spot.mean_life, f"{where}.spot.meanLife"):
-            raise ConfigError(f"{where}.spot.meanLife", "must be longer than 0")
 
 
 def _check_workload(workload: Workload, where: str) -> None:
@@ -350,32 +359,20 @@ def _check_workload(workload: Workload, where: str) -> None:
     for resource, share in arrivals.load.items():
         if not 0 < share <= 100:
             raise ConfigError(f"{where}.arrivals.load.{resource}", f"must be more than 0 and at most 100, found {share:g}")
-    seconds(workload.patience, f"{where}.patience")
     if len(given) != 1:
         raise ConfigError(f"{where}.arrivals", f"expected one of at, every, rate and trace, found {', '.join(given) or 'none'}")
     if workload.manifest and (workload.pod is not None or workload.requests):
         raise ConfigError(f"{where}.manifest", "a workload has either a manifest or a pod of its own")
     if workload.pod is not None and workload.requests:
         raise ConfigError(f"{where}.requests", "a workload has either requests or a pod that makes its own")
-    for name in ("every", "start", "end", "within"):
-        seconds(getattr(arrivals, name), f"{where}.arrivals.{name}")
-    for time in arrivals.at if isinstance(arrivals.at, tuple) else (arrivals.at,):
-        seconds(time, f"{where}.arrivals.at")
-    if arrivals.every is not None and not seconds(arrivals.every):
-        raise ConfigError(f"{where}.arrivals.every", "must be longer than 0")
     if arrivals.every is not None and seconds(arrivals.within) > seconds(arrivals.every):
         raise ConfigError(f"{where}.arrivals.within", "must not be longer than `every`")
     if arrivals.rate is not None and seconds(arrivals.within):
         raise ConfigError(f"{where}.arrivals.within", "has no part in `rate`")
     if arrivals.rate is not None and arrivals.rate <= 0:
         raise ConfigError(f"{where}.arrivals.rate", f"must be more than 0, found {arrivals.rate:g}")
-    if isinstance(workload.runs, Law):
-        if (workload.runs.exponential is None) == (workload.runs.uniform is None):
-            raise ConfigError(f"{where}.runs", "expected either exponential or uniform")
-        for time in (workload.runs.exponential, *(workload.runs.uniform or ())):
-            seconds(time, f"{where}.runs")
-    elif workload.runs != FOREVER:
-        seconds(workload.runs, f"{where}.runs")
+    if isinstance(workload.runs, Law) and (workload.runs.exponential is None) == (workload.runs.uniform is None):
+        raise ConfigError(f"{where}.runs", "expected either exponential or uniform")
 
 
 def seconds(value: Seconds | None, where: str = "") -> float:

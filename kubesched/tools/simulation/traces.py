@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from random import Random
 from typing import Any, TypeVar
@@ -85,7 +85,7 @@ def arranged(pods: list[TracedPod], arrivals: Arrivals, chance: Random, offered:
         chosen = _loaded(chosen, pods, resource, share * offered.get(resource, 0.0), chance)
     if arrivals.order == "shuffled":
         apart = seconds(arrivals.every) if arrivals.every is not None else 1.0
-        chosen = [_with(pod, time=apart * i) for i, pod in enumerate(chosen)]
+        chosen = [replace(pod, time=apart * i) for i, pod in enumerate(chosen)]
     return chosen
 
 
@@ -114,13 +114,9 @@ def _loaded(
         asked += pod.amount(resource)
     while asked < wanted:
         pod, n_copies = chance.choice(drawn_from), n_copies + 1
-        kept.append(_with(pod, name=f"{pod.name}-copy-{n_copies}"))
+        kept.append(replace(pod, name=f"{pod.name}-copy-{n_copies}"))
         asked += pod.amount(resource)
     return kept
-
-
-def _with(pod: TracedPod, **changes: Any) -> TracedPod:
-    return TracedPod(**{name: changes.get(name, getattr(pod, name)) for name in TracedPod.__dataclass_fields__})
 
 
 Row = Mapping[str, Any]

@@ -15,9 +15,10 @@ from typing import Any
 
 import msgspec
 
+from kubesched.kube.api.core import Namespace
 from kubesched.kube.api.kinds import INFO, KIND_TABLE
 from kubesched.kube.api.meta import LabelSelectorRequirement, ObjectMeta, ObjectReference, OwnerReference, TopLevel, Wire
-from kubesched.kube.api.node import ContainerImage, NodeSelectorRequirement, Taint
+from kubesched.kube.api.node import ContainerImage, Node, NodeSelectorRequirement, Taint
 from kubesched.kube.api.pod import Container, ContainerPort, Pod, Toleration
 from kubesched.kube.api.policy import LimitRange, ResourceQuota, RuntimeClass
 from kubesched.kube.api.resource import (
@@ -78,141 +79,39 @@ _NAME_KINDS = {
     "PodSchedulingGate": "gate",
 }
 
-_KEPT = frozenset(
-    (
-        "access_modes",
-        "action",
-        "allocation_mode",
-        "allocation_multiplier",
-        "allocation_timestamp",
-        "api_group",
-        "caching_mode",
-        "capacity",
-        "capacity_key",
-        "completion_mode",
-        "creation_timestamp",
-        "declared_features",
-        "default",
-        "deletion_timestamp",
-        "disruption_mode",
-        "distinct_attribute",
-        "effect",
-        "extended_resource_name",
-        "fs_type",
-        "last_heartbeat_time",
-        "last_probe_time",
-        "last_transition_time",
-        "match_attribute",
-        "max",
-        "max_unavailable",
-        "maximum_volume_size",
-        "min",
-        "min_available",
-        "node_affinity_policy",
-        "node_taints_policy",
-        "operator",
-        "persistent_volume_reclaim_policy",
-        "phase",
-        "pod_management_policy",
-        "preemption_policy",
-        "protocol",
-        "pull_policy",
-        "qos_class",
-        "reclaim_policy",
-        "resource",
-        "resource_version",
-        "restart_policy",
-        "schedule_start_time",
-        "scheduler_name",
-        "share_id",
-        "source",
-        "start_time",
-        "status",
-        "step",
-        "time_added",
-        "unhealthy_pod_eviction_policy",
-        "valid_values",
-        "value",
-        "version_value",
-        "version_values",
-        "volume_binding_mode",
-        "volume_mode",
-        "when_unsatisfiable",
-    )
-)
+_KEPT = frozenset((
+    "access_modes", "action", "allocation_mode", "allocation_multiplier", "allocation_timestamp", "api_group",
+    "caching_mode", "capacity", "capacity_key", "completion_mode", "creation_timestamp", "declared_features", "default",
+    "deletion_timestamp", "disruption_mode", "distinct_attribute", "effect", "extended_resource_name", "fs_type",
+    "last_heartbeat_time", "last_probe_time", "last_transition_time", "match_attribute", "max", "max_unavailable",
+    "maximum_volume_size", "min", "min_available", "node_affinity_policy", "node_taints_policy", "operator",
+    "persistent_volume_reclaim_policy", "phase", "pod_management_policy", "preemption_policy", "protocol", "pull_policy",
+    "qos_class", "reclaim_policy", "resource", "resource_version", "restart_policy", "schedule_start_time",
+    "scheduler_name", "share_id", "source", "start_time", "status", "step", "time_added", "unhealthy_pod_eviction_policy",
+    "valid_values", "value", "version_value", "version_values", "volume_binding_mode", "volume_mode", "when_unsatisfiable",
+))  # fmt: skip
 """Texts that mean the same to everybody, or amounts and times written as text."""
 
-_DROPPED = frozenset(
-    (
-        "addresses",
-        "cluster_ip",
-        "controller_expand_secret_ref",
-        "controller_publish_secret_ref",
-        "data",
-        "data_source",
-        "data_source_ref",
-        "description",
-        "field_path",
-        "generate_name",
-        "initiator_name",
-        "iscsi_interface",
-        "keyring",
-        "message",
-        "mount_options",
-        "network_data",
-        "node_expand_secret_ref",
-        "node_id",
-        "node_info",
-        "node_publish_secret_ref",
-        "node_stage_secret_ref",
-        "occupied_by",
-        "parameters",
-        "pod_cidr",
-        "pod_ip",
-        "provider_id",
-        "runtime_class_name",
-        "schedule",
-        "secret_ref",
-        "service_account_name",
-        "service_name",
-        "storage_policy_id",
-        "storage_policy_name",
-        "volume_attributes",
-    )
-)
+_DROPPED = frozenset((
+    "addresses", "cluster_ip", "controller_expand_secret_ref", "controller_publish_secret_ref", "data", "data_source",
+    "data_source_ref", "description", "field_path", "generate_name", "initiator_name", "iscsi_interface", "keyring",
+    "message", "mount_options", "network_data", "node_expand_secret_ref", "node_id", "node_info", "node_publish_secret_ref",
+    "node_stage_secret_ref", "occupied_by", "parameters", "pod_cidr", "pod_ip", "provider_id", "runtime_class_name",
+    "schedule", "secret_ref", "service_account_name", "service_name", "storage_policy_id", "storage_policy_name",
+    "volume_attributes",
+))  # fmt: skip
 """What no decision reads."""
 
-_AMOUNTS = frozenset(
-    (
-        "allocatable",
-        "allocated_resources",
-        "capacity",
-        "consumed_capacity",
-        "limits",
-        "min_resources",
-        "node_allocatable_resource_mappings",
-        "overhead",
-        "requests",
-        "resources",
-    )
-)
+_AMOUNTS = frozenset((
+    "allocatable", "allocated_resources", "capacity", "consumed_capacity", "limits", "min_resources",
+    "node_allocatable_resource_mappings", "overhead", "requests", "resources",
+))  # fmt: skip
 _LABELS = frozenset(("labels", "match_labels", "node_selector", "selector"))
 _LABEL_KEYS = frozenset(("topology_key", "topology_keys", "match_label_keys", "mismatch_label_keys", "key"))
-_PATHS = frozenset(
-    (
-        "volume_id",
-        "volume_handle",
-        "volume_path",
-        "disk_uri",
-        "disk_name",
-        "pd_name",
-        "iqn",
-        "target_portal",
-        "monitors",
-        "portals",
-        "share_name",
-    )
-)
+_PATHS = frozenset((
+    "volume_id", "volume_handle", "volume_path", "disk_uri", "disk_name", "pd_name", "iqn", "target_portal", "monitors",
+    "portals", "share_name",
+))  # fmt: skip
 _REQUESTS = frozenset(("request", "request_name", "requests"))
 _WORDS = frozenset(("type", "reason", "binding_conditions", "binding_failure_conditions"))
 _ATTRIBUTE_VALUES = frozenset(("string_value", "string_values"))
@@ -255,34 +154,23 @@ def hide_names(cluster: Captured, warn: Callable[[str], None] = lambda text: Non
     """
     anonymizer = _Anonymizer()
     cluster = replace(cluster, objects=[one for one in cluster.objects if not isinstance(one, _LEFT_OUT)])
-    for obj in sorted(cluster.objects, key=_names_first):
+    # Nodes and namespaces first: many things are named after them, and are to be recognised by that.
+    for obj in sorted(cluster.objects, key=lambda obj: 0 if isinstance(obj, Node) else 1 if isinstance(obj, Namespace) else 2):
         if not isinstance(obj, CSIDriver):
             anonymizer.names.name(_kind_of(obj), obj.metadata.name)
     for obj in cluster.objects:
         anonymizer.object(obj)
-    anonymizer.names.settle(dict(_ephemeral_claims(cluster)))
+    volumes = [(pod, volume) for pod in cluster.of(Pod) for volume in pod.spec.volumes if volume.ephemeral is not None]
+    anonymizer.names.settle({f"{pod.name}-{volume.name}": (pod.name, volume.name) for pod, volume in volumes})
     hidden = [anonymizer.object(obj) for obj in cluster.objects]
     for expression in sorted(anonymizer.names.read_as_text):
         warn(f"a selector looks into texts that are hidden, and may choose other devices: {expression}")
     return replace(cluster, objects=hidden), dict(anonymizer.names.words)
 
 
-def _names_first(obj: TopLevel) -> int:
-    """Sort nodes and namespaces first: many things are named after them, and are to be recognised by that."""
-    return {"Node": 0, "Namespace": 1}.get(INFO[type(obj)].kind, 2)
-
-
 def _kind_of(obj: TopLevel) -> str:
     kind = INFO[type(obj)].kind
     return _OBJECT_KINDS.get(kind, kind.lower())
-
-
-def _ephemeral_claims(cluster: Captured) -> Iterator[tuple[str, tuple[str, str]]]:
-    """Yield the claims whose names are made of a pod's and a volume's."""
-    for pod in cluster.of(Pod):
-        for volume in pod.spec.volumes:
-            if volume.ephemeral is not None:
-                yield f"{pod.metadata.name}-{volume.name}", (pod.metadata.name, volume.name)
 
 
 class _Anonymizer:

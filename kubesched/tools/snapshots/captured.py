@@ -8,7 +8,6 @@ the state at its end is taken. Nothing here ever writes to a cluster.
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -28,7 +27,7 @@ from kubesched.kube.client.informers.discovery import Served, discover
 from kubesched.kube.client.informers.reading import list_objects
 from kubesched.kube.client.informers.resources import Watched, row_of, watch_set
 from kubesched.scheduler import config
-from kubesched.scheduler.config.releases.versions import NEWEST, OLDEST_EMULATED, Version, nearest_recorded, text_of
+from kubesched.scheduler.config.releases.versions import Version, nearest_recorded, text_of
 from kubesched.scheduler.engine.assembly import Ports, assemble
 from kubesched.scheduler.engine.loop import Engine
 from kubesched.scheduler.framework.runtime.registry import Registry
@@ -113,38 +112,27 @@ def read_captured(lines: Iterable[bytes]) -> Captured:
     known: dict[tuple[str, str, str], Any] = {}
     names: dict[str, tuple[str, str, str]] = {}
     entries = entries_of(lines)
-    announced, captured.release = entries[0].get("objects", 0), release_told(entries[0])
-    n_found = sum("object" in entry for entry in entries)
+    announced, captured.release = entries[0].objects, entries[0].emulated_release
+    n_found = sum(bool(entry.object) for entry in entries)
     if isinstance(announced, int) and n_found < announced:
         raise SchedulerError(f"the snapshot is cut off: {n_found} of its {announced} objects are there")
     for entry in entries:
-        captured.at = entry["at"]
-        captured.seed = entry.get("seed", captured.seed)
-        if "bound" in entry and entry["bound"] in names:  # the API server may not have said so before the log ended
-            key = names[entry["bound"]]
-            known[key] = _on(known[key], entry.get("node", ""))
-        kind = entry.get("kind")
-        if kind is None:
+        captured.at = entry.at
+        captured.seed = entry.seed if entry.seed is not None else captured.seed
+        if entry.bound in names:  # the API server may not have said so before the log ended
+            pod = known[names[entry.bound]]
+            spec = msgspec.structs.replace(pod.spec, node_name=pod.spec.node_name or entry.node)
+            known[names[entry.bound]] = msgspec.structs.replace(pod, spec=spec)
+        if not entry.kind:
             continue
-        meta = entry["object"]["metadata"] if "object" in entry else entry["gone"]
-        key = (kind, meta.get("namespace") or "", meta.get("name") or "")
+        key, obj = entry.key, entry.decoded()
         known.pop(key, None)
-        if "object" in entry:
-            known[key] = codec.decode(entry["object"])
-            if kind == "Pod":
-                names[known[key].metadata.uid] = key
+        if obj is not None:
+            known[key] = obj
+            if entry.kind == "Pod":
+                names[obj.metadata.uid] = key
     captured.objects = list(known.values())
     return captured
-
-
-def release_told(first: Mapping[str, Any]) -> Version | None:
-    """Return the release that the first entry of a snapshot or inbox log tells, as near as we can emulate it."""
-    found = re.fullmatch(r"1\.([0-9]{1,4})", str(first.get("release", "")))
-    return min(max((1, int(found[1])), OLDEST_EMULATED), NEWEST) if found is not None else None
-
-
-def _on(pod: Pod, node_name: str) -> Pod:
-    return msgspec.structs.replace(pod, spec=msgspec.structs.replace(pod.spec, node_name=pod.spec.node_name or node_name))
 
 
 async def capture(

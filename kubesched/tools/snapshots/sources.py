@@ -33,7 +33,8 @@ from kubesched.scheduler.framework.runtime.registry import Registry
 from kubesched.server.options.server_release import release_of
 from kubesched.tools.plan.cluster_files import inbox_log_in, read_cluster_file
 from kubesched.tools.plan.manifests import Manifest, manifests_in, read_manifests
-from kubesched.tools.snapshots.captured import Captured, capture, release_told
+from kubesched.tools.simulation.replay import LogEntry
+from kubesched.tools.snapshots.captured import Captured, capture
 
 _READ_QPS = 200.0
 _MOST_QUOTED = 200
@@ -175,7 +176,9 @@ def read_log(
     """Return the lines of an inbox log, or of one that says what another file holds, and how its pods are decided."""
     with named(file):
         lines = inbox_log_in(shown(file), content_of(file, may_be_cut_off=True), say_on_stderr)
-    return lines, Policy.read(config_file, feature_gates, plugins, release=release_told(msgspec.json.decode(lines[0])))
+    return lines, Policy.read(
+        config_file, feature_gates, plugins, release=msgspec.json.decode(lines[0], type=LogEntry).emulated_release
+    )
 
 
 async def _read_live(kubeconfig: str, context: str, gates: config.Gates) -> Captured:

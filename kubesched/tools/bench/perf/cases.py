@@ -115,7 +115,9 @@ def read(root: Path, gates: Mapping[str, bool] | None = None) -> list[Workload]:
     for file, cases in trees.items():
         topic = "_".join(file.parent.relative_to(root).parts) or file.parent.name
         for case in cases:
-            _check_new(root, file, seen.setdefault(case.name, file), case.name)
+            if (other := seen.setdefault(case.name, file)) != file:
+                here, there = (each.parent.relative_to(root) for each in (file, other))
+                raise ConfigError(str(root), f"case {case.name} is in {there} and in {here}: give the folder of one release")
             base = Workload(case.name, "", file.parent, topic, release=release, emulated=release)
             found += [_workload(base, case, one, gates or {}) for one in case.workloads]
     return found
@@ -126,13 +128,6 @@ def _files_around(root: Path) -> list[Path]:
     together they tell which release it is."""
     above = [each for each in root.resolve().parents[:_DEEPEST] if (each / "templates").is_dir()]
     return [file for depth in range(_DEEPEST + 1) for file in sorted(above[-1].glob("*/" * depth + FILE))] if above else []
-
-
-def _check_new(root: Path, file: Path, other: Path, name: str) -> None:
-    """Raise for a case whose name another file has, too."""
-    if other != file:
-        here, there = (each.parent.relative_to(root) for each in (file, other))
-        raise ConfigError(str(root), f"case {name} is in {there} and in {here}: give the folder of one release")
 
 
 def release_of(trees: Iterable[Sequence[_Case]]) -> config.Version:
@@ -162,62 +157,53 @@ def _read_file(file: Path) -> list[_Case]:
 
 
 def _workload(base: Workload, case: _Case, written: _Workload, overrides: Mapping[str, bool]) -> Workload:
-    gates = {**case.feature_gates, **written.feature_gates, **overrides}
+    asked = {**case.feature_gates, **written.feature_gates, **overrides}
+    threshold = written.threshold  # several topics may share a file; zero means none
     selector = written.threshold_metric_selector or case.default_threshold_metric_selector or _Selector(THROUGHPUT)
     made = replace(
         base,
         name=written.name,
         labels=(*case.labels, *written.labels),
-        gates=gates,
-        emulated=base.emulated if gates.get("SchedulerQueueingHints", True) else _WITHOUT_HINTS,
+        gates=asked,
+        emulated=base.emulated if asked.get("SchedulerQueueingHints", True) else _WITHOUT_HINTS,
         default_pod_template=case.default_pod_template_path,
         scheduler_config=base.folder / case.scheduler_config_path if case.scheduler_config_path else None,
-        threshold=_threshold(written.threshold, base.topic),
+        threshold=(threshold.get(base.topic, 0.0) if isinstance(threshold, dict) else threshold) or None,
         bucket=selector.data_bucket,
     )
     try:
         if selector.name != THROUGHPUT or selector.data_bucket not in BUCKETS or selector.labels or selector.expect_lower:
             raise ConfigError("", f"a threshold for {selector.name} {selector.data_bucket} is not known")
         made = replace(made, operations=_operations(made, case, written.params))
-        _check_scheduler(made)
+        gates = made.set_gates  # with gates or a configuration that it refuses no scheduler would start
+        if made.scheduler_config is not None:
+            config.load(made.scheduler_config, gates=gates, registry=catalogue(registry_with(())))
     except ConfigError as error:
         return replace(made, problem=str(error))
     return made
 
 
-def _threshold(written: float | dict[str, float], topic: str) -> float | None:
-    """Return the threshold for a topic; several topics may share a file, and zero means none."""
-    return (written.get(topic, 0.0) if isinstance(written, dict) else written) or None
-
-
 def _operations(workload: Workload, case: _Case, params: Mapping[str, Any]) -> tuple[Operation, ...]:
-    made = []
+    made: list[Operation] = []
+    given = operations.Params(params)
     for i, written in enumerate(case.workload_template):
         try:
-            made.append(operations.read(written))
+            made += operations.read(written, given)
         except ConfigError as error:
             raise ConfigError(f"operation {i}", str(error)) from error
     if not any(operation.collects for operation in made):
         raise ConfigError("", "no operation collects metrics")
-    resolved, used = operations.resolved(made, params)
-    if unused := sorted(set(params) - used):
+    if unused := sorted(set(params) - given.used):
         raise ConfigError("", f"the parameters {', '.join(unused)} are used by no operation")
-    for operation in resolved:
+    for operation in made:
         files = operation.templates
         if isinstance(operation, CreatePods) and not files and workload.default_pod_template:
-            files = (workload.default_pod_template,)
+            files = [workload.default_pod_template]
         for path in files:
             template(workload.file(path))
         for path in operation.plain_files:
             plain(workload.file(path))
-    return tuple(resolved)
-
-
-def _check_scheduler(workload: Workload) -> None:
-    """Raise for gates and a configuration with which no scheduler would start."""
-    gates = workload.set_gates
-    if workload.scheduler_config is not None:
-        config.load(workload.scheduler_config, gates=gates, registry=catalogue(registry_with(())))
+    return tuple(made)
 
 
 @functools.lru_cache(maxsize=512)

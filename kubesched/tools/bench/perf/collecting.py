@@ -12,12 +12,13 @@ from __future__ import annotations
 import asyncio
 import math
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from prometheus_client.parser import text_string_to_metric_families
 
 from kubesched.tools.bench.perf.informer import SeenPod
+from kubesched.tools.simulation.measures import percentile
 
 SAMPLE_SECONDS = 1.0
 ATTEMPT = "scheduler_scheduling_attempt_duration_seconds"
@@ -77,29 +78,17 @@ class Throughput:
     def figures(self) -> dict[str, Any]:
         """Return the figures; a run too short for a sample has its pods over the time that they took."""
         seconds = self.last_at - self.began_at
-        spread = {f"Perc{percent}": _rounded(nearest_rank(sorted(self.samples), percent)) for percent in _PERCENTS}
+        samples, waits = sorted(self.samples), sorted(1000 * wait for wait in self.waits)
         overall = self.n_scheduled / seconds if seconds > 0 else None
         mean = sum(self.samples) / len(self.samples) if self.samples else overall
         return {
             "throughput": _rounded(mean),
-            "throughput_percentiles": spread if self.samples else None,
+            "throughput_percentiles": {f"Perc{p}": _rounded(percentile(samples, p)) for p in _PERCENTS} if samples else None,
             "samples": len(self.samples),
             "scheduled": self.n_scheduled,
             "seconds": round(seconds, 2),
-            "wait_ms": _percentiles([1000 * wait for wait in self.waits]),
+            "wait_ms": {f"p{p}": _rounded(percentile(waits, p)) for p in _PERCENTS} if waits else None,
         }
-
-
-def nearest_rank(ordered: Sequence[float], percent: int) -> float | None:
-    """Return the smallest value that so many of a hundred do not exceed."""
-    return ordered[math.ceil(len(ordered) * percent / 100) - 1] if ordered else None
-
-
-def _percentiles(values: Sequence[float]) -> dict[str, float | None] | None:
-    if not values:
-        return None
-    ordered = sorted(values)
-    return {f"p{percent}": _rounded(nearest_rank(ordered, percent)) for percent in _PERCENTS}
 
 
 def _rounded(value: float | None) -> float | None:

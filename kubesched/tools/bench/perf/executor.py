@@ -71,7 +71,7 @@ class Executor:
             ops.CreateAny: self._create_any,
             ops.CreateNamespaces: self._create_namespaces,
             ops.CreateNodes: self._create_nodes,
-            ops.CreatePodGroups: self._create_pod_groups,
+            ops.CreatePodGroups: self._create_any,
             ops.CreatePods: self._create_pods,
             ops.CreateResourceClaims: self._create_resource_claims,
             ops.CreateResourceDriver: self._create_resource_driver,
@@ -225,7 +225,7 @@ class Executor:
         namespace = operation.namespace if operation.namespace is not None else f"namespace-{number}"
         await self._rest.ensure_namespace(namespace)
         templates = [cases.plain(self.workload.file(path)) for path in operation.template_paths]
-        places = [await self._place(template, namespace) for template in templates]
+        places = [namespace if await self._rest.is_namespaced(template) else "" for template in templates]
         seconds = operation.interval_milliseconds / 1000 or _CHURN_SECONDS
         recreates = operation.mode == "recreate"
 
@@ -245,15 +245,6 @@ class Executor:
 
         self._go_on_beside(churn())
 
-    async def _place(self, template: Object, namespace: str) -> str:
-        """Return the namespace for an object of this kind, which is none for some kinds."""
-        try:
-            await self._rest.collection(template, namespace)
-        except ConfigError:
-            await self._rest.collection(template)
-            return ""
-        return namespace
-
     async def _sleep(self, operation: ops.Sleep, number: int) -> None:
         await asyncio.sleep(operation.seconds)
 
@@ -262,21 +253,12 @@ class Executor:
     async def _create_any(self, operation: ops.CreateAny, number: int) -> None:
         if operation.namespace:
             await self._know_namespace(operation.namespace)
-        file = self.workload.file(operation.template_path)
+        file, counts = self.workload.file(operation.template_path), not isinstance(operation, ops.CreatePodGroups)
+        made = objects.rendered(file, operation.template_params, operation.count, counts=counts)
+        await in_parallel(made, lambda obj: self._create_strictly(obj, operation.namespace))
 
-        async def create(obj: Object) -> None:
-            await self._rest.create(obj, operation.namespace, strict=True)
-
-        await in_parallel(objects.rendered(file, operation.template_params, operation.count), create)
-
-    async def _create_pod_groups(self, operation: ops.CreatePodGroups, number: int) -> None:
-        await self._know_namespace(operation.namespace)
-        file = self.workload.file(operation.template_path)
-        groups = objects.rendered(file, operation.template_params, operation.count, counts=False)
-        await in_parallel(groups, lambda group: self._create_group(group, operation.namespace))
-
-    async def _create_group(self, group: Object, namespace: str) -> None:
-        await self._rest.create(group, namespace, strict=True)
+    async def _create_strictly(self, obj: Object, namespace: str) -> None:
+        await self._rest.create(obj, namespace, strict=True)
 
     async def _update_any(self, operation: ops.UpdateAny, number: int) -> None:
         if operation.namespace:
@@ -291,7 +273,7 @@ class Executor:
     async def _create_resource_claims(self, operation: ops.CreateResourceClaims, number: int) -> None:
         await self._know_namespace(operation.namespace)
         claim = cases.plain(self.workload.file(operation.template_path))
-        await in_parallel([claim] * operation.count, lambda one: self._create_group(one, operation.namespace))
+        await in_parallel([claim] * operation.count, lambda one: self._create_strictly(one, operation.namespace))
 
     async def _create_resource_driver(self, operation: ops.CreateResourceDriver, number: int) -> None:
         found = await list_objects(self._rest.connection, Node)

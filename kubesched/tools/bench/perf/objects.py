@@ -20,7 +20,13 @@ from kubesched.tools.bench.perf.operations import CreateNodes, CreatePods
 Object = dict[str, Any]
 _OFFER = {"pods": "110", "cpu": "4", "memory": "32Gi"}
 _ASKED = {"cpu": "100m", "memory": "500Mi"}
-_PAUSE = "registry.k8s.io/pause:3.10.1"
+_CONTAINER = {
+    "name": "pause",
+    "image": "registry.k8s.io/pause:3.10.1",
+    "ports": [{"containerPort": 80}],
+    "resources": {"limits": _ASKED, "requests": _ASKED},
+}
+_BASE_POD: Object = {"metadata": {"generateName": "pod-"}, "spec": {"containers": [_CONTAINER]}}
 
 
 def rendered(file: Path, params: Mapping[str, Any], n: int, *, counts: bool = True) -> Iterator[Object]:
@@ -101,7 +107,7 @@ def pods(operation: CreatePods, workload: Workload, namespace: str) -> list[NewP
     """Return the pods of an operation, ready to be sent: rendering them is no part of what is measured."""
     path = operation.pod_template_path or workload.default_pod_template
     n = operation.count
-    bases = rendered(workload.file(path), operation.template_params, n) if path else (_base_pod() for _ in range(n))
+    bases = rendered(workload.file(path), operation.template_params, n) if path else [_BASE_POD] * n
     signed = path is not None and workload.release > config.OLDEST_RECORDED
     made = []
     for i, base in enumerate(bases):
@@ -112,16 +118,6 @@ def pods(operation: CreatePods, workload: Workload, namespace: str) -> list[NewP
             pod["metadata"] = {**meta, "labels": {**(meta.get("labels") or {}), "signature": signature}}
         made.append(_with_volume(pod, operation, workload, namespace, i))
     return made
-
-
-def _base_pod() -> Object:
-    container = {
-        "name": "pause",
-        "image": _PAUSE,
-        "ports": [{"containerPort": 80}],
-        "resources": {"limits": _ASKED, "requests": _ASKED},
-    }
-    return {"metadata": {"generateName": "pod-"}, "spec": {"containers": [container]}}
 
 
 def _with_volume(pod: Object, operation: CreatePods, workload: Workload, namespace: str, i: int) -> NewPod:

@@ -1,38 +1,43 @@
 """What a workload does: one struct for each opcode, with the fields of scheduler_perf's files.
 
-In: an operation as it is written, and a workload's parameters. Out: the same operation with every `...Param` replaced by the
-value it names. An unknown opcode or field, a parameter that is missing or of the wrong type, and a contradiction between fields
-raise ConfigError. Nothing here does anything to a cluster.
+In: an operation as it is written, and a workload's parameters. Out: the operation, with the value that every
+`...Param` names. An unknown opcode or field, a parameter that is missing or of the wrong type, and a contradiction between
+fields raise ConfigError. Nothing here does anything to a cluster.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, TypeVar
+import math
+from collections.abc import Mapping
+from typing import Any, ClassVar, TypeVar
 
 import msgspec
 
 from kubesched.errors import ConfigError
 from kubesched.scheduler.config import Duration
 
-Params = Mapping[str, Any]
-S = TypeVar("S", bound=msgspec.Struct)
+_PARAMETERS = ("count", "duration", "maxClaimsPerNode", "signatureBatchSize", "steadyState")
+"""The fields instead of which `...Param` may name a parameter."""
 
 
 class Operation(msgspec.Struct, rename="camel", forbid_unknown_fields=True, kw_only=True):
     """What all operations have in common."""
 
     opcode: str
+    template_fields: ClassVar[tuple[str, ...]] = ()
+    plain_fields: ClassVar[tuple[str, ...]] = ()
+    """The fields that name files: those that are rendered, and those that are read as they are."""
 
     @property
-    def templates(self) -> tuple[str, ...]:
+    def templates(self) -> list[str]:
         """Return the files that the operation renders."""
-        return ()
+        return [path for field in self.template_fields if (path := getattr(self, field))]
 
     @property
-    def plain_files(self) -> tuple[str, ...]:
+    def plain_files(self) -> list[str]:
         """Return the files that it reads as they are."""
-        return ()
+        found = [getattr(self, field) for field in self.plain_fields]
+        return [path for paths in found if paths for path in (paths if isinstance(paths, list) else [paths])]
 
     @property
     def collects(self) -> bool:
@@ -40,15 +45,17 @@ class Operation(msgspec.Struct, rename="camel", forbid_unknown_fields=True, kw_o
         return False
 
     def check(self) -> str:
-        """Return what is wrong once the parameters are there, or nothing."""
+        """Return what is wrong, or nothing."""
         return ""
+
+
+Made = TypeVar("Made", bound=Operation)
 
 
 class Counted(Operation):
     """An operation on so many objects."""
 
     count: int = 0
-    count_param: str = ""
 
     def check(self) -> str:
         return "" if self.count >= 0 else f"count is {self.count}, and cannot be negative"
@@ -80,15 +87,12 @@ class UniqueNodeLabelStrategy(msgspec.Struct, rename="camel", forbid_unknown_fie
 
 
 class CreateNodes(Counted):
+    template_fields: ClassVar = ("node_template_path",)
     node_template_path: str | None = None
     template_params: dict[str, Any] = {}
     node_allocatable_strategy: NodeAllocatableStrategy | None = None
     label_node_prepare_strategy: LabelNodePrepareStrategy | None = None
     unique_node_label_strategy: UniqueNodeLabelStrategy | None = None
-
-    @property
-    def templates(self) -> tuple[str, ...]:
-        return _given(self.node_template_path)
 
     def check(self) -> str:
         labels = self.label_node_prepare_strategy
@@ -98,16 +102,14 @@ class CreateNodes(Counted):
 
 
 class CreateNamespaces(Counted):
+    plain_fields: ClassVar = ("namespace_template_path",)
     prefix: str = ""
     namespace_template_path: str | None = None
 
-    @property
-    def plain_files(self) -> tuple[str, ...]:
-        return _given(self.namespace_template_path)
-
 
 class CreatePods(Counted):
-    count_multiplier_param: str = ""
+    template_fields: ClassVar = ("pod_template_path",)
+    plain_fields: ClassVar = ("persistent_volume_template_path", "persistent_volume_claim_template_path")
     namespace: str | None = None
     pod_template_path: str | None = None
     template_params: dict[str, Any] = {}
@@ -116,19 +118,8 @@ class CreatePods(Counted):
     collect_metrics: bool = False
     skip_wait_to_completion: bool = False
     steady_state: bool = False
-    steady_state_param: str = ""
     duration: str = ""
-    duration_param: str = ""
     signature_batch_size: int = 0
-    signature_batch_size_param: str = ""
-
-    @property
-    def templates(self) -> tuple[str, ...]:
-        return _given(self.pod_template_path)
-
-    @property
-    def plain_files(self) -> tuple[str, ...]:
-        return _given(self.persistent_volume_template_path, self.persistent_volume_claim_template_path)
 
     @property
     def collects(self) -> bool:
@@ -156,10 +147,6 @@ class CreatePodSets(Counted):
     namespace_prefix: str = ""
     create_pods_op: dict[str, Any] = {}
 
-    @property
-    def collects(self) -> bool:
-        return bool(self.create_pods_op.get("collectMetrics"))
-
 
 class DeletePods(Operation):
     namespace: str = ""
@@ -172,15 +159,12 @@ class DeletePods(Operation):
 
 
 class Churn(Operation):
+    plain_fields: ClassVar = ("template_paths",)
     mode: str = ""
     number: int = 0
     interval_milliseconds: int = 0
     namespace: str | None = None
     template_paths: list[str] = []
-
-    @property
-    def plain_files(self) -> tuple[str, ...]:
-        return tuple(self.template_paths)
 
     def check(self) -> str:
         if self.mode not in ("create", "recreate"):
@@ -202,7 +186,6 @@ class Barrier(Operation):
 
 class Sleep(Operation):
     duration: str = ""
-    duration_param: str = ""
 
     @property
     def seconds(self) -> float:
@@ -215,15 +198,11 @@ class Sleep(Operation):
 
 
 class CreateAny(Operation):
+    template_fields: ClassVar = ("template_path",)
     count: int = 1
-    count_param: str = ""
     namespace: str = ""
     template_path: str = ""
     template_params: dict[str, Any] = {}
-
-    @property
-    def templates(self) -> tuple[str, ...]:
-        return (self.template_path,)
 
     def check(self) -> str:
         return "" if self.template_path else "templatePath is not given"
@@ -247,12 +226,9 @@ class CreatePodGroups(CreateAny):
 
 
 class CreateResourceClaims(Counted):
+    plain_fields: ClassVar = ("template_path",)
     namespace: str = ""
     template_path: str = ""
-
-    @property
-    def plain_files(self) -> tuple[str, ...]:
-        return (self.template_path,)
 
     def check(self) -> str:
         if not self.namespace or not self.template_path:
@@ -264,7 +240,6 @@ class CreateResourceDriver(Operation):
     driver_name: str = ""
     nodes: str = ""
     max_claims_per_node: int = 0
-    max_claims_per_node_param: str = ""
 
     def check(self) -> str:
         return "" if self.driver_name and self.nodes else "driverName and nodes must be given"
@@ -309,87 +284,69 @@ OPERATIONS: Mapping[str, type[Operation]] = {
 }
 
 
-def read(written: Mapping[str, Any]) -> Operation:
-    """Return an operation as it is written; raise ConfigError with what is not known about it."""
+class Params:
+    """The parameters of a workload, and which of them were asked for."""
+
+    def __init__(self, values: Mapping[str, Any]) -> None:
+        self.values = values
+        self.used: set[str] = set()
+
+    def value(self, reference: Any) -> Any:
+        """Return what `$name` stands for; a whole number may be written as a float."""
+        name = str(reference)
+        if not name.startswith("$"):
+            raise ConfigError("", f"the parameter {name!r} does not begin with $")
+        found = self._value(name[1:])
+        return int(found) if isinstance(found, float) and found.is_integer() else found
+
+    def in_template(self, value: Any) -> Any:
+        """Return a value for templates: `$name`, or `$name|default` with the default as YAML."""
+        if not isinstance(value, str) or not value.startswith("$"):
+            return value
+        name, bar, default = value[1:].partition("|")
+        if name in self.values or not bar:
+            return self._value(name)
+        try:
+            return msgspec.yaml.decode(default) if default else None
+        except msgspec.DecodeError as error:
+            raise ConfigError("", f"the default of the parameter {name} is not YAML: {error}") from error
+
+    def _value(self, name: str) -> Any:
+        if name not in self.values:
+            raise ConfigError("", f"the parameter {name} is not defined")
+        self.used.add(name)
+        return self.values[name]
+
+
+def read(written: Mapping[str, Any], params: Params) -> list[Operation]:
+    """Return what runs for an operation as it is written, sets of pods unrolled; raise ConfigError with what is not known."""
     opcode = written.get("opcode")
     kind = OPERATIONS.get(opcode) if isinstance(opcode, str) else None
     if kind is None:
         raise ConfigError("", f"the opcode {opcode!r} is not known")
-    return _converted(written, kind)
+    made = _made(written, kind, params)
+    if not isinstance(made, CreatePodSets):
+        return [made]
+    inner = {"opcode": "createPods", **made.create_pods_op}
+    _made(inner, CreatePods, params)  # also where there are none, their fields and parameters are looked at
+    return [_made({**inner, "namespace": f"{made.namespace_prefix}-{i}"}, CreatePods, params) for i in range(made.count)]
 
 
-def _converted(written: Mapping[str, Any], kind: type[S]) -> S:
+def _made(written: Mapping[str, Any], kind: type[Made], params: Params) -> Made:
+    """Return an operation with parameters in their places."""
+    fields = dict(written)
+    for name in _PARAMETERS:
+        if reference := fields.pop(f"{name}Param", ""):
+            fields[name] = params.value(reference)
+    if isinstance(given := fields.get("templateParams"), dict):
+        fields["templateParams"] = {name: params.in_template(value) for name, value in given.items()}
     try:
-        return msgspec.convert(written, type=kind)
+        if kind is CreatePods and (reference := fields.pop("countMultiplierParam", "")):
+            factors = (fields.get("count", 0), params.value(reference))
+            fields["count"] = math.prod(msgspec.convert(each, int) for each in factors)
+        made = msgspec.convert(fields, kind)
     except msgspec.ValidationError as error:
-        raise ConfigError("", f"{written.get('opcode', 'operation')}: {error}") from error
-
-
-def resolved(operations: Sequence[Operation], params: Params) -> tuple[list[Operation], frozenset[str]]:
-    """Return what runs: with parameters in place and sets of pods unrolled; and the names of the parameters used."""
-    made: list[Operation] = []
-    used: set[str] = set()
-    for operation in operations:
-        operation = _resolved(operation, params, used)
-        if not isinstance(operation, CreatePodSets):
-            made.append(operation)
-            continue
-        for i in range(operation.count):
-            inner = {"opcode": "createPods", **operation.create_pods_op, "namespace": f"{operation.namespace_prefix}-{i}"}
-            made.append(_resolved(_converted(inner, CreatePods), params, used))
-        if not operation.count:
-            _resolved(_converted({"opcode": "createPods", **operation.create_pods_op}, CreatePods), params, used)
-    return made, frozenset(used)
-
-
-def _resolved(operation: Operation, params: Params, used: set[str]) -> Operation:
-    changes: dict[str, Any] = {}
-    for name in operation.__struct_fields__:
-        value = getattr(operation, name)
-        if name == "template_params":
-            changes[name] = {key: _template_param(one, params, used) for key, one in value.items()}
-        elif name.endswith("_param") and value and name != "count_multiplier_param":
-            field = name.removesuffix("_param")
-            changes[field] = _param(value, params, used, type(getattr(operation, field)))
-    if isinstance(operation, CreatePods) and operation.count_multiplier_param:
-        times = _param(operation.count_multiplier_param, params, used, int)
-        changes["count"] = changes.get("count", operation.count) * times
-    made = msgspec.structs.replace(operation, **changes)
+        raise ConfigError("", f"{written['opcode']}: {error}") from error
     if problem := made.check():
-        raise ConfigError("", f"{operation.opcode}: {problem}")
+        raise ConfigError("", f"{made.opcode}: {problem}")
     return made
-
-
-def _param(reference: str, params: Params, used: set[str], kind: type) -> Any:
-    if not reference.startswith("$"):
-        raise ConfigError("", f"the parameter {reference!r} does not begin with $")
-    name = reference[1:]
-    if name not in params:
-        raise ConfigError("", f"the parameter {name} is not defined")
-    used.add(name)
-    value = params[name]
-    if kind is int and isinstance(value, float) and value.is_integer():
-        value = int(value)
-    if type(value) is not kind:
-        raise ConfigError("", f"the parameter {name} is {value!r}, where {kind.__name__} is wanted")
-    return value
-
-
-def _template_param(value: Any, params: Params, used: set[str]) -> Any:
-    """Return a value for templates: `$name`, or `$name|default` with the default as YAML."""
-    if not isinstance(value, str) or not value.startswith("$"):
-        return value
-    name, bar, default = value[1:].partition("|")
-    if name in params:
-        used.add(name)
-        return params[name]
-    if not bar:
-        raise ConfigError("", f"the parameter {name} is not defined")
-    try:
-        return msgspec.yaml.decode(default) if default else None
-    except msgspec.DecodeError as error:
-        raise ConfigError("", f"the default of the parameter {name} is not YAML: {error}") from error
-
-
-def _given(*paths: str | None) -> tuple[str, ...]:
-    return tuple(path for path in paths if path)

@@ -5,11 +5,10 @@ In: objects as dicts. Out: requests. What is made is remembered as far as it mus
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
-import time
 from collections.abc import Iterable, Mapping
-from typing import Any, TypeVar
+from functools import partial
+from typing import Any
 from urllib.parse import quote, urlencode
 
 import msgspec
@@ -17,10 +16,9 @@ import msgspec
 from kubesched.errors import AlreadyExists, ConfigError, NotFound
 from kubesched.kube.client.connection import MERGE_PATCH, Connection
 from kubesched.kube.client.informers.resources import collection_path
-from kubesched.tools.bench.processes import in_parallel
+from kubesched.tools.bench.processes import in_parallel, remove, remove_namespace
 
 Object = dict[str, Any]
-T = TypeVar("T")
 _GONE_WITHIN_SECONDS = 3.0
 _NAMESPACES = collection_path("v1", "namespaces")
 _NAMESAKES = {
@@ -60,6 +58,10 @@ class Rest:
             where = "no namespace is given" if found.namespaced else f"namespace {namespace} is given, but there is none"
             raise ConfigError(f"{found.api_version} {found.kind}", f"{where} for this kind")
         return collection_path(found.api_version, found.name, namespace)
+
+    async def is_namespaced(self, obj: Mapping[str, Any]) -> bool:
+        """Return whether objects of this one's kind are in namespaces."""
+        return (await self._served(obj)).namespaced
 
     async def _served(self, obj: Mapping[str, Any]) -> _Resource:
         """Return what the server has for an object: in its own version, or in one that is the same."""
@@ -112,14 +114,12 @@ class Rest:
         """Delete an object of this one's kind; one that is gone already is as good."""
         path = f"{await self.collection(obj, namespace)}/{quote(name, safe='')}"
         self._made.pop(path, None)
-        with contextlib.suppress(NotFound):
-            await self.connection.request("DELETE", path)
+        await remove(self.connection, path)
 
     async def delete_pod(self, namespace: str, name: str, *, at_once: bool = False) -> None:
         """Delete a pod, if wanted without grace; one that is gone already is as good."""
         query = "?gracePeriodSeconds=0" if at_once else ""
-        with contextlib.suppress(NotFound):
-            await self.connection.request("DELETE", f"{collection_path('v1', 'pods', namespace)}/{name}{query}")
+        await remove(self.connection, f"{collection_path('v1', 'pods', namespace)}/{name}{query}")
 
     async def delete_pods(self, namespace: str, selector: Mapping[str, str], *, at_once: bool = False) -> None:
         """Delete all pods of a namespace that have these labels."""
@@ -135,25 +135,14 @@ class Rest:
             await self.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
 
     async def remove_all(self) -> None:
-        """Remove what was made. Where no controller ends namespaces, they are ended here: they are empty by then."""
+        """Remove what was made. Namespaces are empty by then."""
         spaces = [path for path in self._made if path.startswith(f"{_NAMESPACES}/") and path.count("/") == 4]
         for path in spaces:
             await self.delete_pods(path.rpartition("/")[2], {}, at_once=True)
 
-        async def remove(path: str) -> None:
-            with contextlib.suppress(NotFound):
-                await self.connection.request("DELETE", path)
+        async def end(path: str) -> None:
+            await remove_namespace(self.connection, path.rpartition("/")[2], _GONE_WITHIN_SECONDS)
 
-        await in_parallel([path for path in self._made if path not in spaces], remove)
-        await in_parallel(spaces, remove)
-        await in_parallel(spaces, self._end_namespace)
+        await in_parallel([path for path in self._made if path not in spaces], partial(remove, self.connection))
+        await in_parallel(spaces, end)
         self._made.clear()
-
-    async def _end_namespace(self, path: str) -> None:
-        deadline = time.monotonic() + _GONE_WITHIN_SECONDS
-        with contextlib.suppress(NotFound):
-            while time.monotonic() < deadline:
-                left = await self.connection.request("GET", path)
-                await asyncio.sleep(0.2)
-            ended = {**msgspec.json.decode(left), "spec": {"finalizers": []}}
-            await self.connection.request("PUT", f"{path}/finalize", msgspec.json.encode(ended))

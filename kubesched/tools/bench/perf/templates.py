@@ -9,11 +9,11 @@ parsed, so that a file which needs more is refused before a cluster is built for
 from __future__ import annotations
 
 import json
+import math
 import operator
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 from kubesched.errors import ConfigError
 
@@ -21,6 +21,8 @@ _ACTION = re.compile(r"\{\{(-(?=\s))?(.*?)((?<=\s)-)?\}\}", re.DOTALL)
 _TOKEN = re.compile(r'\s*(?:("(?:[^"\\\n]|\\.)*"|`[^`]*`)|(:=|[|()])|([^\s|()"`:]+))')
 _NUMBER = re.compile(r"[-+]?\d+(\.\d+)?\Z")
 _NAME = re.compile(r"[A-Za-z_]\w*\Z")
+_SETTING = re.compile(r"(\$\w+)\s*:=(.*)\Z", re.DOTALL)
+_CONSTANTS = {"true": True, "false": False, "nil": None}
 _PATH = re.compile(r"(\$\w*)?((?:\.[A-Za-z_]\w*)*)\Z")
 
 
@@ -64,45 +66,22 @@ def _modulo(a: Any, b: Any) -> int:
     return abs(left) % abs(right) * (-1 if left < 0 else 1)
 
 
-def _product(*values: Any) -> float:
-    made = 1.0
-    for value in values:
-        made *= _float(value)
-    return made
-
-
-def _total(*values: Any) -> float:
-    return sum(map(_float, values), 0.0)
-
-
-def _equal(first: Any, *others: Any) -> bool:
-    return any(first == other for other in others)
-
-
-def _and(*values: Any) -> Any:
-    return next((value for value in values if not is_true(value)), values[-1])
-
-
-def _or(*values: Any) -> Any:
-    return next((value for value in values if is_true(value)), values[-1])
-
-
 FUNCTIONS: Mapping[str, Callable[..., Any]] = {
-    "AddFloat": _total,
-    "AddInt": lambda *values: int(_total(*values)),
+    "AddFloat": lambda *values: sum(map(_float, values), 0.0),
+    "AddInt": lambda *values: int(sum(map(_float, values))),
     "SubtractFloat": lambda a, b: _float(a) - _float(b),
     "SubtractInt": lambda a, b: int(_float(a) - _float(b)),
-    "MultiplyFloat": _product,
-    "MultiplyInt": lambda *values: int(_product(*values)),
+    "MultiplyFloat": lambda *values: math.prod(map(_float, values), start=1.0),
+    "MultiplyInt": lambda *values: int(math.prod(map(_float, values))),
     "DivideFloat": _divide,
     "DivideInt": lambda a, b: int(_divide(a, b)),
     "Mod": _modulo,
     "Int": _int,
     "JSON": lambda value: json.dumps(value, separators=(",", ":"), ensure_ascii=False, sort_keys=True),
-    "and": _and,
-    "or": _or,
-    "not": lambda value: not is_true(value),
-    "eq": _equal,
+    "and": lambda *values: next((value for value in values if not value), values[-1]),
+    "or": lambda *values: next((value for value in values if value), values[-1]),
+    "not": operator.not_,
+    "eq": lambda first, *others: first in others,
     "ne": operator.ne,
     "lt": operator.lt,
     "le": operator.le,
@@ -110,11 +89,6 @@ FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     "ge": operator.ge,
     "len": len,
 }
-
-
-def is_true(value: Any) -> bool:
-    """Return what an `if` makes of a value."""
-    return bool(value)
 
 
 def printed(value: Any) -> str:
@@ -140,28 +114,8 @@ Scope = dict[str, Any]
 Expression = Callable[[Scope], Any]
 
 
-class _Branch(NamedTuple):
-    condition: Expression | None
-    body: list[Any]
-
-
-@dataclass(slots=True)
-class _If:
-    branches: list[_Branch] = field(default_factory=list)
-
-
-@dataclass(slots=True)
-class _Range:
-    over: Expression
-    variable: str
-    body: list[Any]
-    otherwise: list[Any]
-
-
-@dataclass(slots=True)
-class _Set:
-    name: str
-    value: Expression
+Part = Callable[[Scope], str]
+"""What a text or an action becomes."""
 
 
 class Template:
@@ -171,84 +125,107 @@ class Template:
         self.name = name
         self._variables: set[str] = {"$"}
         self._tokens = _split(text)
-        self._nodes, stop = self._block()
+        self.is_constant = True
+        self._parts, stop = self._block()
         if stop:
             raise self._error(f"{{{{{stop}}}}} without a beginning")
-        self.is_constant = all(isinstance(node, str) for node in self._nodes)
 
     def render(self, values: Mapping[str, Any]) -> str:
         """Return the text that the template makes of these values."""
-        made: list[str] = []
         try:
-            _run(self._nodes, {".": values, "$": values}, made)
+            return _joined(self._parts, {".": values, "$": values})
         except (Rendering, TypeError) as error:
             raise self._error(str(error)) from error
-        return "".join(made)
 
     def _error(self, text: str) -> ConfigError:
         return ConfigError(self.name, text)
 
     # Parsing
 
-    def _block(self) -> tuple[list[Any], str]:
-        """Return the nodes up to an `end` or `else`, and which of them ended the block."""
-        nodes: list[Any] = []
+    def _block(self) -> tuple[list[Part], str]:
+        """Return what comes up to an `end` or `else`, and which of them ended the block."""
+        parts: list[Part] = []
         for text, is_action in self._tokens:
             if not is_action:
-                nodes.append(text)
+                parts.append(_always(text))
                 continue
             word, _, rest = text.partition(" ")
             if word in ("end", "else"):
-                return nodes, text
-            nodes.append(self._action(word, rest, text))
-        return nodes, ""
+                return parts, text
+            self.is_constant = False
+            parts.append(self._action(word, rest, text))
+        return parts, ""
 
-    def _action(self, word: str, rest: str, text: str) -> Any:
+    def _action(self, word: str, rest: str, text: str) -> Part:
         if word == "if":
             return self._if(rest)
         if word == "range":
             return self._range(rest)
-        if found := re.match(r"(\$\w+)\s*:=(.*)\Z", text, re.DOTALL):
-            value = self._pipeline(found[2])
-            self._variables.add(found[1])
-            return _Set(found[1], value)
         if word in ("with", "define", "template", "block", "break", "continue"):
             raise self._error(f"the template action {word!r} is not known")
-        return self._pipeline(text)
+        if found := _SETTING.match(text):
+            name, value = found[1], self._pipeline(found[2])
+            self._variables.add(name)
 
-    def _if(self, condition: str) -> _If:
-        made = _If()
-        test: Expression | None = self._pipeline(condition)
-        while True:
-            body, stop = self._block()
-            made.branches.append(_Branch(test, body))
-            if stop == "end":
-                return made
-            if not stop or test is None:
+            def set_variable(scope: Scope) -> str:
+                scope[name] = value(scope)
+                return ""
+
+            return set_variable
+        shown = self._pipeline(text)
+        return lambda scope: printed(shown(scope))
+
+    def _if(self, condition: str) -> Part:
+        branches: list[tuple[Expression, list[Part]]] = []
+        test, stop = self._pipeline(condition), ""
+        while stop != "end":
+            body, last = self._block()
+            branches.append((test, body))
+            if not last or (stop == "else" and last != "end"):
                 raise self._error("an if has no end")
-            if stop.startswith("else if "):
-                test = self._pipeline(stop.removeprefix("else if "))
-            elif stop == "else":
-                test = None
-            else:
-                raise self._error(f"the template action {stop!r} is not known")
+            if last.startswith("else if "):
+                test = self._pipeline(last.removeprefix("else if "))
+            elif last == "else":
+                test = _always(True)
+            elif last != "end":
+                raise self._error(f"the template action {last!r} is not known")
+            stop = last
 
-    def _range(self, text: str) -> _Range:
-        found = re.match(r"(\$\w+)\s*:=(.*)\Z", text, re.DOTALL)
-        variable, over = (found[1], found[2]) if found else ("", text)
-        expression = self._pipeline(over)
-        if variable:
-            self._variables.add(variable)
+        def choose(scope: Scope) -> str:
+            return next((_joined(body, dict(scope)) for test, body in branches if test(scope)), "")
+
+        return choose
+
+    def _range(self, text: str) -> Part:
+        found = _SETTING.match(text)
+        variable, values_of = (found[1] if found else "."), self._pipeline(found[2] if found else text)
+        self._variables.add(variable)
         body, stop = self._block()
-        otherwise: list[Any] = []
+        otherwise: list[Part] = []
         if stop == "else":
             otherwise, stop = self._block()
         if stop != "end":
             raise self._error("a range has no end")
-        return _Range(expression, variable, body, otherwise)
+
+        def repeat(scope: Scope) -> str:
+            over = values_of(scope)
+            if isinstance(over, bool) or not isinstance(over, int | list | None):
+                raise Rendering(f"range cannot go over {printed(over)}")
+            values = range(over) if isinstance(over, int) else over or ()
+            if not values:
+                return _joined(otherwise, dict(scope))
+            return "".join(_joined(body, {**scope, ".": value, variable: value}) for value in values)
+
+        return repeat
 
     def _pipeline(self, text: str) -> Expression:
-        words = _words(text, self._error)
+        words, place, text = [], 0, text.strip()
+        while place < len(text):
+            token = _TOKEN.match(text, place)
+            if token is None:
+                raise self._error(f"{{{{{text}}}}} is not understood")
+            words.append(token[1] or token[2] or token[3])
+            place = token.end()
         made = self._commands(words)
         if words:
             raise self._error(f"unexpected {words[0]!r} in {{{{{text}}}}}")
@@ -266,7 +243,7 @@ class Template:
         if not words or words[0] in ("|", ")"):
             raise self._error("a command is missing")
         name = words[0]
-        if _NAME.match(name) and name not in ("true", "false", "nil"):
+        if _NAME.match(name) and name not in _CONSTANTS:
             if name not in FUNCTIONS:
                 raise self._error(f"the template function {name!r} is not known")
             words.pop(0)
@@ -291,14 +268,11 @@ class Template:
                 raise self._error("a parenthesis is not closed")
             return made
         if word[0] in '"`':
-            text = json.loads(word) if word[0] == '"' else word[1:-1]
-            return lambda scope: text
+            return _always(json.loads(word) if word[0] == '"' else word[1:-1])
         if _NUMBER.match(word):
-            number = float(word) if "." in word else int(word)
-            return lambda scope: number
-        if word in ("true", "false", "nil"):
-            constant = {"true": True, "false": False, "nil": None}[word]
-            return lambda scope: constant
+            return _always(float(word) if "." in word else int(word))
+        if word in _CONSTANTS:
+            return _always(_CONSTANTS[word])
         if word == ".":
             return lambda scope: scope["."]
         if found := _PATH.match(word):
@@ -330,18 +304,6 @@ def _split(text: str) -> Iterator[tuple[str, bool]]:
         yield rest, False
 
 
-def _words(text: str, error: Callable[[str], ConfigError]) -> list[str]:
-    made, place = [], 0
-    text = text.strip()
-    while place < len(text):
-        found = _TOKEN.match(text, place)
-        if found is None:
-            raise error(f"{{{{{text}}}}} is not understood")
-        made.append(found[1] or found[2] or found[3])
-        place = found.end()
-    return made
-
-
 def _call(name: str, arguments: list[Expression]) -> Expression:
     function = FUNCTIONS[name]
 
@@ -362,32 +324,9 @@ def _walk(value: Any, path: list[str]) -> Any:
     return value
 
 
-def _run(nodes: list[Any], scope: Scope, made: list[str]) -> None:
-    for node in nodes:
-        if isinstance(node, str):
-            made.append(node)
-        elif isinstance(node, _Set):
-            scope[node.name] = node.value(scope)
-        elif isinstance(node, _If):
-            for condition, body in node.branches:
-                if condition is None or is_true(condition(scope)):
-                    _run(body, dict(scope), made)
-                    break
-        elif isinstance(node, _Range):
-            _repeat(node, scope, made)
-        else:
-            made.append(printed(node(scope)))
+def _always(value: Any) -> Expression:
+    return lambda scope: value
 
 
-def _repeat(node: _Range, scope: Scope, made: list[str]) -> None:
-    over = node.over(scope)
-    if isinstance(over, bool) or not isinstance(over, int | list | None):
-        raise Rendering(f"range cannot go over {printed(over)}")
-    values = range(over) if isinstance(over, int) else over or ()
-    if not values:
-        _run(node.otherwise, dict(scope), made)
-    for value in values:
-        inner = {**scope, ".": value}
-        if node.variable:
-            inner[node.variable] = value
-        _run(node.body, inner, made)
+def _joined(parts: list[Part], scope: Scope) -> str:
+    return "".join([part(scope) for part in parts])

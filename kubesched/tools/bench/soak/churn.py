@@ -18,7 +18,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Any
 
-import msgspec
+from msgspec.structs import replace
 
 from kubesched.errors import ApiError, SchedulerError
 from kubesched.kube.api.core import Namespace
@@ -213,7 +213,6 @@ class Users:
     def _pod(self, number: int, node: str = "") -> Pod:
         kind = "antiaffinity" if number % GREEN_EVERY == 0 and not node else KINDS[number % len(KINDS)]
         pod = workloads.pod(number, kind)
-        replace = msgspec.structs.replace
         return replace(pod, spec=replace(pod.spec, node_name=node)) if node else pod
 
     async def _made(self, obj: TopLevel) -> None:
@@ -235,11 +234,11 @@ class Users:
             await asyncio.sleep(_RETRY_SECONDS)
 
     def _start(self, work: Coroutine[Any, Any, None]) -> None:
+        def ended(task: asyncio.Task[None]) -> None:
+            self._under_way.discard(task)
+            if not task.cancelled():
+                task.result()
+
         task = asyncio.create_task(work)
         self._under_way.add(task)
-        task.add_done_callback(self._ended)
-
-    def _ended(self, task: asyncio.Task[None]) -> None:
-        self._under_way.discard(task)
-        if not task.cancelled():
-            task.result()
+        task.add_done_callback(ended)

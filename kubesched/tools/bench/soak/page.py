@@ -13,7 +13,11 @@ _WIDTH = 100
 
 def markdown(report: dict[str, Any]) -> str:
     """Return the report as a page."""
-    given, pods, machine = report["settings"], report["pods"], report["machine"]
+    given, pods, machine, samples = report["settings"], report["pods"], report["machine"], report["samples"]
+    if len(samples) > _ROWS:  # evenly spread, the first and the last among them
+        samples = [samples[round(i * (len(samples) - 1) / (_ROWS - 1))] for i in range(_ROWS)]
+    waits = "" if report["isFinal"] else f" {pods['waiting']} waited when this was written."
+    fine = f"Nothing was missed, nothing was bound twice, no node held more than fits.{waits}"
     lines = [
         "# Soak report",
         "",
@@ -22,7 +26,7 @@ def markdown(report: dict[str, Any]) -> str:
         f"a fault every {given['faultSeconds']:g} s: {report['seconds'] / 60:.0f} minutes on {machine['cores']} cores "
         f"(mean load {machine['meanLoad']}), Python {machine['python']}. Written by `kubesched bench soak`.",
         "",
-        *(f"**{each}**\n" for each in report["complaints"] or (_fine(report),)),
+        *(f"**{each}**\n" for each in report["complaints"] or (fine,)),
         "| | count | p50 | p99 | p99.9 | highest |",
         "|---|---:|---:|---:|---:|---:|",
         _row("decision, µs", report["decisionMicroseconds"]),
@@ -54,16 +58,10 @@ def markdown(report: dict[str, Any]) -> str:
         "",
         "| after | bound | waiting | leader's RSS, files | API server's RSS, files | load |",
         "|---:|---:|---:|---|---|---:|",
-        *map(_sample_row, _thinned(report["samples"])),
+        *map(_sample_row, samples),
         "",
     ]
     return "\n".join(lines)
-
-
-def _fine(report: dict[str, Any]) -> str:
-    """Return what was checked and found to be so."""
-    waits = "" if report["isFinal"] else f" {report['pods']['waiting']} waited when this was written."
-    return f"Nothing was missed, nothing was bound twice, no node held more than fits.{waits}"
 
 
 def _lasted(seconds: float | None) -> str:
@@ -99,13 +97,6 @@ def _process_row(each: dict[str, Any]) -> str:
 def _sample_row(row: dict[str, Any]) -> str:
     used = [f"{row[name]['rssMiB']:.0f}, {row[name]['files']}" if name in row else "-" for name in ("leader", "server")]
     return f"| {_clock(row['seconds'])} | {row['bound']:,} | {row['waiting']} | {used[0]} | {used[1]} | {row['load']} |"
-
-
-def _thinned(samples: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return some samples, evenly spread, the first and the last among them."""
-    if len(samples) <= _ROWS:
-        return samples
-    return [samples[round(i * (len(samples) - 1) / (_ROWS - 1))] for i in range(_ROWS)]
 
 
 def _clock(seconds: float) -> str:

@@ -15,7 +15,7 @@ import ssl
 import subprocess
 import time
 import urllib.request
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
@@ -23,7 +23,7 @@ from typing import IO
 import msgspec
 
 from kubesched.errors import SchedulerError
-from kubesched.tools.bench.processes import PROGRAM, cpu_seconds, free_port, last_line, start_scheduler
+from kubesched.tools.bench.processes import PROGRAM, cpu_seconds, free_port, last_line, start, start_scheduler
 
 LEASE = "kubesched-soak"
 _PATIENCE_SECONDS = 120.0
@@ -105,8 +105,9 @@ class Replica:
         """Take down what the scheduler says about itself; one that is frozen or has no cluster yet says nothing."""
         if not self.port or not self.is_running:
             return
-        text = await asyncio.to_thread(_read, f"https://127.0.0.1:{self.port}/metrics")
-        if text is None:
+        try:
+            text = await asyncio.to_thread(_read, f"https://127.0.0.1:{self.port}/metrics")
+        except OSError:
             return
         self.is_leading = _LEADS.search(text) is not None
         pauses: dict[str, float] = {}
@@ -171,9 +172,14 @@ class Replicas:
         self._server_port = self._server_port or free_port()
         log = self._folder / f"apiserver-{len(self.all)}.log"
         words = ("apiserver", "--no-world", f"--port={self._server_port}", f"--data-dir={self._folder / 'objects'}")
-        process = _start((*PROGRAM, *words, f"--kubeconfig-out={self.kubeconfig}"), log)
+        process = start((*PROGRAM, *words, f"--kubeconfig-out={self.kubeconfig}"), log)
         self.all.append(Replica("API server", process, time.monotonic(), log))
-        await _said(process, log, "Kubeconfig:")
+        deadline = time.monotonic() + _START_SECONDS
+        while "Kubeconfig:" not in log.read_text(errors="replace"):
+            if process.poll() is not None or time.monotonic() > deadline:
+                process.kill()
+                raise SchedulerError(f"the embedded API server did not start: {last_line(log)}")
+            await asyncio.sleep(0.05)
 
     def start_scheduler(self) -> None:
         """Start one more scheduler."""
@@ -199,16 +205,9 @@ class Replicas:
             self.start_scheduler()
         await asyncio.gather(*(each.scrape() for each in self.schedulers))
 
-    async def stop_schedulers(self) -> None:
-        """End the schedulers."""
-        await self._end(self.schedulers)
-
-    async def stop(self) -> None:
-        """End everything."""
-        await self._end(self.all)
-
-    async def _end(self, replicas: Sequence[Replica]) -> None:
-        for each in reversed(replicas):
+    async def stop(self, *, server: bool = True) -> None:
+        """End everything, or all but the API server."""
+        for each in reversed(self.all if server else self.schedulers):
             if each.ended is None:
                 each.send(signal.SIGCONT)
                 await each.end(signal.SIGTERM)
@@ -224,28 +223,6 @@ def usage_of(pid: int) -> Usage | None:
     return Usage(pages * os.sysconf("SC_PAGE_SIZE") / (1 << 20), n_files, cpu_seconds(pid) or 0.0)
 
 
-def _read(url: str) -> str | None:
-    try:
-        with urllib.request.urlopen(url, timeout=_SCRAPE_SECONDS, context=_SAME_HOST) as answer:
-            return str(answer.read().decode())
-    except OSError:
-        return None
-
-
-def _start(command: Sequence[str], log: Path) -> subprocess.Popen[bytes]:
-    with log.open("wb") as out:
-        return subprocess.Popen(command, stdout=out, stderr=out)
-
-
-async def _said(process: subprocess.Popen[bytes], log: Path, text: str) -> None:
-    """Wait until an API server has said something; raise if it ends instead."""
-    deadline = time.monotonic() + _START_SECONDS
-    while not _holds(log, text):
-        if process.poll() is not None or time.monotonic() > deadline:
-            process.kill()
-            raise SchedulerError(f"the embedded API server did not start: {last_line(log)}")
-        await asyncio.sleep(0.05)
-
-
-def _holds(log: Path, text: str) -> bool:
-    return text in log.read_text(encoding="utf-8", errors="replace")
+def _read(url: str) -> str:
+    with urllib.request.urlopen(url, timeout=_SCRAPE_SECONDS, context=_SAME_HOST) as answer:
+        return str(answer.read().decode())

@@ -60,6 +60,7 @@ def document(measured: Measured, *, is_final: bool = False) -> dict[str, Any]:
     """Return all of it as plain values."""
     soak, ledger, users = measured.soak, measured.users.ledger, measured.users
     delays, bound_at = np.frombuffer(ledger.delays), np.frombuffer(ledger.bound_at)
+    load = round(float(np.mean([row["load"] for row in measured.samples])), 2) if measured.samples else 0.0
     calm = _calm(bound_at - delays, measured.faults.done) if len(delays) else np.zeros(0, bool)
     return {
         "complaints": complaints(measured, is_final=is_final),
@@ -74,7 +75,7 @@ def document(measured: Measured, *, is_final: bool = False) -> dict[str, Any]:
             "server": "given" if soak.kubeconfig else "embedded",
             "seed": soak.seed,
         },
-        "machine": {"cores": os.cpu_count(), "python": platform.python_version(), "meanLoad": _mean(measured.samples)},
+        "machine": {"cores": os.cpu_count(), "python": platform.python_version(), "meanLoad": load},
         "pods": {
             "askedFor": users.n_asked,
             "bound": ledger.n_bound,
@@ -190,7 +191,3 @@ def _growth(usages: Sequence[tuple[float, Any]]) -> float | None:
         return None
     at, rss = np.array(points).T
     return round(float(np.polyfit((at - at[0]) / 3600.0, rss, 1)[0]), 1)
-
-
-def _mean(samples: Sequence[dict[str, Any]]) -> float:
-    return round(float(np.mean([row["load"] for row in samples])), 2) if samples else 0.0

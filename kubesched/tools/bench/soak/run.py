@@ -139,7 +139,7 @@ class _Running:
             await asyncio.sleep(0.5)
             await self._replicas.look()
         await self._sample()
-        await self._replicas.stop_schedulers()
+        await self._replicas.stop(server=False)
         self._take_decisions()  # a scheduler writes its log behind its decisions: all of it is there once it has ended
         return document(self._measured, is_final=True)
 

@@ -12,13 +12,12 @@ from __future__ import annotations
 import numpy as np
 
 from kubesched.scheduler.cluster import CPU, MEMORY
-from kubesched.tools.node_groups.consolidation import clear, put_back
 from kubesched.tools.node_groups.daemonset_pods import DaemonSetPods
 from kubesched.tools.node_groups.estimate import NodeEstimator
 from kubesched.tools.rebalance.board import Board, Move
 from kubesched.tools.simulation.cluster import incidents
 from kubesched.tools.simulation.cluster.node_supply import NodeSupply
-from kubesched.tools.simulation.cluster.simulated_cluster import DEFAULT_GRACE_SECONDS
+from kubesched.tools.simulation.cluster.simulated_cluster import grace_of
 from kubesched.tools.simulation.scenario import Autoscaler, seconds
 from kubesched.tools.simulation.simulation import Simulation
 
@@ -103,7 +102,7 @@ class ClusterAutoscaler:
         for name in self._candidates():
             if self._not_before.get(name, 0.0) > now or n_with_pods >= _MOST_CANDIDATES:
                 continue
-            moves = clear(board, name)
+            moves = board.clear(name)
             if isinstance(moves, str):
                 self._not_before[name] = now + _RECHECK_SECONDS
                 continue
@@ -111,7 +110,7 @@ class ClusterAutoscaler:
             cleared.append((name, moves))
             found[name] = self._unneeded.get(name, now)
         for name, moves in reversed(cleared):
-            put_back(board, name, moves)
+            board.put_back(name, moves)
         self._unneeded = found
 
     def _candidates(self) -> list[str]:
@@ -122,7 +121,8 @@ class ClusterAutoscaler:
         share = np.zeros(nodes.n)
         for resource in (CPU, MEMORY):
             share = np.maximum(share, nodes.requested(resource) / np.maximum(nodes.allocatable(resource), 1))
-        shares = {nodes.name(row): float(share[row]) for row in np.flatnonzero(share < self._threshold).tolist()}
+        threshold = self._settings.scale_down_utilization_threshold
+        shares = {nodes.name(row): float(share[row]) for row in np.flatnonzero(share < threshold).tolist()}
         return sorted(
             (
                 name
@@ -136,10 +136,6 @@ class ClusterAutoscaler:
             ),
             key=lambda name: (name not in self._unneeded, shares[name], name),
         )
-
-    @property
-    def _threshold(self) -> float:
-        return self._settings.scale_down_utilization_threshold
 
     def _shrink(self) -> None:
         """Remove nodes that have been unneeded for long enough."""
@@ -162,8 +158,7 @@ class ClusterAutoscaler:
             if not pods:
                 incidents.remove(self._world, name)
                 continue
-            graces = [record.pod.spec.termination_grace_period_seconds for record in pods]
-            longest = max(DEFAULT_GRACE_SECONDS if grace is None else grace for grace in graces)
+            longest = max(grace_of(record.pod) for record in pods)
             self._draining.add(name)
             incidents.drain(self._world, name)
             self._sim.at(self._sim.now + longest, lambda name=name: self._drained(name))  # type: ignore[misc]

@@ -61,13 +61,9 @@ class RollingUpdate:
         """Let new pods come and old ones go, as far as may be."""
         if self.is_over:
             return
-        alive = [
-            record
-            for record in self._world.records.values()
-            if record.workload == self._workload and record.is_alive and not record.is_going
-        ]
-        old = [record for record in alive if record.pod.metadata.labels.get(POD_TEMPLATE_HASH) != self._revision]
+        alive = self._world.alive(self._workload)
         new = [record for record in alive if record.pod.metadata.labels.get(POD_TEMPLATE_HASH) == self._revision]
+        old = [record for record in alive if record.pod.metadata.labels.get(POD_TEMPLATE_HASH) != self._revision]
         n_more = max(min(self._most - len(alive), self._replicas - len(new)), 0)
         for _ in range(n_more):
             self._come()

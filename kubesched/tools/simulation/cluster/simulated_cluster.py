@@ -176,6 +176,10 @@ class SimulatedCluster:
         for watch in tuple(self.watchers):
             watch(record)
 
+    def alive(self, workload: str) -> list[PodRecord]:
+        """Return the pods of a workload that stay as far as anybody knows, in the order in which they came."""
+        return [each for each in self.records.values() if each.workload == workload and each.is_alive and not each.is_going]
+
     def record(self, key: str) -> PodRecord | None:
         """Return the newest pod of a namespace/name, or None."""
         uid = self.uids.get(key)
@@ -194,8 +198,7 @@ class SimulatedCluster:
         """Delete a pod with its grace period."""
         if record.is_going or not record.is_alive:
             return
-        grace = record.pod.spec.termination_grace_period_seconds
-        grace = DEFAULT_GRACE_SECONDS if grace is None else grace
+        grace = grace_of(record.pod)
         if not record.node or not grace:
             self._go(record, why)
             return
@@ -235,12 +238,8 @@ class SimulatedCluster:
         for owned in self._made_for.pop(record.pod.metadata.uid, ()):
             if owned in self.objects:
                 self.drop(self.objects[owned])
-        self.tell(
-            state,
-            pod=record.key,
-            **({"node": record.node} if record.node else {}),
-            **({"why": record.why} if state == DELETED else {}),
-        )
+        about = {"node": record.node} if record.node else {}
+        self.tell(state, pod=record.key, **about, **({"why": record.why} if state == DELETED else {}))
         if self.quotas is not None:
             self.quotas.count(record.pod, -1)
             self._measures.n_waiting_for_quota = self.quotas.n_waiting
@@ -273,8 +272,7 @@ class SimulatedCluster:
             self.create(pod, workload=record.workload, runs=record.runs, restarts=True, n_before=n)
 
         if keeps_name and record.is_alive:  # not before the old one has let go of the name
-            grace = record.pod.spec.termination_grace_period_seconds
-            self._agenda.add(self.now + (DEFAULT_GRACE_SECONDS if grace is None else grace), come)
+            self._agenda.add(self.now + grace_of(record.pod), come)
         else:
             come()
 
@@ -362,6 +360,12 @@ class SimulatedCluster:
         old = self.objects.pop(key_of(obj), None)
         if old is not None:
             self.inbox.post(Changed(key_of(old)[0], old, None))
+
+
+def grace_of(pod: Pod) -> int:
+    """Return how many seconds a pod has to end."""
+    grace = pod.spec.termination_grace_period_seconds
+    return DEFAULT_GRACE_SECONDS if grace is None else grace
 
 
 def key_of(obj: TopLevel) -> tuple[str, str, str]:

@@ -14,7 +14,6 @@ from typing import Any
 
 import msgspec
 
-from kubesched.embedded.controllers.workloads.daemonsets import daemon_pod
 from kubesched.embedded.controllers.workloads.deployments import whole
 from kubesched.errors import ConfigError, SchedulerError
 from kubesched.kube.api import codec
@@ -25,7 +24,6 @@ from kubesched.kube.api.node import Node
 from kubesched.kube.api.pod import Pod, PodSpec, ResourceRequirements
 from kubesched.kube.api.requests import is_extended_name
 from kubesched.kube.api.resource import ResourceClaimTemplate
-from kubesched.kube.api.storage import PersistentVolumeClaim
 from kubesched.kube.values.well_known import POD_TEMPLATE_HASH
 from kubesched.tools.plan.admission import Admission
 from kubesched.tools.plan.claims import with_claims
@@ -90,9 +88,8 @@ class WorkloadRunner:
             raw = {**raw, "spec": {**spec, field: self.workload.replicas}}
         self._manifest = raw
         self._cast += map(_unborn, self._admission.pods_of(raw, list(self._sim.world.nodes.values())))
-        if raw["kind"] == "StatefulSet":
-            for claim in self._admission.claims_of(raw):
-                self._sim.add(codec.convert(claim, PersistentVolumeClaim))
+        for claim in self._admission.claims_of(raw):
+            self._sim.add(claim)
         owner = self._admission.replica_set_of(raw) if raw["kind"] == "Deployment" else raw
         if owner["kind"] in _OWNERS:
             self._sim.add(codec.convert(owner, KINDS[owner["apiVersion"], owner["kind"]]))
@@ -111,12 +108,7 @@ class WorkloadRunner:
     def scale(self, replicas: int) -> None:
         """Have so many pods: more of the same, or first those less that wait, then the youngest."""
         world = self._sim.world
-        alive = [
-            record
-            for record in world.records.values()
-            if record.workload == self.workload.name and record.is_alive and not record.is_going
-        ]
-        alive.sort(key=lambda record: (record.state == PENDING, record.arrived))
+        alive = sorted(world.alive(self.workload.name), key=lambda record: (record.state == PENDING, record.arrived))
         for record in reversed(alive[replicas:]):
             world.evict(record, SCALED)
         for _ in range(replicas - len(alive)):
@@ -139,10 +131,7 @@ class WorkloadRunner:
             new = _with(old, spec=_with(old.spec, containers=(_with(first, resources=asked), *others)))
         labels = {**(new.metadata.labels or {}), POD_TEMPLATE_HASH: str(self._n_revisions)}
         self._cast = [_with(new, metadata=_with(new.metadata, labels=labels))] * len(self._cast)
-        replicas = sum(
-            record.workload == self.workload.name and record.is_alive and not record.is_going
-            for record in self._sim.world.records.values()
-        )
+        replicas = len(self._sim.world.alive(self.workload.name))
         rolling = (((self._manifest or {}).get("spec") or {}).get("strategy") or {}).get("rollingUpdate") or {}
         surge = rollout.max_surge if rollout.max_surge is not None else rolling.get("maxSurge", "25%")
         missing = rollout.max_unavailable if rollout.max_unavailable is not None else rolling.get("maxUnavailable", "25%")
@@ -164,7 +153,7 @@ class WorkloadRunner:
     def daemon_pod(self) -> Pod:
         """Return a pod of a DaemonSet, on no node."""
         assert self._manifest is not None
-        return self._admission.admit_pod(daemon_pod(self._manifest, "", ""), self.workload.name)
+        return self._admission.daemon_pod_of(self._manifest)
 
     def follow(self, node: Node) -> None:
         """Have the pod of a DaemonSet on a node that came later."""
@@ -207,13 +196,13 @@ class WorkloadRunner:
             for claim in made:
                 world.put(claim)
 
-        def wait(record: PodRecord) -> None:
-            def give_up() -> None:
-                if record.state == PENDING:
-                    world.remove(record, WITHDRAWN)
+        def give_up(record: PodRecord) -> None:
+            if record.state == PENDING:
+                world.remove(record, WITHDRAWN)
 
+        def wait(record: PodRecord) -> None:
             if patience is not None:
-                self._sim.at(self._sim.now + seconds(patience), give_up)
+                self._sim.at(self._sim.now + seconds(patience), lambda: give_up(record))
 
         world.create(pod, wait, workload=self.workload.name, runs=runs, restarts=self.workload.restarts)
 
@@ -248,16 +237,10 @@ class WorkloadRunner:
         )
         if kind == "ReplicaSet":  # pods that run on are spread over zones by default, by their owner's selector
             meta = ObjectMeta(name=name, namespace=namespace, uid=owner.uid, labels=pod.metadata.labels)
-            self._sim.add(
-                ReplicaSet(
-                    metadata=meta,
-                    spec=ReplicaSetSpec(
-                        replicas=self.workload.replicas or 1,
-                        selector=LabelSelector(match_labels=pod.metadata.labels),
-                        template=PodTemplateSpec(metadata=ObjectMeta(labels=pod.metadata.labels), spec=pod.spec),
-                    ),
-                )
-            )
+            template = PodTemplateSpec(metadata=ObjectMeta(labels=pod.metadata.labels), spec=pod.spec)
+            selector = LabelSelector(match_labels=pod.metadata.labels)
+            spec = ReplicaSetSpec(replicas=self.workload.replicas or 1, selector=selector, template=template)
+            self._sim.add(ReplicaSet(metadata=meta, spec=spec))
         return _with(pod, metadata=_with(pod.metadata, owner_references=(owner,)))
 
     # Traces

@@ -72,7 +72,7 @@ def test_choosing_by_labels_cases_and_workloads(tmp_path: Path) -> None:
 
 
 KNOWN = [
-    ("sleep", "{opcode: sleep, durationParam: $d}", "{d: 1m30s}", Sleep(opcode="sleep", duration="1m30s", duration_param="$d")),
+    ("sleep", "{opcode: sleep, durationParam: $d}", "{d: 1m30s}", Sleep(opcode="sleep", duration="1m30s")),
     (
         "churn",
         "{opcode: churn, mode: recreate, number: 3, templatePaths: [pod.yaml]}",
@@ -91,13 +91,7 @@ KNOWN = [
         "a count that is multiplied",
         "{opcode: createPods, countParam: $groups, countMultiplierParam: $each, skipWaitToCompletion: true}",
         "{groups: 3, each: 4}",
-        CreatePods(
-            opcode="createPods",
-            count=12,
-            count_param="$groups",
-            count_multiplier_param="$each",
-            skip_wait_to_completion=True,
-        ),
+        CreatePods(opcode="createPods", count=12, skip_wait_to_completion=True),
     ),
 ]
 
@@ -124,19 +118,36 @@ def test_a_set_of_pods_becomes_an_operation_for_each_namespace(tmp_path: Path) -
 PROBLEMS = [
     ("{opcode: deleteNodes}", "{}", "operation 0: the opcode 'deleteNodes' is not known"),
     ("{opcode: sleep, speed: 3}", "{}", "operation 0: sleep: Object contains unknown field `speed`"),
-    ("{opcode: createNodes, countParam: $n}", "{}", "the parameter n is not defined"),
-    ("{opcode: createNodes, countParam: $n}", "{n: many}", "the parameter n is 'many', where int is wanted"),
+    ("{opcode: createNodes, countParam: $n}", "{}", "operation 0: the parameter n is not defined"),
+    (
+        "{opcode: createNodes, countParam: $n}",
+        "{n: many}",
+        "operation 0: createNodes: Expected `int`, got `str` - at `$.count`",
+    ),
+    (
+        "{opcode: createNodes, durationParam: $n}",
+        "{n: 1}",
+        "operation 0: createNodes: Object contains unknown field `duration`",
+    ),
     ("{opcode: createNodes, count: 1}", "{n: 3}", "the parameters n are used by no operation"),
-    ("{opcode: createNodes, count: -1}", "{}", "createNodes: count is -1, and cannot be negative"),
+    ("{opcode: createNodes, count: -1}", "{}", "operation 0: createNodes: count is -1, and cannot be negative"),
     ("{opcode: createAny, templatePath: gone.yaml}", "{}", "gone.yaml: cannot be read: No such file or directory"),
-    ("{opcode: churn, mode: stir, templatePaths: [pod.yaml]}", "{}", "churn: mode 'stir' is neither create nor recreate"),
-    ("{opcode: barrier, stageRequirement: Run}", "{}", "barrier: stageRequirement 'Run' is neither Scheduled nor Attempted"),
+    (
+        "{opcode: churn, mode: stir, templatePaths: [pod.yaml]}",
+        "{}",
+        "operation 0: churn: mode 'stir' is neither create nor recreate",
+    ),
+    (
+        "{opcode: barrier, stageRequirement: Run}",
+        "{}",
+        "operation 0: barrier: stageRequirement 'Run' is neither Scheduled nor Attempted",
+    ),
     (
         "{opcode: createPods, count: 1, collectMetrics: true, skipWaitToCompletion: true}",
         "{}",
-        "createPods: skipWaitToCompletion and collectMetrics cannot both be true",
+        "operation 0: createPods: skipWaitToCompletion and collectMetrics cannot both be true",
     ),
-    ("{opcode: createPods, count: 1, steadyState: true}", "{}", "createPods: a steady state needs a duration"),
+    ("{opcode: createPods, count: 1, steadyState: true}", "{}", "operation 0: createPods: a steady state needs a duration"),
 ]
 
 

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from kubesched.tools.bench.perf.collecting import Throughput, between, histogram, latency_ms, nearest_rank, quantile
+from kubesched.tools.bench.perf.collecting import Throughput, between, histogram, latency_ms, quantile
 from kubesched.tools.bench.perf.informer import SeenPod
 
 
@@ -63,11 +63,6 @@ def test_a_run_without_samples_has_its_pods_over_their_time() -> None:
     found.take(pod(), 10.5)
     figures = found.figures()
     assert (figures["throughput"], figures["samples"], figures["throughput_percentiles"]) == (2.0, 0, None)
-
-
-def test_nearest_rank() -> None:
-    assert [nearest_rank([1.0, 2.0, 3.0], percent) for percent in (50, 90, 99)] == [2.0, 3.0, 3.0]
-    assert nearest_rank([], 50) is None
 
 
 PAGE = """# TYPE h histogram
