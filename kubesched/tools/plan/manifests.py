@@ -28,10 +28,25 @@ Raw = dict[str, Any]
 WORKLOADS = ("Pod", "Deployment", "StatefulSet", "ReplicaSet", "ReplicationController", "Job", "CronJob", "DaemonSet")
 """The kinds that stand for pods."""
 
-SILENT = frozenset((
-    "ConfigMap", "Secret", "ServiceAccount", "Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding", "Ingress",
-    "IngressClass", "NetworkPolicy", "CustomResourceDefinition", "Endpoints", "EndpointSlice", "Lease", "Event",
-))  # fmt: skip
+SILENT = frozenset(
+    {
+        "ConfigMap",
+        "Secret",
+        "ServiceAccount",
+        "Role",
+        "RoleBinding",
+        "ClusterRole",
+        "ClusterRoleBinding",
+        "Ingress",
+        "IngressClass",
+        "NetworkPolicy",
+        "CustomResourceDefinition",
+        "Endpoints",
+        "EndpointSlice",
+        "Lease",
+        "Event",
+    }
+)
 """The kinds that no placement depends on; whoever reads manifests may pass over them without a word."""
 
 SUFFIXES = (".yaml", ".yml", ".json")

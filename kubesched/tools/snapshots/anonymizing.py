@@ -79,39 +79,141 @@ _NAME_KINDS = {
     "PodSchedulingGate": "gate",
 }
 
-_KEPT = frozenset((
-    "access_modes", "action", "allocation_mode", "allocation_multiplier", "allocation_timestamp", "api_group",
-    "caching_mode", "capacity", "capacity_key", "completion_mode", "creation_timestamp", "declared_features", "default",
-    "deletion_timestamp", "disruption_mode", "distinct_attribute", "effect", "extended_resource_name", "fs_type",
-    "last_heartbeat_time", "last_probe_time", "last_transition_time", "match_attribute", "max", "max_unavailable",
-    "maximum_volume_size", "min", "min_available", "node_affinity_policy", "node_taints_policy", "operator",
-    "persistent_volume_reclaim_policy", "phase", "pod_management_policy", "preemption_policy", "protocol", "pull_policy",
-    "qos_class", "reclaim_policy", "resource", "resource_version", "restart_policy", "schedule_start_time",
-    "scheduler_name", "share_id", "source", "start_time", "status", "step", "time_added", "unhealthy_pod_eviction_policy",
-    "valid_values", "value", "version_value", "version_values", "volume_binding_mode", "volume_mode", "when_unsatisfiable",
-))  # fmt: skip
+_KEPT = frozenset(
+    (
+        "access_modes",
+        "action",
+        "allocation_mode",
+        "allocation_multiplier",
+        "allocation_timestamp",
+        "api_group",
+        "caching_mode",
+        "capacity",
+        "capacity_key",
+        "completion_mode",
+        "creation_timestamp",
+        "declared_features",
+        "default",
+        "deletion_timestamp",
+        "disruption_mode",
+        "distinct_attribute",
+        "effect",
+        "extended_resource_name",
+        "fs_type",
+        "last_heartbeat_time",
+        "last_probe_time",
+        "last_transition_time",
+        "match_attribute",
+        "max",
+        "max_unavailable",
+        "maximum_volume_size",
+        "min",
+        "min_available",
+        "node_affinity_policy",
+        "node_taints_policy",
+        "operator",
+        "persistent_volume_reclaim_policy",
+        "phase",
+        "pod_management_policy",
+        "preemption_policy",
+        "protocol",
+        "pull_policy",
+        "qos_class",
+        "reclaim_policy",
+        "resource",
+        "resource_version",
+        "restart_policy",
+        "schedule_start_time",
+        "scheduler_name",
+        "share_id",
+        "source",
+        "start_time",
+        "status",
+        "step",
+        "time_added",
+        "unhealthy_pod_eviction_policy",
+        "valid_values",
+        "value",
+        "version_value",
+        "version_values",
+        "volume_binding_mode",
+        "volume_mode",
+        "when_unsatisfiable",
+    )
+)
 """Texts that mean the same to everybody, or amounts and times written as text."""
 
-_DROPPED = frozenset((
-    "addresses", "cluster_ip", "controller_expand_secret_ref", "controller_publish_secret_ref", "data", "data_source",
-    "data_source_ref", "description", "field_path", "generate_name", "initiator_name", "iscsi_interface", "keyring",
-    "message", "mount_options", "network_data", "node_expand_secret_ref", "node_id", "node_info", "node_publish_secret_ref",
-    "node_stage_secret_ref", "occupied_by", "parameters", "pod_cidr", "pod_ip", "provider_id", "runtime_class_name",
-    "schedule", "secret_ref", "service_account_name", "service_name", "storage_policy_id", "storage_policy_name",
-    "volume_attributes",
-))  # fmt: skip
+_DROPPED = frozenset(
+    (
+        "addresses",
+        "cluster_ip",
+        "controller_expand_secret_ref",
+        "controller_publish_secret_ref",
+        "data",
+        "data_source",
+        "data_source_ref",
+        "description",
+        "field_path",
+        "generate_name",
+        "initiator_name",
+        "iscsi_interface",
+        "keyring",
+        "message",
+        "mount_options",
+        "network_data",
+        "node_expand_secret_ref",
+        "node_id",
+        "node_info",
+        "node_publish_secret_ref",
+        "node_stage_secret_ref",
+        "occupied_by",
+        "parameters",
+        "pod_cidr",
+        "pod_ip",
+        "provider_id",
+        "runtime_class_name",
+        "schedule",
+        "secret_ref",
+        "service_account_name",
+        "service_name",
+        "storage_policy_id",
+        "storage_policy_name",
+        "volume_attributes",
+    )
+)
 """What no decision reads."""
 
-_AMOUNTS = frozenset((
-    "allocatable", "allocated_resources", "capacity", "consumed_capacity", "limits", "min_resources",
-    "node_allocatable_resource_mappings", "overhead", "requests", "resources",
-))  # fmt: skip
+_AMOUNTS = frozenset(
+    (
+        "allocatable",
+        "allocated_resources",
+        "capacity",
+        "consumed_capacity",
+        "limits",
+        "min_resources",
+        "node_allocatable_resource_mappings",
+        "overhead",
+        "requests",
+        "resources",
+    )
+)
 _LABELS = frozenset(("labels", "match_labels", "node_selector", "selector"))
 _LABEL_KEYS = frozenset(("topology_key", "topology_keys", "match_label_keys", "mismatch_label_keys", "key"))
-_PATHS = frozenset((
-    "volume_id", "volume_handle", "volume_path", "disk_uri", "disk_name", "pd_name", "iqn", "target_portal", "monitors",
-    "portals", "share_name",
-))  # fmt: skip
+_PATHS = frozenset(
+    (
+        "volume_id",
+        "volume_handle",
+        "volume_path",
+        "disk_uri",
+        "disk_name",
+        "pd_name",
+        "iqn",
+        "target_portal",
+        "monitors",
+        "portals",
+        "share_name",
+    )
+)
 _REQUESTS = frozenset(("request", "request_name", "requests"))
 _WORDS = frozenset(("type", "reason", "binding_conditions", "binding_failure_conditions"))
 _ATTRIBUTE_VALUES = frozenset(("string_value", "string_values"))

@@ -24,10 +24,20 @@ _ROLE = "node-role.kubernetes.io/"
 _KNOWN_ROLES = ("control-plane", "master", "worker", "etcd")
 _UID = re.compile(r"[0-9a-f]{8}-([0-9a-f]{4}-){3}[0-9a-f]{12}|[0-9a-f]{32}")
 _PART_OF_PATH = re.compile(r"[^/:@?&=,\[\]\s]+")
-_KEPT_PARTS = frozenset((
-    "aws", "projects", "zones", "regions", "disks", "UNSPECIFIED", "subscriptions", "resourceGroups", "providers",
-    "Microsoft.Compute",
-))  # fmt: skip
+_KEPT_PARTS = frozenset(
+    (
+        "aws",
+        "projects",
+        "zones",
+        "regions",
+        "disks",
+        "UNSPECIFIED",
+        "subscriptions",
+        "resourceGroups",
+        "providers",
+        "Microsoft.Compute",
+    )
+)
 _LITERAL = re.compile(
     r"(?P<before>[\w.]*\s*[(\[]\s*)?[bBrR]{0,2}"
     r"(?:'{3}(?P<a>.*?)'{3}|\"{3}(?P<b>.*?)\"{3}|'(?P<c>(?:[^'\\]|\\.)*)'|\"(?P<d>(?:[^\"\\]|\\.)*)\")",
