@@ -1,9 +1,10 @@
 """Capacity: how many more of a pod fit, and what stops the next one.
 
 In: a captured cluster, the manifest of a pod or of a workload whose template is taken, and how to build an engine. Out: a
-`Capacity`. Replicas of the pod go through the engine one after the other: pop, decide, reserve and book, without binding, so
-thousands take a moment. Nobody is evicted for them: with preemption the count would say how much of the cluster is less
-important, not how much room it has. Pods that wait in the cluster are left out; nodes can be taken away first, and where
+`Capacity`. Where copies do not matter to each other but by the room that they take, each node is asked how many it takes.
+Other copies (spread, with affinity, ports, volumes, devices, in groups) go through the engine one after the other: pop, decide,
+reserve and book, without binding. Nobody is evicted for them: with preemption the count would say how much of the cluster is
+less important, not how much room it has. Pods that wait in the cluster are left out; nodes can be taken away first, and where
 groups of nodes may grow, nodes that the copies need are added.
 """
 
@@ -13,17 +14,20 @@ import dataclasses
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import chain, islice
 from typing import Any
 
 import msgspec
+import numpy as np
 
 from kubesched.errors import SchedulerError
 from kubesched.kube.api.kinds import INFO
 from kubesched.kube.api.meta import TopLevel
 from kubesched.kube.api.node import Node
-from kubesched.kube.api.pod import Pod
+from kubesched.kube.api.pod import Container, Pod, ResourceRequirements
+from kubesched.kube.api.requests import node_allocatable
 from kubesched.kube.values.well_known import MIRROR_POD, ZONE
+from kubesched.scheduler.cluster import CPU, PodView
 from kubesched.scheduler.engine.arrivals.inbox import AssumedBinding
 from kubesched.scheduler.engine.assembly import Ports
 from kubesched.scheduler.engine.deciding.cycle import Rules, attempt
@@ -31,6 +35,12 @@ from kubesched.scheduler.engine.deciding.ties import SeededTies
 from kubesched.scheduler.engine.explaining.explain import Explanation, explain
 from kubesched.scheduler.engine.loop import Engine
 from kubesched.scheduler.engine.observer import NoObserver
+from kubesched.scheduler.framework.cycle_state import CycleState
+from kubesched.scheduler.framework.inputs import own_inputs
+from kubesched.scheduler.framework.runtime.profile import Profile
+from kubesched.scheduler.plugins import IN_TREE
+from kubesched.scheduler.plugins.node_resources_fit import NodeResourcesFit
+from kubesched.scheduler.plugins.pod_topology_spread import PodTopologySpread
 from kubesched.tools.node_groups.daemonset_pods import DaemonSetPods
 from kubesched.tools.node_groups.estimate import NewNode, NodeEstimator
 from kubesched.tools.node_groups.sizes import GroupSizes
@@ -43,6 +53,8 @@ from kubesched.tools.simulation.clock import StillClock
 from kubesched.tools.simulation.scenario import NodeGroup
 from kubesched.tools.snapshots.captured import Captured
 
+MOST_ONE_BY_ONE = 100_000
+"""How many copies are decided one by one where nobody asks for another limit."""
 _BATCH = 256
 _replace = msgspec.structs.replace
 
@@ -114,13 +126,16 @@ def measure(
     *,
     workload: str = "",
     namespace: str = "default",
-    limit: int = 100_000,
+    limit: int | None = None,
     without: Iterable[str] = (),
     drain: Iterable[str] = (),
     progress: Callable[[int], None] | None = None,
     groups: Sequence[NodeGroup] = (),
+    one_by_one: Callable[[int], None] | None = None,
 ) -> Capacity:
     """Return how many more of the one workload in the manifests fit, at most `limit`; `workload` says which of several.
+
+    Without a limit, copies that are decided one by one end at 100,000; `one_by_one` is told the limit before they begin.
 
     `without` are nodes that are gone, with all that is on them; the pods of those in `drain` are placed elsewhere first. The
     `groups` grow as far as they may.
@@ -135,7 +150,15 @@ def measure(
     answer.n_nodes = len(applied.of(Node))
     counting = _Counting(build, applied, groups)
     answer.drained = counting.rehouse(homeless)
-    answer.nodes = counting.fill(copies.endless(), limit, progress)
+    endless = copies.endless()
+    pod, claims = next(endless)
+    at_once = counting.fill_at_once(pod, limit) if not (claims or groups) else None
+    if at_once is None:
+        limit = MOST_ONE_BY_ONE if limit is None else limit
+        if one_by_one is not None:
+            one_by_one(limit)
+        at_once = counting.fill(chain([(pod, claims)], endless), limit, progress)
+    answer.nodes = at_once
     if groups:
         used = [new for new in counting.added if answer.nodes.get(new.name)]
         answer.added = counted(new.group.name for new in used)
@@ -235,6 +258,32 @@ class _Counting(NoObserver):
             for pod in pods
         ]
 
+    def fill_at_once(self, pod: Pod, limit: int | None) -> dict[str, int] | None:
+        """Return how many copies each node takes. None where a copy may matter to another one by more than the room it takes,
+        or where the limit leaves open which nodes have them."""
+        engine, view = self._engine, self._engine.store.view(pod)
+        profile, nodes, state = engine.profiles.get(pod.spec.scheduler_name), engine.store.snapshot(), CycleState()
+        if profile is None or not _take_room_alone(view, profile, engine) or not profile.pre_enqueue(view).is_success:
+            return None
+        before = profile.pre_filter(view, nodes, state)
+        fit = next((plugin for plugin in profile.filters if isinstance(plugin, NodeResourcesFit)), None)
+        spreads = any(isinstance(plugin, PodTopologySpread) for plugin in profile.filters)
+        if fit is None or before.status is not None or (spreads and PodTopologySpread.name not in state.skip_filter):
+            return None
+        verdicts = profile.filter(view, nodes, state, before.considered)
+        room = np.where(verdicts.feasible, fit.room_for(view, nodes), 0)
+        if verdicts.error is not None or (limit is not None and int(room.sum()) >= limit):
+            return None
+        found = {nodes.name(row): int(room[row]) for row in np.flatnonzero(room).tolist()}
+        for name, count in found.items():
+            old = engine.store.node(name)
+            assert old is not None
+            node, copies = _filled(old, view, count)
+            engine.intake.apply("Node", old, node)
+            engine.intake.apply("Pod", None, copies)
+        self.refused = pod
+        return dict(sorted(found.items()))
+
     def fill(
         self, copies: Iterator[tuple[Pod, list[TopLevel]]], limit: int, progress: Callable[[int], None] | None
     ) -> dict[str, int]:
@@ -287,3 +336,27 @@ class _Counting(NoObserver):
         if not gate.is_success:
             return Explanation(view.key, message=gate.message)
         return explain(attempt(view, engine.store.snapshot(), profile, rules), profile=profile)
+
+
+def _take_room_alone(pod: PodView, profile: Profile, engine: Engine) -> bool:
+    """Return whether copies of a pod matter to each other only by what they request."""
+    affinity, rules = pod.pod.spec.affinity, engine.attempts.rules
+    return (
+        {type(plugin) for plugin in profile.plugins} <= {*IN_TREE}
+        and (affinity is None or (affinity.pod_affinity is None and affinity.pod_anti_affinity is None))
+        and not (pod.template.ports or own_inputs(pod, engine.store.objects) or engine.store.groups.are_kept)
+        and not (rules.extenders or engine.queue.nominations.nodes())
+    )
+
+
+def _filled(node: Node, pod: PodView, count: int) -> tuple[Node, Pod]:
+    """Return a node as it is with so many copies of a pod, and one pod that stands for all of them."""
+    names = pod.template.interners.resources.values
+    requests: dict[str, str | int | float] = {}
+    for resource, amount in pod.template.usage:
+        requests[names[resource]] = f"{count * amount}m" if resource == CPU else str(count * amount)
+    container = Container(name="copies", resources=ResourceRequirements(requests=requests))
+    spec = _replace(pod.pod.spec, node_name=node.name, containers=(container,), init_containers=(), overhead={}, resources=None)
+    meta = _replace(pod.pod.metadata, name=f"{pod.name}-on-{node.name}", uid=f"{pod.uid}-on-{node.name}")
+    offered = {**node.status.allocatable, "pods": str(node_allocatable(node)["pods"] - count + 1)}
+    return _replace(node, status=_replace(node.status, allocatable=offered)), _replace(pod.pod, metadata=meta, spec=spec)

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Annotated
 
 import msgspec
+import numpy as np
 
 from kubesched.kube.api import requests
 from kubesched.kube.api.node import Node
@@ -186,6 +187,17 @@ class NodeResourcesFit(Plugin):
                 if some.any():  # there is room for 64 reasons, and most pods that want much want what no node has
                     cases.append((some, Reason(f"Insufficient {name}", resolvable=resolvable)))
         return Rejections.every(*cases) if cases else Rejections.none(nodes)
+
+    def room_for(self, pod: PodView, nodes: Snapshot) -> Ints:
+        """Return how many more pods like this one each node takes, as far as this plugin is asked."""
+        room: Ints = np.maximum(nodes.allowed_pods - nodes.pod_count, 0)
+        used_by_one = dict(pod.template.usage)
+        for resource, amount in self._asked(pod):
+            left = nodes.allocatable(resource) - nodes.requested(resource)
+            if each := used_by_one.get(resource, 0):
+                room = np.minimum(room, (left - amount) // each + 1)
+            room = np.where(left >= amount, room, 0)
+        return room
 
     def filter_node(self, pod: PodView, node: NodeView, state: CycleState) -> Refusal:
         reasons: list[Reason] = []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from random import Random
 from typing import Any
 
 import pytest
@@ -14,7 +15,7 @@ from kubesched.scheduler import config
 from kubesched.scheduler.engine.assembly import Ports, default_configuration
 from kubesched.scheduler.engine.loop import Engine
 from kubesched.testing import even, node, pod
-from kubesched.tools.plan.capacity import Capacity, measure
+from kubesched.tools.plan.capacity import MOST_ONE_BY_ONE, Capacity, _Counting, measure
 from kubesched.tools.plan.manifests import Manifest
 from kubesched.tools.snapshots.captured import Captured
 
@@ -178,3 +179,43 @@ def test_what_the_pod_needs_may_stand_in_the_files() -> None:
     urgent = manifest("PriorityClass", "scheduling.k8s.io/v1", name="urgent", value=5)
     asked = manifest(spec=asking(priorityClassName="urgent"))
     assert measure(Captured(5.0, [node("a", cpu="2")]), [asked, urgent], engine).count == 2
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_each_node_asked_at_once_takes_as_many_as_copies_decided_one_by_one(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    random = Random(seed)
+    asked = {"cpu": f"{random.choice([0, 50, 333])}m", "memory": f"{random.choice([0, 64, 100])}Mi"}
+    if random.random() < 0.5:
+        asked["example.com/gpu"] = "1"
+    nodes = [
+        node(
+            f"n{i}",
+            cpu=f"{random.randint(0, 3000)}m",
+            memory=f"{random.randint(0, 3000)}Mi",
+            pods=random.randint(0, 12),
+            cordoned=random.random() < 0.2,
+            offers={"example.com/gpu": str(random.randint(0, 3))} if random.random() < 0.7 else {},
+        )
+        for i in range(8)
+    ]
+    there = [pod(f"p{i}", on=f"n{random.randrange(8)}", requests={"cpu": f"{random.randint(0, 900)}m"}) for i in range(9)]
+    container = {"name": "c", "image": "x", "resources": {"requests": asked, "limits": asked}}
+    wanted = manifest(spec={"containers": [container]})
+    limits: list[int] = []
+    at_once = count(wanted, *nodes, *there, one_by_one=limits.append)
+    assert not limits
+    monkeypatch.setattr(_Counting, "fill_at_once", lambda *_: None)
+    assert at_once.as_dict() == count(wanted, *nodes, *there, one_by_one=limits.append).as_dict()
+    assert limits == [MOST_ONE_BY_ONE]
+
+
+def test_a_million_copies_are_counted_at_once() -> None:
+    nodes = [node(f"n{i}", cpu="64", pods=1_000_000) for i in range(20)]
+    found = count(manifest(spec=asking("1m")), *nodes)
+    assert (found.count, found.is_limited) == (20 * 64_000, False)
+    assert found.as_dict()["stoppedBy"]["message"] == "0/20 nodes are available: 20 Insufficient cpu."
+
+
+def test_what_a_limit_leaves_open_is_decided_one_by_one() -> None:
+    found = count(manifest(spec=asking("1m")), node("a", cpu="64", pods=1000), node("b", cpu="1", pods=1000), limit=10)
+    assert (found.count, found.is_limited) == (10, True)
