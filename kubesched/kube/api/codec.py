@@ -11,34 +11,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Any, TypeVar, cast
 
 import msgspec
+from msgspec import inspect
 
 from kubesched.errors import MalformedObject
-from kubesched.kube.api.kinds import INFO, KIND_TABLE, KINDS, KindInfo
-from kubesched.kube.api.meta import ListMeta, TopLevel, Wire
-from kubesched.kube.api.nulls import without_nulls
-
-__all__ = [
-    "INFO",
-    "KINDS",
-    "KIND_TABLE",
-    "KindInfo",
-    "ObjectList",
-    "WatchEvent",
-    "convert",
-    "decode",
-    "decode_as",
-    "decode_json",
-    "decode_list",
-    "encode",
-    "overlay",
-    "to_dict",
-]
+from kubesched.kube.api.kinds import INFO, KINDS
+from kubesched.kube.api.meta import TopLevel, Wire
 
 W = TypeVar("W", bound=Wire)
-T = TypeVar("T", bound=TopLevel)
 Raw = dict[str, Any]
 
 _decoders: dict[type[Wire], msgspec.json.Decoder[Any]] = {}
@@ -50,25 +33,6 @@ _STEP = re.compile(r"\.([^.\[]+)|\[(\d+)\]|(\[\.\.\.\])")
 class _TypeMeta(Wire, kw_only=True):
     api_version: str | None = None
     kind: str | None = None
-
-
-class ObjectList(Wire, kw_only=True):
-    """A decoded list: its version and its objects."""
-
-    metadata: ListMeta = ListMeta()
-    items: tuple[Any, ...] = ()
-
-
-class WatchEvent(Wire, kw_only=True):
-    """One line of a watch: what happened (ADDED, MODIFIED, DELETED, BOOKMARK, ERROR), and to what, still as bytes."""
-
-    type: str = ""
-    object: msgspec.Raw = msgspec.Raw()
-
-
-class _RawList(Wire, kw_only=True):
-    metadata: ListMeta | None = None
-    items: tuple[msgspec.Raw, ...] | None = None
 
 
 def decode(data: bytes | str | Raw) -> TopLevel:
@@ -90,15 +54,6 @@ def decode_as(type_: type[W], data: bytes | str) -> W:
         return convert(decode_json(data), type_)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise _not_json(data, error) from error
-
-
-def decode_list(type_: type[T], data: bytes | str) -> ObjectList:
-    """Return a list of objects of one type, as the API server answers a list request."""
-    found = decode_as(_RawList, data)
-    return ObjectList(
-        metadata=found.metadata or ListMeta(),
-        items=tuple(decode_as(type_, bytes(item)) for item in found.items or ()),
-    )
 
 
 def decode_json(data: bytes | str) -> Any:
@@ -142,6 +97,60 @@ def overlay(raw: Raw | bytes | str, changed: Wire) -> Raw:
         result.setdefault("apiVersion", changed.api_version)
         result.setdefault("kind", changed.kind)
     return result
+
+
+# --- nulls: an absent field, or the empty value of a map's or list's entry ----------------------------------------------
+
+
+def without_nulls(raw: Any, type_: type[msgspec.Struct]) -> Any:
+    """Return a copy of `raw` in which no null is left where the struct has a place for it."""
+    return _cleaned(raw, _shape(type_))
+
+
+_shape = lru_cache(maxsize=256)(inspect.type_info)
+
+
+def _cleaned(raw: Any, shape: inspect.Type) -> Any:
+    if isinstance(shape, inspect.UnionType):
+        shape = _fitting(raw, shape)
+    if isinstance(shape, inspect.StructType) and isinstance(raw, dict):
+        fields = {field.encode_name: field.type for field in shape.fields}
+        return {
+            name: _cleaned(value, fields[name]) if name in fields else value for name, value in raw.items() if value is not None
+        }
+    if isinstance(shape, inspect.DictType) and isinstance(raw, dict):
+        return {name: _entry(value, shape.value_type) for name, value in raw.items()}
+    if isinstance(shape, inspect.VarTupleType) and isinstance(raw, list):
+        return [_entry(value, shape.item_type) for value in raw]
+    return raw
+
+
+def _entry(raw: Any, shape: inspect.Type) -> Any:
+    return _cleaned(raw, shape) if raw is not None else _empty(shape)
+
+
+def _fitting(raw: Any, union: inspect.UnionType) -> inspect.Type:
+    """Return the member of an `X | None` that the value can be."""
+    for member in union.types:
+        if isinstance(raw, dict) and isinstance(member, (inspect.StructType, inspect.DictType)):
+            return member
+        if isinstance(raw, list) and isinstance(member, inspect.VarTupleType):
+            return member
+    return inspect.AnyType()
+
+
+def _empty(shape: inspect.Type) -> Any:
+    if isinstance(shape, (inspect.StructType, inspect.DictType)):
+        return {}
+    if isinstance(shape, inspect.VarTupleType):
+        return []
+    if isinstance(shape, inspect.BoolType):
+        return False
+    if isinstance(shape, inspect.StrType):
+        return ""
+    if isinstance(shape, (inspect.IntType, inspect.UnionType)):
+        return 0  # the unions that stand in maps and lists are quantities
+    return None
 
 
 # --- writing back -----------------------------------------------------------------------------------------------------
