@@ -111,7 +111,7 @@ class LegacyScheduler:
         assert initial is not None and most is not None
         return replace(
             base,
-            leader_election=given.leader_election.today(),
+            leader_election=given.leader_election,
             client_connection=given.client_connection,
             enable_profiling=given.enable_profiling,
             enable_contention_profiling=bool(given.enable_contention_profiling),
