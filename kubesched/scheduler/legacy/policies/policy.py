@@ -151,7 +151,10 @@ _SINCE = {
 """Fields by the minor release that brought them, where that is later than 1.3."""
 
 # The TLS settings had no names of their own on the wire: their keys are those of Go, `CAFile` and so on.
-_FOLDED = {"extenders.tlsConfig": ExtenderTLSConfig, "extenders.managedResources": ExtenderManagedResource}
+_FOLDED: dict[str, type[msgspec.Struct]] = {
+    "extenders.tlsConfig": ExtenderTLSConfig,
+    "extenders.managedResources": ExtenderManagedResource,
+}
 """Objects whose keys are read in any case, by every release."""
 
 
@@ -249,7 +252,9 @@ def _at_release(value: Value, release: Release, path: str = "") -> Any:
         return [_at_release(item, release, path) for item in value]
     if not isinstance(value, Object):
         return value
-    cls = PolicyExtender if path == "extenders" and release.folds_extender_keys else _FOLDED.get(path)
+    cls: type[msgspec.Struct] | None = (
+        PolicyExtender if path == "extenders" and release.folds_extender_keys else _FOLDED.get(path)
+    )
     pairs = []
     for key, item in (_folded(value, cls) if cls is not None else value).pairs:
         inside = f"{path}.{key}" if path else key
