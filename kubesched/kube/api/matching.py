@@ -26,7 +26,6 @@ from kubesched.kube.api.selectors import (
     Requirement,
     Selector,
     SelectorError,
-    aggregate,
     compile_selector,
     invalid,
     parse_int64,
@@ -34,6 +33,7 @@ from kubesched.kube.api.selectors import (
     selector_from_map,
     unsupported,
 )
+from kubesched.kube.values.go_format import aggregate
 
 __all__ = [
     "DOES_NOT_EXIST",

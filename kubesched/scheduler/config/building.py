@@ -15,11 +15,11 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from kubesched.errors import ConfigError
-from kubesched.kube.values.gotext import go_quote
+from kubesched.kube.values.go_format import aggregate, go_quote
 from kubesched.scheduler.config.args import Args
 from kubesched.scheduler.config.catalogue import Catalogue
 from kubesched.scheduler.config.documents.durations import Duration
-from kubesched.scheduler.config.documents.fielderrors import Path, aggregate
+from kubesched.scheduler.config.documents.fielderrors import Path
 from kubesched.scheduler.config.documents.wire import Raw
 from kubesched.scheduler.config.merging import expand, needed, weigh
 from kubesched.scheduler.config.releases.gates import Gates
@@ -135,9 +135,10 @@ def _check_tls(extender: Extender) -> None:
         return
     if has_ca and insecure:
         raise ConfigError("", "specifying a root certificates file with the insecure flag is not allowed")
-    ca = tls.ca_data or _read(tls.ca_file)
-    certificate = tls.cert_data or _read(tls.cert_file)
-    key = tls.key_data or _read(tls.key_file)
+    ca, certificate, key = (
+        data or (read_file(file) if file else b"")
+        for data, file in ((tls.ca_data, tls.ca_file), (tls.cert_data, tls.cert_file), (tls.key_data, tls.key_file))
+    )
     if ca:
         _check_authorities(ca)
     # Certificate and key that both come from files are read again at every handshake, and so not looked into here.
@@ -145,9 +146,8 @@ def _check_tls(extender: Extender) -> None:
         _check_pair(certificate, key)
 
 
-def _read(file: str) -> bytes:
-    if not file:
-        return b""
+def read_file(file: str) -> bytes:
+    """Return what a file holds; raise ConfigError in Go's words if it cannot be read."""
     try:
         with open(file, "rb") as opened:
             return opened.read()

@@ -14,13 +14,12 @@ from typing import Any
 import msgspec
 
 from kubesched.errors import ConfigError
-from kubesched.kube.values.gotext import go_quote
+from kubesched.kube.values.go_format import aggregate, go_quote
 from kubesched.scheduler.config.args import Args
-from kubesched.scheduler.config.building import build_extenders, build_profiles, ignore_managed_resources, unreadable
+from kubesched.scheduler.config.building import build_extenders, build_profiles, ignore_managed_resources, read_file
 from kubesched.scheduler.config.catalogue import Catalogue, at_release, default_plugins
-from kubesched.scheduler.config.documents.fielderrors import aggregate
 from kubesched.scheduler.config.documents.reading import Number, Object, Value, is_json, read_json
-from kubesched.scheduler.config.documents.wire import Raw, decode
+from kubesched.scheduler.config.documents.wire import Raw, decode, json_type
 from kubesched.scheduler.config.documents.yamltext import read_yaml
 from kubesched.scheduler.config.merging import merge, needed
 from kubesched.scheduler.config.releases.gates import Gates
@@ -51,7 +50,7 @@ def load(
 
     `overrides` replace fields of `leader_election` after the file is read: the flags that win over it.
     """
-    text = source if isinstance(source, str) else _read(source)
+    text = source if isinstance(source, str) else read_file(os.fspath(source)).decode("utf-8", "replace")
     document, args = _decode(text, registry, gates)
     return complete(document, args, gates=gates, registry=registry, overrides=overrides)
 
@@ -95,15 +94,6 @@ def complete(
         extenders=extenders,
         delay_cache_until_active=document.delay_cache_until_active,
     )
-
-
-def _read(path: os.PathLike[str]) -> str:
-    file = os.fspath(path)
-    try:
-        with open(file, "rb") as opened:
-            return opened.read().decode("utf-8", "replace")
-    except OSError as error:
-        raise unreadable(file, error) from error
 
 
 def _decode(
@@ -166,13 +156,8 @@ def _kind_of(tree: Value) -> tuple[str, str]:
 
 
 def _no_kind(value: Value, wanted: str) -> ConfigError:
-    if isinstance(value, bool):
-        shown = "bool"
-    elif isinstance(value, Number):
-        shown = "number"
-    else:
-        shown = {list: "array", Object: "object"}.get(type(value), "string")
-    return ConfigError("", f"couldn't get version/kind; json parse error: json: cannot unmarshal {shown} into {wanted}")
+    text = f"json: cannot unmarshal {json_type(value)} into {wanted}"
+    return ConfigError("", f"couldn't get version/kind; json parse error: {text}")
 
 
 def _registered(api_version: str, kind: str, registry: Catalogue) -> type[msgspec.Struct]:

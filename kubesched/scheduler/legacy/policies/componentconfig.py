@@ -8,14 +8,14 @@ over a misspelt field in silence, and nobody misses that.
 
 from __future__ import annotations
 
-import os
 from typing import Annotated, Any, ClassVar
 
 import msgspec
 
 from kubesched.errors import ConfigError
-from kubesched.scheduler.config.building import unreadable
-from kubesched.scheduler.config.documents.fielderrors import FieldError, Path, aggregate, invalid, required
+from kubesched.kube.values.go_format import aggregate
+from kubesched.scheduler.config.building import read_file
+from kubesched.scheduler.config.documents.fielderrors import FieldError, Path, invalid, required
 from kubesched.scheduler.config.documents.reading import Object, is_json, read_json
 from kubesched.scheduler.config.documents.wire import Go, Int32, Int64, Wire, decode, encode
 from kubesched.scheduler.config.documents.yamltext import read_yaml
@@ -179,11 +179,7 @@ def load_component_config(file: str, release: Release) -> ComponentConfig:
     """Return the settings in an old configuration file, not yet defaulted."""
     if release.minor < _FILES_SINCE:
         raise ConfigError("", f"{release} knows no configuration file; use its flags")
-    try:
-        with open(os.fspath(file), "rb") as opened:
-            text = opened.read().decode("utf-8", "replace")
-    except OSError as error:
-        raise unreadable(file, error) from error
+    text = read_file(file).decode("utf-8", "replace")
     tree, complaints = (read_json(text), []) if is_json(text) else read_yaml(text)
     api_version, kind = (tree.get_folded(name) if isinstance(tree, Object) else None for name in ("apiVersion", "kind"))
     if (api_version, kind) != (API_VERSION, CONFIGURATION):

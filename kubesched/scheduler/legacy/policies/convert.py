@@ -15,6 +15,7 @@ from typing import Any
 import msgspec
 
 from kubesched.scheduler import config
+from kubesched.scheduler.config.catalogue import at_release
 from kubesched.scheduler.config.documents.wire import encode
 from kubesched.scheduler.config.types import API_VERSION
 from kubesched.scheduler.config.types import KIND as CONFIGURATION
@@ -27,7 +28,7 @@ from kubesched.scheduler.legacy.policies.selection import select
 from kubesched.scheduler.legacy.profile import Options, check_hard_weight, check_total, names_to_run
 from kubesched.scheduler.legacy.registry import Registry
 from kubesched.scheduler.legacy.releases import LATEST, LegacyGates, Release, release_of
-from kubesched.scheduler.plugins.args import IN_TREE_ARGS
+from kubesched.scheduler.plugins.args import IN_TREE_CATALOGUE
 
 _FILTERS: Mapping[str, tuple[str, ...]] = {
     **{name: ("NodeVolumeLimits",) if name in VOLUME_COUNTS else plugins for name, plugins in FILTER_PLUGINS.items()},
@@ -144,7 +145,7 @@ def convert_policy(policy: Policy, version: str | Release = LATEST, options: Opt
         draft.args["InterPodAffinity"] = {"hardPodAffinityWeight": weight}
     document = _document(draft, policy, options)
     text = msgspec.json.encode(document).decode()
-    config.load(text, gates=config.Gates.defaults(), registry=config.in_tree(IN_TREE_ARGS))
+    config.load(text, gates=config.Gates.defaults(), registry=IN_TREE_CATALOGUE)
     return Conversion(document, tuple(draft.differences), tuple(draft.missing))
 
 
@@ -258,7 +259,7 @@ def _added(draft: _Draft) -> dict[str, Any]:
 
 
 def _document(draft: _Draft, policy: Policy, options: Options) -> dict[str, Any]:
-    catalogue = config.in_tree(IN_TREE_ARGS)
+    catalogue = at_release(IN_TREE_CATALOGUE, config.OLDEST_RECORDED)  # points that both releases have
     sets: dict[str, list[dict[str, Any]]] = {
         "preEnqueue": [{"name": "SchedulingGates"}],
         "queueSort": [{"name": "PrioritySort"}],

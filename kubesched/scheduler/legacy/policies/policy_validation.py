@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from kubesched.errors import ConfigError
 from kubesched.kube.api.requests import is_extended_name
-from kubesched.kube.values.gotext import go_quote
+from kubesched.kube.values.go_format import aggregate, go_quote
 from kubesched.kube.values.naming import qualified_name_complaints
-from kubesched.scheduler.config.documents.fielderrors import aggregate
 from kubesched.scheduler.legacy.policies.policy import (
     Policy,
     PolicyExtender,

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kubesched.errors import ConfigError
-from kubesched.kube.values.gotext import go_quote
+from kubesched.kube.values.go_format import go_quote
 from kubesched.scheduler.config.documents.reading import read_json
 from kubesched.scheduler.config.documents.wire import Raw
 from kubesched.scheduler.config.types import PluginConfig
