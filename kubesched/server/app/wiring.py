@@ -19,6 +19,7 @@ from kubesched.telemetry import MetricsSettings
 
 if TYPE_CHECKING:
     from kubesched.server.app.scheduler import Scheduler
+    from kubesched.server.options.options import Authentication, Authorization, Serving
 
 DECISION_RECORDS = 10_000
 
@@ -27,9 +28,9 @@ DECISION_RECORDS = 10_000
 class Face:
     """How the program shows itself over HTTP; the fields are those of the command line."""
 
-    serving: Any
-    authentication: Any
-    authorization: Any
+    serving: Serving
+    authentication: Authentication
+    authorization: Authorization
     flags: Mapping[str, str]
     version: str
     what_if: Callable[[Scheduler, Connection], Iterable[Any]] | None = None

@@ -18,8 +18,8 @@ from typing import Any
 import yaml
 from aiohttp import web
 
-from kubesched.server.web.answers import compact, refusal
 from kubesched.server.web.cbor import encode as encode_cbor
+from kubesched.server.web.responses import accepted, compact, refusal
 
 COMPONENT = "kube-scheduler"
 GROUP = "config.k8s.io"
@@ -57,7 +57,7 @@ class Zpage:
 
     async def handle(self, request: web.Request) -> web.StreamResponse:
         """Answer in the first form of the Accept header that we have."""
-        for media, parameters in _accepted(request.headers.get("Accept", "")):
+        for media, parameters in accepted(request.headers.get("Accept", "")):
             if media in ("text/plain", "text/*", "*/*") and not parameters.get("as"):
                 return web.Response(text=self._text(), content_type="text/plain", charset="utf-8")
             if media in _STRUCTURED and self._is_asked_for(parameters):
@@ -131,22 +131,3 @@ def _duration(seconds: float) -> str:
     minutes, rest = divmod(int(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours} hr {minutes:02d} min {rest:02d} sec"
-
-
-def _accepted(header: str) -> list[tuple[str, dict[str, str]]]:
-    """Return the media types of an Accept header with their parameters, the most wanted first."""
-    found = []
-    for part in header.split(",") if header.strip() else ["text/plain"]:
-        media, *rest = (piece.strip() for piece in part.split(";"))
-        parameters = {}
-        for piece in rest:
-            key, _, text = piece.partition("=")
-            parameters[key.strip()] = text.strip().strip('"')
-        try:
-            quality = float(parameters.pop("q", "1"))
-        except ValueError:
-            quality = 0.0
-        if media and quality > 0:
-            found.append((quality, media.lower(), parameters))
-    found.sort(key=lambda entry: -entry[0])
-    return [(media, parameters) for _, media, parameters in found]

@@ -21,9 +21,9 @@ from typing import TypeVar
 
 from aiohttp import web
 
-from kubesched.server.web.answers import NO_SNIFF, plain
 from kubesched.server.web.profiling import memory, rendering, sampling, tasks
 from kubesched.server.web.profiling.stacks import Profile
+from kubesched.server.web.responses import NO_SNIFF, plain
 
 ROOT = "/debug/pprof"
 MOST_SECONDS = 600.0
