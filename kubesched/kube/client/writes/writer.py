@@ -104,7 +104,9 @@ class Writer:
                 if assigned:
                     if isinstance(error, Conflict):
                         raise
-                    raise _already_assigned(pod, assigned) from error
+                    text = f'Operation cannot be fulfilled on pods/binding "{name}": '
+                    text += f'pod {name} is already assigned to node "{assigned}"'
+                    raise Conflict(409, "Conflict", text) from error
                 if not isinstance(error, AnswerLost) or attempt == BIND_ATTEMPTS:
                     raise
 
@@ -309,11 +311,6 @@ def _stand_in(pod: Named) -> Pod:
 
 def _pod_path(namespace: str, name: str) -> str:
     return f"/api/v1/namespaces/{quote(namespace, safe='')}/pods/{quote(name, safe='')}"
-
-
-def _already_assigned(pod: Named, node_name: str) -> Conflict:
-    text = f'Operation cannot be fulfilled on pods/binding "{pod.name}": '
-    return Conflict(409, "Conflict", f'{text}pod {pod.name} is already assigned to node "{node_name}"')
 
 
 def _changed_meanwhile(latest: TopLevel) -> Conflict:
