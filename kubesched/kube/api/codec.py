@@ -9,6 +9,7 @@ we do not know survives.
 
 from __future__ import annotations
 
+import operator
 import re
 from collections.abc import Iterator
 from functools import lru_cache
@@ -182,7 +183,7 @@ def _merged_value(raw: Any, old: Any, new: Any) -> Any:
 def _merged_list(raw: list[Any], old: tuple[Any, ...], new: tuple[Any, ...]) -> list[Any]:
     free = list(range(len(old)))
     origins: list[int | None] = [None] * len(new)
-    for same in (_is_equal, _is_namesake):
+    for same in (operator.eq, _is_namesake):
         for place, value in enumerate(new):
             if origins[place] is None:
                 origins[place] = next((index for index in free if same(old[index], value)), None)
@@ -197,10 +198,6 @@ def _merged_list(raw: list[Any], old: tuple[Any, ...], new: tuple[Any, ...]) -> 
 def _plain(value: Any) -> Any:
     # Not `msgspec.to_builtins`: that leaves tuples as they are, where JSON has lists.
     return msgspec.json.decode(_encoder.encode(value))
-
-
-def _is_equal(old: Any, new: Any) -> bool:
-    return bool(old == new)
 
 
 def _is_namesake(old: Any, new: Any) -> bool:
@@ -238,7 +235,8 @@ def _malformed(raw: Any, type_: type[Wire], message: str) -> MalformedObject:
     wanted = re.search(r"got `(\w+)`", detail)
     steps = [match.group(1) or match.group(2) or match.group(3) for match in _STEP.finditer(path[1:])]
     for names, value in _follow(raw, steps, wanted[1] if wanted is not None else ""):
-        return MalformedObject(_name_of(raw, type_), _joined(names) or "object", value, detail[:1].lower() + detail[1:])
+        place = "".join(f"[{name}]" if isinstance(name, int) else f".{name}" for name in names).removeprefix(".")
+        return MalformedObject(_name_of(raw, type_), place or "object", value, detail[:1].lower() + detail[1:])
     return MalformedObject(_name_of(raw, type_), path[2:] or "object", raw, detail[:1].lower() + detail[1:])
 
 
@@ -260,10 +258,6 @@ def _follow(raw: Any, steps: list[str], found_type: str) -> Iterator[tuple[list[
     for name, value in inside:
         for names, culprit in _follow(value, rest, found_type):
             yield [name, *names], culprit
-
-
-def _joined(names: list[str | int]) -> str:
-    return "".join(f"[{name}]" if isinstance(name, int) else f".{name}" for name in names).removeprefix(".")
 
 
 def _json_type(raw: Any) -> str:

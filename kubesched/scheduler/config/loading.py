@@ -107,7 +107,8 @@ def _decode(
     if not api_version.rpartition("/")[2]:
         raise ConfigError("", f"Object 'apiVersion' is missing in '{text}'")
     cls = _registered(api_version, kind, registry)
-    decoded, strict = decode(cls, tree, with_type=True, unknown=_unknown_fields(gates))
+    unknown = frozenset() if gates.behaviour.has_pod_group_post_filter else frozenset({"podGroupPostFilter"})
+    decoded, strict = decode(cls, tree, with_type=True, unknown=unknown)
     complaints += strict
     args: tuple[tuple[Args | Raw, ...], ...] = ()
     if isinstance(decoded, KubeSchedulerConfiguration):
@@ -118,10 +119,6 @@ def _decode(
     if not isinstance(decoded, KubeSchedulerConfiguration):
         raise ConfigError("", f"couldn't decode as KubeSchedulerConfiguration, got {api_version}, Kind={kind}: ")
     return decoded, args
-
-
-def _unknown_fields(gates: Gates) -> frozenset[str]:
-    return frozenset() if gates.behaviour.has_pod_group_post_filter else frozenset({"podGroupPostFilter"})
 
 
 def _parse(text: str) -> tuple[Value, list[str]]:
@@ -199,7 +196,8 @@ def _decode_one(entry: PluginConfig, registry: Catalogue) -> tuple[Args | Raw, l
         return entry.args, []
     try:
         api_version, kind = _kind_of(entry.args.value)
-        api_version, kind = _with_defaults(api_version), kind or f"{entry.name}Args"
+        api_version = API_VERSION if api_version in ("", f"{API_GROUP}/") else api_version
+        kind = kind or f"{entry.name}Args"
         if api_version.endswith("/"):
             raise ConfigError("", f"Object 'apiVersion' is missing in '{entry.args.json()}'")
         decoded, strict = decode(_registered(api_version, kind, registry), entry.args.value, with_type=True)
@@ -209,10 +207,6 @@ def _decode_one(entry: PluginConfig, registry: Catalogue) -> tuple[Args | Raw, l
         wanted = f"{entry.name}Args.{API_GROUP}"
         raise ConfigError("", f"args for plugin {entry.name} were not of type {wanted}, got {kind}.{API_GROUP}")
     return decoded, strict
-
-
-def _with_defaults(api_version: str) -> str:
-    return API_VERSION if api_version in ("", f"{API_GROUP}/") else api_version
 
 
 def _strict_text(complaints: list[str]) -> str:

@@ -17,7 +17,6 @@ from kubesched.scheduler.config.documents.wire import Raw
 from kubesched.scheduler.config.releases.gates import Gates
 from kubesched.scheduler.config.types import (
     API_VERSION,
-    ClientConnection,
     Extender,
     KubeSchedulerConfiguration,
     LeaderElection,
@@ -51,7 +50,10 @@ class MergedProfile:
 
 def validate(document: KubeSchedulerConfiguration, profiles: Sequence[MergedProfile], gates: Gates) -> list[FieldError]:
     """Return everything that is wrong; `profiles` stand for the document's own."""
-    errors = _client_connection(document.client_connection, Path("clientConnection"))
+    errors: list[FieldError] = []
+    burst = document.client_connection.burst
+    if burst < 0:
+        errors.append(invalid(Path("clientConnection").child("burst"), burst, "must be non-negative"))
     errors += _leader_election(document.leader_election, Path("leaderElection"))
     if document.parallelism <= 0:
         detail = "should be an integer value greater than zero"
@@ -65,12 +67,6 @@ def validate(document: KubeSchedulerConfiguration, profiles: Sequence[MergedProf
         detail = "must be greater than or equal to PodInitialBackoffSeconds"
         errors.append(invalid(Path("podMaxBackoffSeconds"), longest, detail))
     return errors + _extenders(document.extenders, Path("extenders"))
-
-
-def _client_connection(connection: ClientConnection, path: Path) -> list[FieldError]:
-    if connection.burst < 0:
-        return [invalid(path.child("burst"), connection.burst, "must be non-negative")]
-    return []
 
 
 def _leader_election(election: LeaderElection, path: Path) -> list[FieldError]:

@@ -128,7 +128,14 @@ async def serve(app: web.Application, settings: Serving, access: DelegatedAccess
     )
     await server.start()
     if access.lookup is not None:
-        server.keep(_look_up_again(access, tls))
+
+        async def look_up_again() -> None:
+            while True:
+                await asyncio.sleep(LOOKUP_EVERY_SECONDS)
+                await access.look_up(tolerates_failure=True)
+                tls.refresh()
+
+        server.keep(look_up_again())
     return server
 
 
@@ -137,10 +144,3 @@ async def serve_insecurely(app: web.Application, host: str = "0.0.0.0", port: in
     server = Server(app, host, port)
     await server.start()
     return server
-
-
-async def _look_up_again(access: DelegatedAccess, tls: ServingTls) -> None:
-    while True:
-        await asyncio.sleep(LOOKUP_EVERY_SECONDS)
-        await access.look_up(tolerates_failure=True)
-        tls.refresh()

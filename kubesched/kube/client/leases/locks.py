@@ -194,11 +194,9 @@ class BothLocks:
         except NotFound:
             return found
         # Whichever was renewed last runs out last: an unknown leader is waited for as long as either would be.
-        return (
-            found
-            if beside.holder == found.holder
-            else replace(max(found, beside, key=lambda each: each.renew_time), holder=UNKNOWN)
-        )
+        if beside.holder == found.holder:
+            return found
+        return replace(max(found, beside, key=lambda each: each.renew_time), holder=UNKNOWN)
 
     async def create(self, record: Record) -> Record:
         """Make whichever of the two is not there."""
