@@ -168,7 +168,7 @@ def _unwrap(values: list[Any]) -> list[Any]:
     return [value.value for value in values if value.is_there]
 
 
-_ZEROS = (None, False, 0, "", b"", [], {})
+_ZEROS: tuple[Any, ...] = (None, False, 0, "", b"", [], {})
 
 GLOBALS: dict[str, Callable[..., Any]] = {
     "lists.range": _range,

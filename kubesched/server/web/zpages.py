@@ -18,7 +18,6 @@ from typing import Any
 import yaml
 from aiohttp import web
 
-from kubesched.server.web.cbor import encode as encode_cbor
 from kubesched.server.web.responses import accepted, compact, refusal
 
 COMPONENT = "kube-scheduler"
@@ -28,6 +27,7 @@ WARNING = (
     "Warning: This endpoint is not meant to be machine parseable, has no formatting compatibility guarantees and is "
     "for debugging purposes only."
 )
+_SELF_DESCRIBED = b"\xd9\xd9\xf7"  # how Kubernetes marks its CBOR
 _SEPARATORS = (":", ": ", "=", " ")
 _STRUCTURED = ("application/json", "application/yaml", "application/cbor")
 
@@ -131,3 +131,35 @@ def _duration(seconds: float) -> str:
     minutes, rest = divmod(int(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours} hr {minutes:02d} min {rest:02d} sec"
+
+
+# CBOR, as much of it as these pages need: maps, lists, texts, whole numbers, truths and nothing
+
+
+def encode_cbor(document: Any) -> bytes:
+    """Return a document in CBOR, texts as byte strings the way Kubernetes writes them: readable by any decoder."""
+    return _SELF_DESCRIBED + _value(document)
+
+
+def _value(value: Any) -> bytes:
+    if value is None:
+        return b"\xf6"
+    if isinstance(value, bool):
+        return b"\xf5" if value else b"\xf4"
+    if isinstance(value, int):
+        return _head(0, value) if value >= 0 else _head(1, -1 - value)
+    if isinstance(value, str):
+        text = value.encode()
+        return _head(2, len(text)) + text
+    if isinstance(value, (list, tuple)):
+        return _head(4, len(value)) + b"".join(map(_value, value))
+    if isinstance(value, dict):
+        return _head(5, len(value)) + b"".join(_value(key) + _value(item) for key, item in value.items())
+    raise TypeError(f"no CBOR for {type(value).__name__}")
+
+
+def _head(major: int, amount: int) -> bytes:
+    for limit, code, size in ((24, amount, 0), (1 << 8, 24, 1), (1 << 16, 25, 2), (1 << 32, 26, 4), (1 << 64, 27, 8)):
+        if amount < limit:
+            return bytes([major << 5 | code]) + (amount.to_bytes(size, "big") if size else b"")
+    raise ValueError(f"{amount} does not fit 64 bits")

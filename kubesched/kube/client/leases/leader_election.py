@@ -19,8 +19,7 @@ from dataclasses import dataclass, replace
 from kubesched.errors import ConfigError, Conflict, NotFound, SchedulerError
 from kubesched.kube.client.api_errors import advice
 from kubesched.kube.client.leases.locks import Lock, Record
-from kubesched.kube.client.log_throttle import LogThrottle
-from kubesched.kube.client.timing import SYSTEM_CHANCE, SYSTEM_CLOCK, Chance, ClientClock
+from kubesched.kube.client.timing import SYSTEM_CHANCE, SYSTEM_CLOCK, Chance, ClientClock, LogThrottle
 
 JITTER = 1.2
 RELEASED_SECONDS = 1

@@ -90,26 +90,14 @@ def _extender_errors(extenders: tuple[PolicyExtender, ...], release: Release) ->
     return errors
 
 
-def check_predicate(predicate: PredicatePolicy) -> None:
-    """Raise ConfigError unless a predicate's argument, if it has one, is of exactly one kind."""
-    if predicate.argument is not None:
-        given = (predicate.argument.service_affinity, predicate.argument.labels_presence)
-        n_args = sum(argument is not None for argument in given)
+def check_argument(entry: PredicatePolicy | PriorityPolicy) -> None:
+    """Raise ConfigError unless an entry's argument, if it has one, is of exactly one kind."""
+    if entry.argument is not None:
+        kind = "Predicate" if isinstance(entry, PredicatePolicy) else "Priority"
+        n_args = sum(getattr(entry.argument, name) is not None for name in entry.argument.__struct_fields__)
         if n_args != 1:
-            raise ConfigError("", f"Exactly 1 predicate argument is required, numArgs: {n_args}, Predicate: {predicate.name}")
-
-
-def check_priority(priority: PriorityPolicy) -> None:
-    """Raise ConfigError unless a priority's argument, if it has one, is of exactly one kind."""
-    if priority.argument is not None:
-        given = (
-            priority.argument.service_anti_affinity,
-            priority.argument.label_preference,
-            priority.argument.requested_to_capacity_ratio_arguments,
-        )
-        n_args = sum(argument is not None for argument in given)
-        if n_args != 1:
-            raise ConfigError("", f"Exactly 1 priority argument is required, numArgs: {n_args}, Priority: {priority.name}")
+            text = f"Exactly 1 {kind.lower()} argument is required, numArgs: {n_args}, {kind}: {entry.name}"
+            raise ConfigError("", text)
 
 
 def shape_of(arguments: RequestedToCapacityRatioArguments, release: Release) -> tuple[tuple[int, int], ...]:

@@ -20,7 +20,7 @@ from kubesched.scheduler.config.types import PluginConfig
 from kubesched.scheduler.framework import Plugin
 from kubesched.scheduler.legacy.algorithms import PredicateFactory, PriorityFactory
 from kubesched.scheduler.legacy.policies.policy import Policy, PredicatePolicy, PriorityPolicy
-from kubesched.scheduler.legacy.policies.policy_validation import check_predicate, check_priority, shape_of
+from kubesched.scheduler.legacy.policies.policy_validation import check_argument, shape_of
 from kubesched.scheduler.legacy.policies.providers import DEFAULT_PROVIDER
 from kubesched.scheduler.legacy.predicates.base import named
 from kubesched.scheduler.legacy.predicates.node_facts import CheckNodeLabelPresence
@@ -97,7 +97,7 @@ class _Chooser:
 
     def take_predicate(self, policy: PredicatePolicy) -> None:
         """Register a custom predicate, or find a known one."""
-        check_predicate(policy)
+        check_argument(policy)
         argument = policy.argument
         if argument is None:
             if policy.name not in self.registry.predicates:
@@ -122,7 +122,7 @@ class _Chooser:
         """
         if policy.name == "EqualPriority" and self.release.runs_plugins:
             return
-        check_priority(policy)
+        check_argument(policy)
         argument, name, weight = policy.argument, runs_as(policy, self.release), policy.weight
         if argument is None:
             if name not in self.registry.priorities:
