@@ -45,40 +45,37 @@ _LATER_POINTS: Mapping[tuple[str, str], Version] = {
     ("DynamicResources", "pod_group_post_filter"): (1, 37),
 }
 
-_DEFAULTS: tuple[tuple[str, int], ...] = (
-    ("SchedulingGates", 0),
-    ("PrioritySort", 0),
-    ("NodeName", 0),
-    ("NodeUnschedulable", 0),
-    ("TaintToleration", 3),
-    ("NodeAffinity", 2),
-    ("NodePorts", 0),
-    ("DeferredPodScheduling", 0),
-    ("NodeResourcesFit", 1),
-    ("VolumeRestrictions", 0),
-    ("NodeVolumeLimits", 0),
-    ("VolumeBinding", 0),
-    ("VolumeZone", 0),
-    ("PodTopologySpread", 2),
-    ("InterPodAffinity", 2),
-    ("DynamicResources", 2),  # before DefaultPreemption: better give back an idle claim than evict a pod
-    ("DefaultPreemption", 0),
-    ("NodeResourcesBalancedAllocation", 1),
-    ("ImageLocality", 1),
-    ("DefaultBinder", 0),
-    ("NodeDeclaredFeatures", 0),
-    ("GangScheduling", 0),
-    ("TopologyPlacementGenerator", 0),
-    ("PodGroupPodsCount", 1),
+_DEFAULTS: tuple[tuple[str, int, str], ...] = (
+    ("SchedulingGates", 0, ""),
+    ("PrioritySort", 0, ""),
+    ("NodeName", 0, ""),
+    ("NodeUnschedulable", 0, ""),
+    ("TaintToleration", 3, ""),
+    ("NodeAffinity", 2, ""),
+    ("NodePorts", 0, ""),
+    ("DeferredPodScheduling", 0, "InPlacePodVerticalScalingSchedulerPreemption"),
+    ("NodeResourcesFit", 1, ""),
+    ("VolumeRestrictions", 0, ""),
+    ("NodeVolumeLimits", 0, ""),
+    ("VolumeBinding", 0, ""),
+    ("VolumeZone", 0, ""),
+    ("PodTopologySpread", 2, ""),
+    ("InterPodAffinity", 2, ""),
+    (
+        "DynamicResources",
+        2,
+        "DynamicResourceAllocation",
+    ),  # before DefaultPreemption: better give back an idle claim than evict a pod
+    ("DefaultPreemption", 0, ""),
+    ("NodeResourcesBalancedAllocation", 1, ""),
+    ("ImageLocality", 1, ""),
+    ("DefaultBinder", 0, ""),
+    ("NodeDeclaredFeatures", 0, "NodeDeclaredFeatures"),
+    ("GangScheduling", 0, "GangScheduling"),
+    ("TopologyPlacementGenerator", 0, "TopologyAwareWorkloadScheduling"),
+    ("PodGroupPodsCount", 1, "TopologyAwareWorkloadScheduling"),
 )
-_GATED: Mapping[str, str] = {
-    "DeferredPodScheduling": "InPlacePodVerticalScalingSchedulerPreemption",
-    "DynamicResources": "DynamicResourceAllocation",
-    "NodeDeclaredFeatures": "NodeDeclaredFeatures",
-    "GangScheduling": "GangScheduling",
-    "TopologyPlacementGenerator": "TopologyAwareWorkloadScheduling",
-    "PodGroupPodsCount": "TopologyAwareWorkloadScheduling",
-}
+"""What runs by default, in order: the plugin, its weight in scores, and the gate that it is behind, if any."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +101,7 @@ def at_release(catalogue: Catalogue, version: Version) -> Catalogue:
 
 def default_plugins(gates: Gates) -> Plugins:
     """Return what runs when a profile says nothing: everything through multiPoint, by gate and release."""
-    enabled = [Plugin(name, weight) for name, weight in _DEFAULTS if name not in _GATED or gates.is_enabled(_GATED[name])]
+    enabled = [Plugin(name, weight) for name, weight, gate in _DEFAULTS if not gate or gates.is_enabled(gate)]
     if not gates.behaviour.prefilters_node_name:
         names = [plugin.name for plugin in enabled]
         after = names.index("NodeUnschedulable")
