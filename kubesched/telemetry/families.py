@@ -3,13 +3,13 @@
 In: rows (`scheduler_families`, `process_families`) and the settings of the program. Out: the families that are shown.
 Names, labels, buckets, stability and help are kube-scheduler's, so that dashboards and alerts go on working. A family with
 a gate exists while that gate is on, one of the old write-ups while the legacy switch is on, and one that came or went with a
-release in the releases that its row names. A family whose words changed with a release has a row for either.
+release in the releases that its row names. A row in `changed_in_1_37` says what is otherwise since 1.37.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any
 
@@ -106,3 +106,8 @@ def gauge(name: str, labels: str, text: str, stability: str = ALPHA, **rest: Any
 def histogram(name: str, labels: str, bounds: Bounds, text: str, stability: str = ALPHA, **rest: Any) -> Family:
     """Return a histogram with these bounds."""
     return Family(name, Kind.HISTOGRAM, tuple(labels.split()), text, stability, bounds, **rest)
+
+
+def changed_in_1_37(family: Family, **changes: Any) -> tuple[Family, Family]:
+    """Return a family as it is up to 1.36, and as it is from 1.37 on."""
+    return replace(family, until=(1, 36)), replace(family, since=(1, 37), **changes)

@@ -118,12 +118,6 @@ class Metrics:
             self.gauges["kubernetes_feature_enabled"][name, stage] = float(is_on)
 
     def _start_counting(self) -> None:
-        self._count_families()
-        # An alert asks for the increase, and a series that begins at 1 has none: the first refusal would go unseen.
-        for result in ("success", "error"):
-            self.counters["kubesched_config_reloads_total"][(result,)] = 0.0
-
-    def _count_families(self) -> None:
         given = self.settings
         for family in self.shown:
             since = "{}.{}.0".format(*family.deprecated) if family.deprecated else ""
@@ -132,6 +126,9 @@ class Metrics:
         here = [family for family in self.families if exists(family, given.release)]
         n_hidden = sum(hidden(family, given.shown_for, given.release) for family in here)
         self.counters["hidden_metrics_total"][()] = float(n_hidden)
+        # An alert asks for the increase, and a series that begins at 1 has none: the first refusal would go unseen.
+        for result in ("success", "error"):
+            self.counters["kubesched_config_reloads_total"][(result,)] = 0.0
 
     def _count_in(self, name: str, books: Mapping[str, Counts], labels: Mapping[str, str]) -> None:
         family = next(family for family in self.families if family.name == name)
@@ -146,20 +143,18 @@ class Metrics:
         inflight_events: Sizes | None = None,
         cache_size: Sizes | None = None,
         waiting: Sizes | None = None,
-        arrived: Sizes | None = None,
         pending_calls: Sizes | None = None,
         informer_items: Sizes | None = None,
         informer_versions: Sizes | None = None,
     ) -> None:
         """Remember whom to ask: for pods by queue, kept events by label, the store by type, and how many things wait
-        in an inbox and came to it so far, by its name; for calls to the API that wait, by kind; for objects that wait to be
+        in an inbox, by its name; for calls to the API that wait, by kind; for objects that wait to be
         taken in and the version last seen, by group, version and resource."""
         asked = {
             "scheduler_pending_pods": pending_pods,
             "scheduler_inflight_events": inflight_events,
             "scheduler_cache_size": cache_size,
             "workqueue_depth": waiting,
-            "workqueue_adds_total": arrived,
             "scheduler_pending_async_api_calls": pending_calls,
             "informer_queued_items": informer_items,
             "informer_store_resource_version": informer_versions,
@@ -234,7 +229,7 @@ class Metrics:
                 if status != "Skip":
                     self._evaluations[plugin, point, profile] += 1
             elif point == "PostFilter" and plugin == PREEMPTION:
-                self.preemption_attempt()
+                self.counters["scheduler_preemption_attempts_total"][()] += 1
                 self.histograms["scheduler_preemption_evaluation_duration_seconds"].observe((POD, status), seconds)
             elif point == "PodGroupPostFilter" and plugin == PREEMPTION:
                 self.counters["scheduler_workload_preemption_attempts_total"][(status,)] += 1
@@ -300,10 +295,6 @@ class Metrics:
 
     # Preemption
 
-    def preemption_attempt(self) -> None:
-        """Count that preemption was tried."""
-        self.counters["scheduler_preemption_attempts_total"][()] += 1
-
     def placement_evaluated(self, result: str, profile: str, seconds: float) -> None:
         """Count a placement of a pod group that was made and tried: feasible or infeasible."""
         self.counters["scheduler_generated_placements_total"][(profile,)] += 1
@@ -347,48 +338,26 @@ class Metrics:
 
     # Around the scheduler
 
-    def rest_request(
-        self,
-        method: str,
-        host: str,
-        code: str,
-        seconds: float,
-        request_bytes: int | None = None,
-        response_bytes: int | None = None,
-    ) -> None:
-        """Count a request to the API server; the code is `<error>` where no answer came, sizes may be unknown."""
-        verb = (method, host)
-        self.counters["rest_client_requests_total"][code, method, host] += 1
-        self.histograms["rest_client_request_duration_seconds"].observe(verb, seconds)
-        if request_bytes is not None:
-            self.histograms["rest_client_request_size_bytes"].observe(verb, request_bytes)
-        if response_bytes is not None:
-            self.histograms["rest_client_response_size_bytes"].observe(verb, response_bytes)
-
     def rest_observers(
         self, host: str
     ) -> tuple[Callable[[str, str, float], None], Callable[[str, float], None], Callable[[str, str], None]]:
-        """Return what a connection to that host calls: after an answer (method, code, seconds), for the wait that our
-        own limit imposed (method, seconds), and when it sends again (method, code)."""
+        """Return what a connection to that host calls: after an answer (method, code, seconds; the code is `<error>` where no
+        answer came), for the wait that our own limit imposed (method, seconds), and when it sends again (method, code)."""
+        requests, retries = self.counters["rest_client_requests_total"], self.counters["rest_client_request_retries_total"]
+        durations = self.histograms["rest_client_request_duration_seconds"]
+        limited = self.histograms["rest_client_rate_limiter_duration_seconds"]
 
         def answered(method: str, code: str, seconds: float) -> None:
-            self.rest_request(method, host, code, seconds)
+            requests[code, method, host] += 1
+            durations.observe((method, host), seconds)
 
         def waited(method: str, seconds: float) -> None:
-            self.rest_limited(method, host, seconds)
+            limited.observe((method, host), seconds)
 
         def retried(method: str, code: str) -> None:
-            self.rest_retried(method, host, code)
+            retries[code, method, host] += 1
 
         return answered, waited, retried
-
-    def rest_limited(self, method: str, host: str, seconds: float) -> None:
-        """Take how long our own limit held a request back."""
-        self.histograms["rest_client_rate_limiter_duration_seconds"].observe((method, host), seconds)
-
-    def rest_retried(self, method: str, host: str, code: str) -> None:
-        """Count a request that is sent again after this code."""
-        self.counters["rest_client_request_retries_total"][code, method, host] += 1
 
     def transport_opened(self) -> None:
         """Count a pool of connections to the API server that was opened, for all clients that share it."""

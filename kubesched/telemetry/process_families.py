@@ -29,29 +29,15 @@ _AGES = (
 )
 
 KUBERNETES: tuple[Family, ...] = (
-    counter(
-        "disabled_metrics_total",
-        "",
-        "The count of disabled metrics.",
-        BETA,
-    ),
-    counter(
-        "hidden_metrics_total",
-        "",
-        "The count of hidden metrics.",
-        BETA,
-    ),
+    counter("disabled_metrics_total", "", "The count of disabled metrics.", BETA),
+    counter("hidden_metrics_total", "", "The count of hidden metrics.", BETA),
     histogram(
         "informer_processing_latency_seconds",
         "name group version resource",
         _PROCESSING,
         "Time taken to process events after popping from the queue.",
     ),
-    gauge(
-        "informer_queued_items",
-        "name group version resource",
-        "Number of items currently queued in the FIFO.",
-    ),
+    gauge("informer_queued_items", "name group version resource", "Number of items currently queued in the FIFO."),
     gauge(
         "informer_store_resource_version",
         "name group version resource",
@@ -60,9 +46,8 @@ KUBERNETES: tuple[Family, ...] = (
     gauge(
         "kubernetes_build_info",
         "major minor git_version git_commit git_tree_state build_date go_version compiler platform",
-        "A metric with a constant '1' value labeled by major, minor, git version, git commit, git tree state,"
-        " build date, Go version, and compiler from which Kubernetes was built, and platform on which it is "
-        "running.",
+        "A metric with a constant '1' value labeled by major, minor, git version, git commit, git tree state, build date, "
+        "Go version, and compiler from which Kubernetes was built, and platform on which it is running.",
         BETA,
     ),
     gauge(
@@ -74,14 +59,14 @@ KUBERNETES: tuple[Family, ...] = (
     gauge(
         "leader_election_master_status",
         "name",
-        "Gauge of if the reporting system is master of the relevant lease, 0 indicates backup, 1 indicates "
-        "master. 'name' is the string used to identify the lease. Please make sure to group by name.",
+        "Gauge of if the reporting system is master of the relevant lease, 0 indicates backup, 1 indicates master. 'name' "
+        "is the string used to identify the lease. Please make sure to group by name.",
     ),
     counter(
         "leader_election_slowpath_total",
         "name",
-        "Total number of slow path exercised in renewing leader leases. 'name' is the string used to identify"
-        " the lease. Please make sure to group by name.",
+        "Total number of slow path exercised in renewing leader leases. 'name' is the string used to identify the lease. "
+        "Please make sure to group by name.",
     ),
     counter(
         "registered_metrics_total",
@@ -99,28 +84,28 @@ KUBERNETES: tuple[Family, ...] = (
         "rest_client_exec_plugin_call_total",
         "call_status code",
         "Number of calls to an exec plugin, partitioned by the type of event encountered (no_error, "
-        "plugin_execution_error, plugin_not_found_error, client_internal_error) and an optional exit code. "
-        "The exit code will be set to 0 if and only if the plugin call was successful.",
+        "plugin_execution_error, plugin_not_found_error, client_internal_error) and an optional exit code. The exit code "
+        "will be set to 0 if and only if the plugin call was successful.",
     ),
     histogram(
         "rest_client_exec_plugin_certificate_rotation_age",
         "",
         _AGES,
-        "Histogram of the number of seconds the last auth exec plugin client certificate lived before being "
-        "rotated. If auth exec plugin client certificates are unused, histogram will contain no data.",
+        "Histogram of the number of seconds the last auth exec plugin client certificate lived before being rotated. If "
+        "auth exec plugin client certificates are unused, histogram will contain no data.",
     ),
     counter(
         "rest_client_exec_plugin_policy_call_total",
         "allowed denied",
-        "Number of comparisons of an exec plugin to the plugin policy and allowlist (if any), partitioned by "
-        "whether or not the policy permits the plugin",
+        "Number of comparisons of an exec plugin to the plugin policy and allowlist (if any), partitioned by whether or "
+        "not the policy permits the plugin",
     ),
     gauge(
         "rest_client_exec_plugin_ttl_seconds",
         "",
-        "Gauge of the shortest TTL (time-to-live) of the client certificate(s) managed by the auth exec "
-        "plugin. The value is in seconds until certificate expiry (negative if already expired). If auth exec"
-        " plugins are unused or manage no TLS certificates, the value will be +INF.",
+        "Gauge of the shortest TTL (time-to-live) of the client certificate(s) managed by the auth exec plugin. The value "
+        "is in seconds until certificate expiry (negative if already expired). If auth exec plugins are unused or manage "
+        "no TLS certificates, the value will be +INF.",
     ),
     histogram(
         "rest_client_rate_limiter_duration_seconds",
@@ -139,33 +124,19 @@ KUBERNETES: tuple[Family, ...] = (
         "code verb host",
         "Number of request retries, partitioned by status code, verb, and host.",
     ),
-    histogram(
-        "rest_client_request_size_bytes",
-        "verb host",
-        _BYTES,
-        "Request size in bytes. Broken down by verb and host.",
-    ),
+    histogram("rest_client_request_size_bytes", "verb host", _BYTES, "Request size in bytes. Broken down by verb and host."),
     counter(
         "rest_client_requests_total",
         "code method host",
         "Number of HTTP requests, partitioned by status code, method, and host.",
     ),
-    histogram(
-        "rest_client_response_size_bytes",
-        "verb host",
-        _BYTES,
-        "Response size in bytes. Broken down by verb and host.",
-    ),
+    histogram("rest_client_response_size_bytes", "verb host", _BYTES, "Response size in bytes. Broken down by verb and host."),
     counter(
         "rest_client_transport_ca_reload_total",
         "reason result",
         "Number of times a CA reload is attempted, partitioned by the result and reason for the reload attempt",
     ),
-    gauge(
-        "rest_client_transport_cache_entries",
-        "",
-        "Number of transport entries in the internal cache.",
-    ),
+    gauge("rest_client_transport_cache_entries", "", "Number of transport entries in the internal cache."),
     counter(
         "rest_client_transport_cache_gc_calls_total",
         "result",
@@ -179,34 +150,21 @@ KUBERNETES: tuple[Family, ...] = (
     counter(
         "rest_client_transport_create_calls_total",
         "result",
-        "Number of calls to get a new transport, partitioned by the result of the operation hit: obtained "
-        "from the cache, miss: created and added to the cache, miss-gc: recreated and added back to the cache"
-        " after being garbage collected, uncacheable: created and not cached",
+        "Number of calls to get a new transport, partitioned by the result of the operation hit: obtained from the cache, "
+        "miss: created and added to the cache, miss-gc: recreated and added back to the cache after being garbage "
+        "collected, uncacheable: created and not cached",
     ),
     gauge(
-        "running_managed_controllers",
-        "manager name",
-        "Indicates where instances of a controller are currently running",
-        BETA,
+        "running_managed_controllers", "manager name", "Indicates where instances of a controller are currently running", BETA
     ),
     gauge(
         "version_info",
         "component binary emulation min_compat",
-        "Provides the compatibility version info of the component. The component label is the name of the "
-        "component, usually kube, but is relevant for aggregated-apiservers.",
+        "Provides the compatibility version info of the component. The component label is the name of the component, "
+        "usually kube, but is relevant for aggregated-apiservers.",
     ),
-    counter(
-        "workqueue_adds_total",
-        "name",
-        "Total number of adds handled by workqueue",
-        BETA,
-    ),
-    gauge(
-        "workqueue_depth",
-        "name",
-        "Current depth of workqueue",
-        BETA,
-    ),
+    counter("workqueue_adds_total", "name", "Total number of adds handled by workqueue", BETA),
+    gauge("workqueue_depth", "name", "Current depth of workqueue", BETA),
     gauge(
         "workqueue_longest_running_processor_seconds",
         "name",
@@ -220,26 +178,16 @@ KUBERNETES: tuple[Family, ...] = (
         "How long in seconds an item stays in workqueue before being requested.",
         BETA,
     ),
-    counter(
-        "workqueue_retries_total",
-        "name",
-        "Total number of retries handled by workqueue",
-        BETA,
-    ),
+    counter("workqueue_retries_total", "name", "Total number of retries handled by workqueue", BETA),
     gauge(
         "workqueue_unfinished_work_seconds",
         "name",
-        "How many seconds of work has done that is in progress and hasn't been observed by work_duration. "
-        "Large values indicate stuck threads. One can deduce the number of stuck threads by observing the "
-        "rate at which this increases.",
+        "How many seconds of work has done that is in progress and hasn't been observed by work_duration. Large values "
+        "indicate stuck threads. One can deduce the number of stuck threads by observing the rate at which this increases.",
         BETA,
     ),
     histogram(
-        "workqueue_work_duration_seconds",
-        "name",
-        _WORK,
-        "How long in seconds processing an item from workqueue takes.",
-        BETA,
+        "workqueue_work_duration_seconds", "name", _WORK, "How long in seconds processing an item from workqueue takes.", BETA
     ),
 )
 

@@ -6,7 +6,7 @@ against. A row without a release is the same in both.
 
 from __future__ import annotations
 
-from kubesched.telemetry.families import BETA, STABLE, Family, Kind, counter, exponential, gauge, histogram
+from kubesched.telemetry.families import BETA, STABLE, Family, Kind, changed_in_1_37, counter, exponential, gauge, histogram
 
 _ATTEMPT = exponential(0.001, 2, 15)
 _POINT = exponential(0.0001, 2, 12)
@@ -21,16 +21,11 @@ SCHEDULER: tuple[Family, ...] = (
     counter(
         "scheduler_schedule_attempts_total",
         "result profile",
-        "Number of attempts to schedule pods, by the result. 'unschedulable' means a pod could not be "
-        "scheduled, while 'error' means an internal scheduler problem.",
+        "Number of attempts to schedule pods, by the result. 'unschedulable' means a pod could not be scheduled, while "
+        "'error' means an internal scheduler problem.",
         STABLE,
     ),
-    histogram(
-        "scheduler_event_handling_duration_seconds",
-        "event",
-        _POINT,
-        "Event handling latency in seconds.",
-    ),
+    histogram("scheduler_event_handling_duration_seconds", "event", _POINT, "Event handling latency in seconds."),
     histogram(
         "scheduler_scheduling_attempt_duration_seconds",
         "result profile",
@@ -38,103 +33,55 @@ SCHEDULER: tuple[Family, ...] = (
         "Scheduling attempt latency in seconds (scheduling algorithm + binding)",
         STABLE,
     ),
-    histogram(
-        "scheduler_scheduling_algorithm_duration_seconds",
-        "",
-        _ATTEMPT,
-        "Scheduling algorithm latency in seconds",
-        until=(1, 36),
+    *changed_in_1_37(
+        histogram("scheduler_scheduling_algorithm_duration_seconds", "", _ATTEMPT, "Scheduling algorithm latency in seconds"),
+        stability=BETA,
     ),
-    histogram(
-        "scheduler_scheduling_algorithm_duration_seconds",
-        "",
-        _ATTEMPT,
-        "Scheduling algorithm latency in seconds",
-        BETA,
-        since=(1, 37),
+    *changed_in_1_37(
+        histogram("scheduler_preemption_victims", "", exponential(1, 2, 7), "Number of selected preemption victims", STABLE),
+        help="Number of selected preemption victims for preemption initiated by a single pod",
     ),
-    histogram(
-        "scheduler_preemption_victims",
-        "",
-        exponential(1, 2, 7),
-        "Number of selected preemption victims",
-        STABLE,
-        until=(1, 36),
-    ),
-    histogram(
-        "scheduler_preemption_victims",
-        "",
-        exponential(1, 2, 7),
-        "Number of selected preemption victims for preemption initiated by a single pod",
-        STABLE,
-        since=(1, 37),
-    ),
-    counter(
-        "scheduler_preemption_attempts_total",
-        "",
-        "Total preemption attempts in the cluster till now",
-        STABLE,
-    ),
-    gauge(
-        "scheduler_pending_pods",
-        "queue",
-        "Number of pending pods, by the queue type. 'active' means number of pods in activeQ; 'backoff' means"
-        " number of pods in backoffQ; 'unschedulable' means number of pods in unschedulablePods that the "
-        "scheduler attempted to schedule and failed; 'gated' is the number of unschedulable pods that the "
-        "scheduler never attempted to schedule because they are gated.",
-        STABLE,
-        until=(1, 36),
-    ),
-    gauge(
-        "scheduler_pending_pods",
-        "queue",
-        "Number of pending pods, by the queue type. 'active' means number of pods in activeQ; 'backoff' means"
-        " number of pods in backoffQ; 'unschedulable' means number of pods in unschedulableEntities that the "
-        "scheduler attempted to schedule and failed; 'gated' is the number of unschedulable pods that the "
-        "scheduler never attempted to schedule because they are gated; 'incomplete' means number of pods in "
-        "incompletePodGroupPods; 'pending' means number of pods in pendingPodGroupPods.",
-        STABLE,
-        since=(1, 37),
+    counter("scheduler_preemption_attempts_total", "", "Total preemption attempts in the cluster till now", STABLE),
+    *changed_in_1_37(
+        gauge(
+            "scheduler_pending_pods",
+            "queue",
+            "Number of pending pods, by the queue type. 'active' means number of pods in activeQ; 'backoff' means number of "
+            "pods in backoffQ; 'unschedulable' means number of pods in unschedulablePods that the scheduler attempted to "
+            "schedule and failed; 'gated' is the number of unschedulable pods that the scheduler never attempted to schedule "
+            "because they are gated.",
+            STABLE,
+        ),
+        help=(
+            "Number of pending pods, by the queue type. 'active' means number of pods in activeQ; 'backoff' means number "
+            "of pods in backoffQ; 'unschedulable' means number of pods in unschedulableEntities that the scheduler "
+            "attempted to schedule and failed; 'gated' is the number of unschedulable pods that the scheduler never "
+            "attempted to schedule because they are gated; 'incomplete' means number of pods in incompletePodGroupPods; "
+            "'pending' means number of pods in pendingPodGroupPods."
+        ),
     ),
     gauge(
         "scheduler_queued_entities",
         "queue type",
-        "Number of queued scheduling entities ('pod' or 'podgroup'; 'pod' stands for individual pods that are"
-        " not members of any podgroup) by the queue type. 'active' means number of entities in activeQ; "
-        "'backoff' means number of entities in backoffQ; 'unschedulable' means number of entities in "
-        "unschedulableEntities that the scheduler attempted to schedule and failed; 'gated' is the number of "
-        "unschedulable entities that the scheduler never attempted to schedule because they are gated.",
+        "Number of queued scheduling entities ('pod' or 'podgroup'; 'pod' stands for individual pods that are not members "
+        "of any podgroup) by the queue type. 'active' means number of entities in activeQ; 'backoff' means number of "
+        "entities in backoffQ; 'unschedulable' means number of entities in unschedulableEntities that the scheduler "
+        "attempted to schedule and failed; 'gated' is the number of unschedulable entities that the scheduler never "
+        "attempted to schedule because they are gated.",
         since=(1, 37),
     ),
-    gauge(
-        "scheduler_inflight_events",
-        "event",
-        "Number of events currently tracked in the scheduling queue.",
-        gate="SchedulerQueueingHints",
-        until=(1, 36),
+    *changed_in_1_37(
+        gauge(
+            "scheduler_inflight_events",
+            "event",
+            "Number of events currently tracked in the scheduling queue.",
+            gate="SchedulerQueueingHints",
+        ),
+        gate="",
     ),
-    gauge(
-        "scheduler_inflight_events",
-        "event",
-        "Number of events currently tracked in the scheduling queue.",
-        since=(1, 37),
-    ),
-    gauge(
-        "scheduler_goroutines",
-        "operation",
-        "Number of running goroutines split by the work they do such as binding.",
-        BETA,
-    ),
-    counter(
-        "scheduler_batch_attempts_total",
-        "profile result",
-        "Counts of results when we attempt to use batching.",
-    ),
-    counter(
-        "scheduler_batch_cache_flushed_total",
-        "profile reason",
-        "Counts of cache flushes by reason.",
-    ),
+    gauge("scheduler_goroutines", "operation", "Number of running goroutines split by the work they do such as binding.", BETA),
+    counter("scheduler_batch_attempts_total", "profile result", "Counts of results when we attempt to use batching."),
+    counter("scheduler_batch_cache_flushed_total", "profile reason", "Counts of cache flushes by reason."),
     counter(
         "scheduler_batch_rescore_attempts_total",
         "profile",
@@ -145,8 +92,8 @@ SCHEDULER: tuple[Family, ...] = (
         "scheduler_pod_scheduling_sli_duration_seconds",
         "attempts",
         _SLI,
-        "E2e latency for a pod being scheduled, from the time the pod enters the scheduling queue and might "
-        "involve multiple scheduling attempts.",
+        "E2e latency for a pod being scheduled, from the time the pod enters the scheduling queue and might involve "
+        "multiple scheduling attempts.",
         BETA,
     ),
     histogram(
@@ -156,21 +103,17 @@ SCHEDULER: tuple[Family, ...] = (
         "Number of attempts to successfully schedule a pod.",
         STABLE,
     ),
-    counter(
-        "scheduler_pod_scheduled_after_flush_total",
-        "",
-        "Number of pods that were successfully scheduled after being flushed from unschedulablePods due to "
-        "timeout. This metric helps detect potential queueing hint misconfigurations or event handling "
-        "issues.",
-        until=(1, 36),
-    ),
-    counter(
-        "scheduler_pod_scheduled_after_flush_total",
-        "",
-        "Number of pods that were successfully scheduled after being flushed from unschedulableEntities due "
-        "to timeout. This metric helps detect potential queueing hint misconfigurations or event handling "
-        "issues.",
-        since=(1, 37),
+    *changed_in_1_37(
+        counter(
+            "scheduler_pod_scheduled_after_flush_total",
+            "",
+            "Number of pods that were successfully scheduled after being flushed from unschedulablePods due to timeout. This "
+            "metric helps detect potential queueing hint misconfigurations or event handling issues.",
+        ),
+        help=(
+            "Number of pods that were successfully scheduled after being flushed from unschedulableEntities due to "
+            "timeout. This metric helps detect potential queueing hint misconfigurations or event handling issues."
+        ),
     ),
     counter(
         "scheduler_pre_queueing_hint_evaluations_total",
@@ -185,35 +128,24 @@ SCHEDULER: tuple[Family, ...] = (
         "Latency for running all plugins of a specific extension point.",
         STABLE,
     ),
-    histogram(
-        "scheduler_plugin_execution_duration_seconds",
-        "plugin extension_point status",
-        _PLUGIN,
-        "Duration for running a plugin at a specific extension point.",
-        until=(1, 36),
+    *changed_in_1_37(
+        histogram(
+            "scheduler_plugin_execution_duration_seconds",
+            "plugin extension_point status",
+            _PLUGIN,
+            "Duration for running a plugin at a specific extension point.",
+        ),
+        stability=BETA,
     ),
-    histogram(
-        "scheduler_plugin_execution_duration_seconds",
-        "plugin extension_point status",
-        _PLUGIN,
-        "Duration for running a plugin at a specific extension point.",
-        BETA,
-        since=(1, 37),
-    ),
-    histogram(
-        "scheduler_queueing_hint_execution_duration_seconds",
-        "plugin event hint",
-        _PLUGIN,
-        "Duration for running a queueing hint function of a plugin.",
-        gate="SchedulerQueueingHints",
-        until=(1, 36),
-    ),
-    histogram(
-        "scheduler_queueing_hint_execution_duration_seconds",
-        "plugin event hint",
-        _PLUGIN,
-        "Duration for running a queueing hint function of a plugin.",
-        since=(1, 37),
+    *changed_in_1_37(
+        histogram(
+            "scheduler_queueing_hint_execution_duration_seconds",
+            "plugin event hint",
+            _PLUGIN,
+            "Duration for running a queueing hint function of a plugin.",
+            gate="SchedulerQueueingHints",
+        ),
+        gate="",
     ),
     counter(
         "scheduler_queue_incoming_pods_total",
@@ -224,53 +156,34 @@ SCHEDULER: tuple[Family, ...] = (
     counter(
         "scheduler_queue_incoming_entities_total",
         "queue event type",
-        "Number of scheduling entities added to scheduling queues by event, queue type, and entity type. "
-        "Entity types are either 'pod' (for individual pods that are not members of any podgroup) or "
-        "'podgroup'.",
+        "Number of scheduling entities added to scheduling queues by event, queue type, and entity type. Entity types are "
+        "either 'pod' (for individual pods that are not members of any podgroup) or 'podgroup'.",
         since=(1, 37),
     ),
-    histogram(
-        "scheduler_permit_wait_duration_seconds",
-        "result",
-        _ATTEMPT,
-        "Duration of waiting on permit.",
-        BETA,
-    ),
-    gauge(
-        "scheduler_cache_size",
-        "type",
-        "Number of nodes, pods, and assumed (bound) pods in the scheduler cache.",
-    ),
+    histogram("scheduler_permit_wait_duration_seconds", "result", _ATTEMPT, "Duration of waiting on permit.", BETA),
+    gauge("scheduler_cache_size", "type", "Number of nodes, pods, and assumed (bound) pods in the scheduler cache."),
     gauge(
         "scheduler_unschedulable_pods",
         "plugin profile",
-        "The number of unschedulable pods broken down by plugin name. A pod will increment the gauge for all "
-        "plugins that caused it to not schedule and so this metric have meaning only when broken down by "
-        "plugin.",
+        "The number of unschedulable pods broken down by plugin name. A pod will increment the gauge for all plugins that "
+        "caused it to not schedule and so this metric have meaning only when broken down by plugin.",
         BETA,
     ),
     counter(
         "scheduler_plugin_evaluation_total",
         "plugin extension_point profile",
-        "Number of attempts to schedule pods by each plugin and the extension point (available only in "
-        "PreFilter, Filter, PreScore, and Score).",
+        "Number of attempts to schedule pods by each plugin and the extension point (available only in PreFilter, Filter, "
+        "PreScore, and Score).",
         BETA,
     ),
-    histogram(
-        "scheduler_preemption_goroutines_duration_seconds",
-        "result",
-        _SLI,
-        "Duration in seconds for running goroutines for the preemption.",
-        gate="SchedulerAsyncPreemption",
-        until=(1, 36),
-    ),
-    histogram(
-        "scheduler_preemption_goroutines_duration_seconds",
-        "result",
-        _SLI,
-        "Duration in seconds for running goroutines for the preemption.",
-        gate="SchedulerAsyncPreemption",
-        since=(1, 37),
+    *changed_in_1_37(
+        histogram(
+            "scheduler_preemption_goroutines_duration_seconds",
+            "result",
+            _SLI,
+            "Duration in seconds for running goroutines for the preemption.",
+            gate="SchedulerAsyncPreemption",
+        ),
         deprecated=(1, 37),
     ),
     counter(
@@ -311,25 +224,10 @@ SCHEDULER: tuple[Family, ...] = (
         "Time in seconds spent waiting for BindingConditions to be satisfied during PreBind.",
         gate="DRADeviceBindingConditions",
     ),
-    histogram(
-        "scheduler_get_node_hint_duration_seconds",
-        "hinted profile",
-        _BATCH,
-        "Latency for getting a node hint.",
-    ),
-    histogram(
-        "scheduler_store_schedule_results_duration_seconds",
-        "profile",
-        _BATCH,
-        "Latency for getting a no.",
-        until=(1, 36),
-    ),
-    histogram(
-        "scheduler_store_schedule_results_duration_seconds",
-        "profile",
-        _BATCH,
-        "Latency for storing scheduling results.",
-        since=(1, 37),
+    histogram("scheduler_get_node_hint_duration_seconds", "hinted profile", _BATCH, "Latency for getting a node hint."),
+    *changed_in_1_37(
+        histogram("scheduler_store_schedule_results_duration_seconds", "profile", _BATCH, "Latency for getting a no."),
+        help="Latency for storing scheduling results.",
     ),
     histogram(
         "scheduler_batch_rescore_duration_seconds",
@@ -341,25 +239,19 @@ SCHEDULER: tuple[Family, ...] = (
     counter(
         "scheduler_podgroup_schedule_attempts_total",
         "result profile",
-        "Number of attempts to schedule pod group, by the result. 'unschedulable' means a pod group could not"
-        " be scheduled, while 'error' means an internal scheduler problem.",
+        "Number of attempts to schedule pod group, by the result. 'unschedulable' means a pod group could not be "
+        "scheduled, while 'error' means an internal scheduler problem.",
         gate="GenericWorkload",
     ),
-    histogram(
-        "scheduler_podgroup_scheduling_attempt_duration_seconds",
-        "result profile",
-        _ATTEMPT,
-        "Pod group scheduling attempt latency in seconds (scheduling algorithm + binding)",
-        gate="GenericWorkload",
-        until=(1, 36),
-    ),
-    histogram(
-        "scheduler_podgroup_scheduling_attempt_duration_seconds",
-        "result profile",
-        _ATTEMPT,
-        "Pod group scheduling attempt latency in seconds",
-        gate="GenericWorkload",
-        since=(1, 37),
+    *changed_in_1_37(
+        histogram(
+            "scheduler_podgroup_scheduling_attempt_duration_seconds",
+            "result profile",
+            _ATTEMPT,
+            "Pod group scheduling attempt latency in seconds (scheduling algorithm + binding)",
+            gate="GenericWorkload",
+        ),
+        help="Pod group scheduling attempt latency in seconds",
     ),
     histogram(
         "scheduler_podgroup_scheduling_algorithm_duration_seconds",
@@ -387,8 +279,8 @@ SCHEDULER: tuple[Family, ...] = (
         "scheduler_preemption_workload_disruptions",
         "preemptor",
         _UNITS,
-        "Number of workload preemption units being preempted. A single preemption unit can be all pods in a "
-        "pod group (in case of DisruptionMode=all), or a single pod (in case of DisruptionMode=single).",
+        "Number of workload preemption units being preempted. A single preemption unit can be all pods in a pod group (in "
+        "case of DisruptionMode=all), or a single pod (in case of DisruptionMode=single).",
         gate="GenericWorkload",
         since=(1, 37),
     ),
@@ -404,8 +296,8 @@ SCHEDULER: tuple[Family, ...] = (
         "scheduler_preemption_execution_duration_seconds",
         "preemptor result",
         _PREEMPTION,
-        "Duration in seconds for preempting the target preemption victims. With async preemption enabled, "
-        "preemption execution does not block the scheduling of other pods.",
+        "Duration in seconds for preempting the target preemption victims. With async preemption enabled, preemption "
+        "execution does not block the scheduling of other pods.",
         gate="GenericWorkload",
         since=(1, 37),
     ),
@@ -426,8 +318,8 @@ SCHEDULER: tuple[Family, ...] = (
     counter(
         "scheduler_placement_evaluations_total",
         "result profile",
-        "Number of candidate placements evaluated when scheduling pod groups, by result. 'feasible' means the"
-        " pod group fit into the placement, while 'infeasible' means it did not.",
+        "Number of candidate placements evaluated when scheduling pod groups, by result. 'feasible' means the pod group "
+        "fit into the placement, while 'infeasible' means it did not.",
         gate="TopologyAwareWorkloadScheduling",
         since=(1, 37),
     ),
@@ -435,26 +327,18 @@ SCHEDULER: tuple[Family, ...] = (
         "scheduler_placement_evaluation_duration_seconds",
         "result profile",
         _ATTEMPT,
-        "Latency in seconds of evaluating a single candidate placement when scheduling pod groups, by result."
-        " 'feasible' means the pod group fit into the placement, while 'infeasible' means it did not.",
+        "Latency in seconds of evaluating a single candidate placement when scheduling pod groups, by result. 'feasible' "
+        "means the pod group fit into the placement, while 'infeasible' means it did not.",
         gate="TopologyAwareWorkloadScheduling",
         since=(1, 37),
     ),
-    counter(
-        "scheduler_volume_binder_cache_requests_total",
-        "operation",
-        "Total number for request volume binding cache",
-    ),
-    counter(
-        "scheduler_volume_scheduling_stage_error_total",
-        "operation",
-        "Volume scheduling stage error count",
-    ),
+    counter("scheduler_volume_binder_cache_requests_total", "operation", "Total number for request volume binding cache"),
+    counter("scheduler_volume_scheduling_stage_error_total", "operation", "Volume scheduling stage error count"),
     counter(
         "dynamic_resource_allocation_resourceclaim_creates_total",
         "status admin_access owner_api_group owner_api_kind",
-        "Number of ResourceClaims creation requests, categorized by creation status, admin access, and owning"
-        " API group and kind (either Pod or scheduling.k8s.io/PodGroup)",
+        "Number of ResourceClaims creation requests, categorized by creation status, admin access, and owning API group "
+        "and kind (either Pod or scheduling.k8s.io/PodGroup)",
         gate="DRAExtendedResource",
         since=(1, 37),
     ),

@@ -81,10 +81,10 @@ class Bench:
             said["pre_filter"] = answer.code.text
             if answer.code is not Code.SKIP:
                 return said
-        if said.get("pre_filter") != "Skip" and self._is(view, "filter", "filter_node"):
+        if said.get("pre_filter") != "Skip" and self._has("filter", "filter_node"):
             said["filter"] = _by_name(nodes, self.profile.filter_one(self.plugin, view, nodes, state))
         feasible = np.ones(nodes.n, dtype=np.bool_)
-        if nodes.n and self._is(view, "score", "score_node"):
+        if nodes.n and self._has("score", "score_node"):
             status = self.plugin.pre_score(view, nodes, feasible, state)
             if status is not None and not status.is_success:
                 said["pre_score"] = status.code.text
@@ -97,7 +97,7 @@ class Bench:
             said["score"] = dict(zip(nodes.names, scores.tolist(), strict=True))
         return said
 
-    def _is(self, pod: PodView, *methods: str) -> bool:
+    def _has(self, *methods: str) -> bool:
         return any(self.plugin.implements(method) for method in methods)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from random import Random
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -19,10 +19,11 @@ from kubesched.kube.api.node import Node
 from kubesched.kube.api.pod import Pod, PodResourceClaim
 from kubesched.kube.api.resource import DeviceClass, DeviceClassSpec
 from kubesched.kube.api.volumes import PersistentVolumeClaimSource, Volume
-from kubesched.scheduler.cluster import Snapshot, Store
 from kubesched.scheduler.framework.inputs import Input, is_counting, is_kept
-from kubesched.scheduler.framework.plugin import Plugin
 from kubesched.testing import clusters
+
+if TYPE_CHECKING:
+    from kubesched.testing.contract import Bench
 
 Answers = dict[str, Any]
 
@@ -31,17 +32,6 @@ _INCLUDED = {
     Input.POD_TEMPLATE: {Input.POD_REQUIREMENTS, Input.POD_NODE_CONSTRAINTS},
 }
 """What an input includes."""
-
-
-class Bench(Protocol):
-    """A cluster with one plugin built for it."""
-
-    store: Store
-    plugin: Plugin
-
-    def answers(self, pod: Pod, nodes: Snapshot | None = None) -> Answers:
-        """Return everything that the plugin says about a pod, by node name."""
-        ...
 
 
 def check_declaration(bench: Bench, pod: Pod, nodes: list[Node], random: Random, said: Answers, where: str) -> None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from chaos.disk import PowerLost
 from chaos.processes import Process
 from kubesched.errors import ApiError, SchedulerError
-from kubesched.kube.client.extender_client import HttpPoster
+from kubesched.server.app.extender_client import HttpPoster
 
 if TYPE_CHECKING:
     from chaos.world import World

@@ -24,7 +24,7 @@ from kubesched.kube.client.informers import reflector
 from kubesched.kube.client.leases.fencing import FencedConnection
 from kubesched.kube.client.leases.locks import LeaseLock, Record, _record
 from kubesched.kube.client.writes import writer
-from kubesched.kube.client.writes.key_mutex import KeyMutex
+from kubesched.kube.client.writes.writer import KeyMutex
 from kubesched.scheduler.cluster.device_claims import DeviceClaims
 from kubesched.scheduler.engine.acting.binding import Binder
 from kubesched.scheduler.engine.arrivals.inbox import BindFailed, Bound, Inbox

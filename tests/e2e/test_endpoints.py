@@ -33,12 +33,12 @@ from kubesched.server.options.options import Options, read_options
 from kubesched.server.web import (
     PING,
     About,
+    AppConfig,
     Server,
-    WebParts,
     build_app,
     build_insecure_app,
+    delegated_access,
     handlers_check,
-    new_guard,
     serve,
     serve_insecurely,
     shutdown_check,
@@ -120,7 +120,7 @@ async def running(
 @asynccontextmanager
 async def face_for(options: Options, connection: Connection, api: ApiServer, port: int) -> AsyncIterator[Face]:
     reviews = Reviews(connection)
-    guard = await new_guard(
+    guard = await delegated_access(
         options.authentication,
         options.authorization,
         token_reviewer=reviews,
@@ -129,7 +129,7 @@ async def face_for(options: Options, connection: Connection, api: ApiServer, por
     )
     metrics = Metrics()
     state = {"synced": False, "stopping": False}
-    parts = WebParts(
+    parts = AppConfig(
         registry=register(metrics, CollectorRegistry()),
         gates=options.gates,
         about=About(1_700_000_000.0, options.reported_version, "1.36"),
@@ -344,8 +344,8 @@ async def test_serving_can_be_off_and_http2_cannot_be_limited(tmp_path: Path) ->
     assert isinstance(off, Options)
     assert isinstance(streams, Options)
     assert isinstance(without, Options)
-    guard = await new_guard(off.authentication, off.authorization, token_reviewer=None, access_reviewer=None)
-    parts = WebParts(CollectorRegistry(), off.gates, About(0.0, "", ""))
+    guard = await delegated_access(off.authentication, off.authorization, token_reviewer=None, access_reviewer=None)
+    parts = AppConfig(CollectorRegistry(), off.gates, About(0.0, "", ""))
     assert await serve(build_app(parts), off.serving, guard) is None
     with pytest.raises(ConfigError, match="--http2-max-streams-per-connection: this scheduler serves HTTP/1"):
         await serve(build_app(parts), streams.serving, guard)
@@ -354,7 +354,7 @@ async def test_serving_can_be_off_and_http2_cannot_be_limited(tmp_path: Path) ->
 async def test_the_old_port_serves_everybody(tmp_path: Path) -> None:
     gates = read_options([])
     assert isinstance(gates, Options)
-    parts = WebParts(CollectorRegistry(), gates.gates, About(0.0, "", ""))
+    parts = AppConfig(CollectorRegistry(), gates.gates, About(0.0, "", ""))
     server = await serve_insecurely(build_insecure_app(parts), "127.0.0.1", 0)
     try:
         address = f"http://127.0.0.1:{server.port}/healthz"

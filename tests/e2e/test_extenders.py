@@ -16,7 +16,6 @@ import numpy as np
 import pytest
 
 from kubesched.errors import PluginError
-from kubesched.kube.client.extender_client import HttpPoster
 from kubesched.scheduler import config
 from kubesched.scheduler.cluster import Store
 from kubesched.scheduler.engine.arrivals.inbox import Changed
@@ -26,6 +25,7 @@ from kubesched.scheduler.engine.handle import NoWriter
 from kubesched.scheduler.engine.loop import Engine
 from kubesched.scheduler.framework.runtime.building import catalogue
 from kubesched.scheduler.framework.verdicts import Diagnosis
+from kubesched.server.app.extender_client import HttpPoster
 from kubesched.testing import node, pod
 
 POSTERS: list[HttpPoster] = []
@@ -268,7 +268,7 @@ HOSTILE: dict[str, tuple[Callable[[socket.socket], None], str]] = {
 @pytest.mark.parametrize("case", HOSTILE)
 def test_a_hostile_extender_gets_its_time_and_no_more(posting: HttpPoster, case: str, monkeypatch: pytest.MonkeyPatch) -> None:
     answer, told = HOSTILE[case]
-    monkeypatch.setattr("kubesched.kube.client.extender_client.MAX_ANSWER_BYTES", 4 << 20)  # not to take up time
+    monkeypatch.setattr("kubesched.server.app.extender_client.MAX_ANSWER_BYTES", 4 << 20)  # not to take up time
     store = Store()
     store.put_node(node("n0"))
     seconds = "400ms" if "0.4 s" in told else "5s"

@@ -35,7 +35,7 @@ from kubesched.scheduler.framework.runtime.profile import Profile
 from kubesched.scheduler.framework.runtime.registry import Registry
 from kubesched.scheduler.framework.verdicts import Code, Placed, Status
 from kubesched.scheduler.plugins import IN_TREE
-from kubesched.scheduler.plugins.args import IN_TREE_ARGS
+from kubesched.scheduler.plugins.args import IN_TREE_CATALOGUE
 from kubesched.scheduler.plugins.default_preemption import victims as _victims
 from kubesched.scheduler.plugins.default_preemption.plugin import DefaultPreemption, DefaultPreemptionArgs
 from kubesched.testing import even, namespace, near, node, pod, taint
@@ -88,7 +88,7 @@ class World:
         self.store = Store()
         self.nominations = Nominations()
         self.handle = EngineHandle(self.store.objects, random=Chance(number), nominations=self.nominations)
-        configured = config.defaults(gates=config.Gates.defaults(), registry=config.in_tree(IN_TREE_ARGS)).profiles[0]
+        configured = config.defaults(gates=config.Gates.defaults(), registry=IN_TREE_CATALOGUE).profiles[0]
         self.profile = build_profile(configured, Registry(*IN_TREE), self.handle)
         self.plugin = next(p for p in self.profile.plugins if isinstance(p, DefaultPreemption))
         self.plugin.args = DefaultPreemptionArgs(percentage, absolute)

@@ -9,36 +9,20 @@ we do not know survives.
 
 from __future__ import annotations
 
+import operator
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Any, TypeVar, cast
 
 import msgspec
+from msgspec import inspect
 
 from kubesched.errors import MalformedObject
-from kubesched.kube.api.kinds import INFO, KIND_TABLE, KINDS, KindInfo
-from kubesched.kube.api.meta import ListMeta, TopLevel, Wire
-from kubesched.kube.api.nulls import without_nulls
-
-__all__ = [
-    "INFO",
-    "KINDS",
-    "KIND_TABLE",
-    "KindInfo",
-    "ObjectList",
-    "WatchEvent",
-    "convert",
-    "decode",
-    "decode_as",
-    "decode_json",
-    "decode_list",
-    "encode",
-    "overlay",
-    "to_dict",
-]
+from kubesched.kube.api.kinds import INFO, KINDS
+from kubesched.kube.api.meta import TopLevel, Wire
 
 W = TypeVar("W", bound=Wire)
-T = TypeVar("T", bound=TopLevel)
 Raw = dict[str, Any]
 
 _decoders: dict[type[Wire], msgspec.json.Decoder[Any]] = {}
@@ -50,25 +34,6 @@ _STEP = re.compile(r"\.([^.\[]+)|\[(\d+)\]|(\[\.\.\.\])")
 class _TypeMeta(Wire, kw_only=True):
     api_version: str | None = None
     kind: str | None = None
-
-
-class ObjectList(Wire, kw_only=True):
-    """A decoded list: its version and its objects."""
-
-    metadata: ListMeta = ListMeta()
-    items: tuple[Any, ...] = ()
-
-
-class WatchEvent(Wire, kw_only=True):
-    """One line of a watch: what happened (ADDED, MODIFIED, DELETED, BOOKMARK, ERROR), and to what, still as bytes."""
-
-    type: str = ""
-    object: msgspec.Raw = msgspec.Raw()
-
-
-class _RawList(Wire, kw_only=True):
-    metadata: ListMeta | None = None
-    items: tuple[msgspec.Raw, ...] | None = None
 
 
 def decode(data: bytes | str | Raw) -> TopLevel:
@@ -90,15 +55,6 @@ def decode_as(type_: type[W], data: bytes | str) -> W:
         return convert(decode_json(data), type_)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise _not_json(data, error) from error
-
-
-def decode_list(type_: type[T], data: bytes | str) -> ObjectList:
-    """Return a list of objects of one type, as the API server answers a list request."""
-    found = decode_as(_RawList, data)
-    return ObjectList(
-        metadata=found.metadata or ListMeta(),
-        items=tuple(decode_as(type_, bytes(item)) for item in found.items or ()),
-    )
 
 
 def decode_json(data: bytes | str) -> Any:
@@ -144,6 +100,60 @@ def overlay(raw: Raw | bytes | str, changed: Wire) -> Raw:
     return result
 
 
+# --- nulls: an absent field, or the empty value of a map's or list's entry ----------------------------------------------
+
+
+def without_nulls(raw: Any, type_: type[msgspec.Struct]) -> Any:
+    """Return a copy of `raw` in which no null is left where the struct has a place for it."""
+    return _cleaned(raw, _shape(type_))
+
+
+_shape = lru_cache(maxsize=256)(inspect.type_info)
+
+
+def _cleaned(raw: Any, shape: inspect.Type) -> Any:
+    if isinstance(shape, inspect.UnionType):
+        shape = _fitting(raw, shape)
+    if isinstance(shape, inspect.StructType) and isinstance(raw, dict):
+        fields = {field.encode_name: field.type for field in shape.fields}
+        return {
+            name: _cleaned(value, fields[name]) if name in fields else value for name, value in raw.items() if value is not None
+        }
+    if isinstance(shape, inspect.DictType) and isinstance(raw, dict):
+        return {name: _entry(value, shape.value_type) for name, value in raw.items()}
+    if isinstance(shape, inspect.VarTupleType) and isinstance(raw, list):
+        return [_entry(value, shape.item_type) for value in raw]
+    return raw
+
+
+def _entry(raw: Any, shape: inspect.Type) -> Any:
+    return _cleaned(raw, shape) if raw is not None else _empty(shape)
+
+
+def _fitting(raw: Any, union: inspect.UnionType) -> inspect.Type:
+    """Return the member of an `X | None` that the value can be."""
+    for member in union.types:
+        if isinstance(raw, dict) and isinstance(member, (inspect.StructType, inspect.DictType)):
+            return member
+        if isinstance(raw, list) and isinstance(member, inspect.VarTupleType):
+            return member
+    return inspect.AnyType()
+
+
+def _empty(shape: inspect.Type) -> Any:
+    if isinstance(shape, (inspect.StructType, inspect.DictType)):
+        return {}
+    if isinstance(shape, inspect.VarTupleType):
+        return []
+    if isinstance(shape, inspect.BoolType):
+        return False
+    if isinstance(shape, inspect.StrType):
+        return ""
+    if isinstance(shape, (inspect.IntType, inspect.UnionType)):
+        return 0  # the unions that stand in maps and lists are quantities
+    return None
+
+
 # --- writing back -----------------------------------------------------------------------------------------------------
 
 
@@ -173,7 +183,7 @@ def _merged_value(raw: Any, old: Any, new: Any) -> Any:
 def _merged_list(raw: list[Any], old: tuple[Any, ...], new: tuple[Any, ...]) -> list[Any]:
     free = list(range(len(old)))
     origins: list[int | None] = [None] * len(new)
-    for same in (_is_equal, _is_namesake):
+    for same in (operator.eq, _is_namesake):
         for place, value in enumerate(new):
             if origins[place] is None:
                 origins[place] = next((index for index in free if same(old[index], value)), None)
@@ -188,10 +198,6 @@ def _merged_list(raw: list[Any], old: tuple[Any, ...], new: tuple[Any, ...]) -> 
 def _plain(value: Any) -> Any:
     # Not `msgspec.to_builtins`: that leaves tuples as they are, where JSON has lists.
     return msgspec.json.decode(_encoder.encode(value))
-
-
-def _is_equal(old: Any, new: Any) -> bool:
-    return bool(old == new)
 
 
 def _is_namesake(old: Any, new: Any) -> bool:
@@ -229,7 +235,8 @@ def _malformed(raw: Any, type_: type[Wire], message: str) -> MalformedObject:
     wanted = re.search(r"got `(\w+)`", detail)
     steps = [match.group(1) or match.group(2) or match.group(3) for match in _STEP.finditer(path[1:])]
     for names, value in _follow(raw, steps, wanted[1] if wanted is not None else ""):
-        return MalformedObject(_name_of(raw, type_), _joined(names) or "object", value, detail[:1].lower() + detail[1:])
+        place = "".join(f"[{name}]" if isinstance(name, int) else f".{name}" for name in names).removeprefix(".")
+        return MalformedObject(_name_of(raw, type_), place or "object", value, detail[:1].lower() + detail[1:])
     return MalformedObject(_name_of(raw, type_), path[2:] or "object", raw, detail[:1].lower() + detail[1:])
 
 
@@ -251,10 +258,6 @@ def _follow(raw: Any, steps: list[str], found_type: str) -> Iterator[tuple[list[
     for name, value in inside:
         for names, culprit in _follow(value, rest, found_type):
             yield [name, *names], culprit
-
-
-def _joined(names: list[str | int]) -> str:
-    return "".join(f"[{name}]" if isinstance(name, int) else f".{name}" for name in names).removeprefix(".")
 
 
 def _json_type(raw: Any) -> str:

@@ -1,4 +1,4 @@
-"""The smaller kinds of the core group: namespaces, services, replication controllers, config maps, events, bindings."""
+"""The smaller kinds of the core group (namespaces, services, config maps, bindings), events of both groups, and leases."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ class EventSource(Wire, kw_only=True):
     host: str = ""
 
 
-class CoreEventSeries(Wire, kw_only=True):
+class EventSeries(Wire, kw_only=True):
     """How often the same thing was seen, and when last."""
 
     count: int = 0
@@ -129,7 +129,7 @@ class CoreEventSeries(Wire, kw_only=True):
 
 
 class CoreEvent(TopLevel, kw_only=True):
-    """Something that happened, in the old shape; `events.Event` is the one we write."""
+    """Something that happened, in the old shape; `Event` is the one we write."""
 
     api_version: str = always("v1")
     kind: str = always("Event")
@@ -142,8 +142,49 @@ class CoreEvent(TopLevel, kw_only=True):
     count: int = 0
     type: str = ""
     event_time: str | None = None
-    series: CoreEventSeries | None = None
+    series: EventSeries | None = None
     action: str = ""
     related: ObjectReference | None = None
     reporting_component: str = ""
     reporting_instance: str = ""
+
+
+class Event(TopLevel, kw_only=True):
+    """Something that happened to an object."""
+
+    api_version: str = always("events.k8s.io/v1")
+    kind: str = always("Event")
+    event_time: str | None = None
+    series: EventSeries | None = None
+    reporting_controller: str = ""
+    reporting_instance: str = ""
+    action: str = ""
+    reason: str = ""
+    regarding: ObjectReference = ObjectReference()
+    related: ObjectReference | None = None
+    note: str = ""
+    type: str = ""
+    deprecated_source: EventSource = EventSource()
+    deprecated_first_timestamp: str | None = None
+    deprecated_last_timestamp: str | None = None
+    deprecated_count: int = 0
+
+
+class LeaseSpec(Wire, kw_only=True):
+    """The holder and its times, with microseconds."""
+
+    holder_identity: str | None = None
+    lease_duration_seconds: int | None = None
+    acquire_time: str | None = None
+    renew_time: str | None = None
+    lease_transitions: int | None = None
+    strategy: str | None = None
+    preferred_holder: str | None = None
+
+
+class Lease(TopLevel, kw_only=True):
+    """A lock with an expiry."""
+
+    api_version: str = always("coordination.k8s.io/v1")
+    kind: str = always("Lease")
+    spec: LeaseSpec = LeaseSpec()

@@ -9,9 +9,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from kubesched.kube.api.apps import CronJob, DaemonSet, Deployment, Job, ReplicaSet, StatefulSet
-from kubesched.kube.api.coordination import Lease
-from kubesched.kube.api.core import Binding, ConfigMap, CoreEvent, Endpoints, Namespace, ReplicationController, Service
-from kubesched.kube.api.events import Event
+from kubesched.kube.api.core import (
+    Binding,
+    ConfigMap,
+    CoreEvent,
+    Endpoints,
+    Event,
+    Lease,
+    Namespace,
+    ReplicationController,
+    Service,
+)
 from kubesched.kube.api.meta import TopLevel
 from kubesched.kube.api.node import Node
 from kubesched.kube.api.pod import Pod
@@ -48,11 +56,6 @@ class KindInfo:
     @property
     def version(self) -> str:
         return self.api_version.rpartition("/")[2]
-
-    @property
-    def base_path(self) -> str:
-        """Return the path under which the API serves the group's version."""
-        return f"/apis/{self.api_version}" if self.group else f"/api/{self.api_version}"
 
 
 _OLDER_GROUPS = ("scheduling.k8s.io/v1alpha3", "scheduling.k8s.io/v1alpha2")

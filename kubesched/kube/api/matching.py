@@ -12,8 +12,8 @@ import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
-from kubesched.kube.api.node import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm, Taint
-from kubesched.kube.api.pod import Affinity, Pod, PodAffinityTerm, PreferredSchedulingTerm, Toleration, WeightedPodAffinityTerm
+from kubesched.kube.api.node import NodeSelector, NodeSelectorTerm, Taint
+from kubesched.kube.api.pod import Pod, PodAffinityTerm, PreferredSchedulingTerm, Toleration, WeightedPodAffinityTerm
 from kubesched.kube.api.selectors import (
     DOES_NOT_EXIST,
     EVERYTHING,
@@ -26,7 +26,6 @@ from kubesched.kube.api.selectors import (
     Requirement,
     Selector,
     SelectorError,
-    aggregate,
     compile_selector,
     invalid,
     parse_int64,
@@ -34,6 +33,7 @@ from kubesched.kube.api.selectors import (
     selector_from_map,
     unsupported,
 )
+from kubesched.kube.values.go_format import aggregate
 
 __all__ = [
     "DOES_NOT_EXIST",
@@ -231,24 +231,18 @@ def node_term_errors(term: NodeSelectorTerm, path: str) -> list[str]:
     """Return what keeps a term from being understood, each with the path of its field."""
     errors: list[str] = []
     for index, expression in enumerate(term.match_expressions):
-        errors += _expression_errors(expression, f"{path}.matchExpressions[{index}]")
+        where = f"{path}.matchExpressions[{index}]"
+        if expression.operator not in _NODE_OPERATORS:
+            errors.append(unsupported(f"{where}.operator", expression.operator, _NODE_OPERATORS))
+        else:
+            errors += requirement_errors(expression.key, expression.operator, expression.values, where)
     for index, expression in enumerate(term.match_fields):
-        errors += _field_errors(expression, f"{path}.matchFields[{index}]")
+        where = f"{path}.matchFields[{index}]"
+        if expression.operator not in (IN, NOT_IN):
+            errors.append(unsupported(f"{where}.operator", expression.operator, (IN, NOT_IN)))
+        elif len(expression.values or ()) != 1:
+            errors.append(invalid(f"{where}.values", expression.values, "must have one element"))
     return errors
-
-
-def _expression_errors(expression: NodeSelectorRequirement, path: str) -> list[str]:
-    if expression.operator not in _NODE_OPERATORS:
-        return [unsupported(f"{path}.operator", expression.operator, _NODE_OPERATORS)]
-    return requirement_errors(expression.key, expression.operator, expression.values, path)
-
-
-def _field_errors(expression: NodeSelectorRequirement, path: str) -> list[str]:
-    if expression.operator not in (IN, NOT_IN):
-        return [unsupported(f"{path}.operator", expression.operator, (IN, NOT_IN))]
-    if len(expression.values or ()) != 1:
-        return [invalid(f"{path}.values", expression.values, "must have one element")]
-    return []
 
 
 # --- pods -------------------------------------------------------------------------------------------------------------
@@ -314,11 +308,7 @@ def compile_pod_affinity(pod: Pod) -> PodAffinityTerms:
     stated = pod.spec.affinity
     if stated is None or (stated.pod_affinity is None and stated.pod_anti_affinity is None):
         return _NO_TERMS
-    return _compile_groups(stated, pod.metadata.namespace)
-
-
-def _compile_groups(stated: Affinity, namespace: str) -> PodAffinityTerms:
-    near, away = stated.pod_affinity, stated.pod_anti_affinity
+    near, away, namespace = stated.pod_affinity, stated.pod_anti_affinity, pod.metadata.namespace
     errors: list[str] = []
 
     def required(group: str, terms: tuple[PodAffinityTerm, ...]) -> tuple[AffinityTerm, ...]:

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 from msgspec import field
 
-from kubesched.kube.api.meta import Condition, Quantity, TopLevel, Wire, always
+from kubesched.kube.api.meta import Condition, LabelSelectorRequirement, Quantity, TopLevel, Wire, always
 
 
-class NodeSelectorRequirement(Wire, kw_only=True):
-    """One expression over a node's labels or fields; see `LabelSelectorRequirement` about its values."""
-
-    key: str = ""
-    operator: str = ""
-    values: tuple[str, ...] | None = None
+class NodeSelectorRequirement(LabelSelectorRequirement, kw_only=True):
+    """One expression over a node's labels or fields."""
 
 
 class NodeSelectorTerm(Wire, kw_only=True):

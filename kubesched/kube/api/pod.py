@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import field
 
-from kubesched.kube.api.meta import LabelSelector, Quantity, TopLevel, Wire, always
+from kubesched.kube.api.meta import Condition, LabelSelector, Quantity, TopLevel, Wire, always
 from kubesched.kube.api.node import NodeSelector, NodeSelectorTerm
 from kubesched.kube.api.volumes import Volume
 
@@ -186,16 +186,10 @@ class PodSpec(Wire, kw_only=True):
     host_users: bool | None = None
 
 
-class PodCondition(Wire, kw_only=True):
+class PodCondition(Condition, kw_only=True):
     """One observed condition of a pod."""
 
-    type: str = ""
-    status: str = ""
-    observed_generation: int = 0
     last_probe_time: str | None = None
-    last_transition_time: str | None = None
-    reason: str = ""
-    message: str = ""
 
 
 class ReportedResources(Wire, kw_only=True):

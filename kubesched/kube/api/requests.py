@@ -238,25 +238,7 @@ class _Reading(Generic[N]):
         return self._parsed(container.resources.requests)
 
     def _sum(self, ask: Callable[[Container], dict[str, N]]) -> dict[str, N]:
-        """Add up what containers ask for: those that run together, or those up to an init container, whichever is more."""
-        spec = self.pod.spec
-        total: dict[str, N] = {}
-        for container in spec.containers:
-            _add(total, self._with_defaults(ask(container)))
-        if spec.init_containers:
-            sidecars: dict[str, N] = {}
-            peak: dict[str, N] = {}
-            for container in spec.init_containers:
-                asked = self._with_defaults(ask(container))
-                if container.is_restartable:
-                    _add(total, asked)
-                    _add(sidecars, asked)
-                    asked = sidecars
-                else:
-                    _add(asked, sidecars)
-                _raise_to(peak, asked)
-            _raise_to(total, peak)
-        return total
+        return sum_of_containers(self.pod, (lambda container: self._with_defaults(ask(container))) if self.non_missing else ask)
 
     def _with_defaults(self, asked: dict[str, N]) -> dict[str, N]:
         for name, amount in self.non_missing.items():
@@ -324,6 +306,27 @@ class _Reading(Generic[N]):
         _raise_to(effective, in_force)
         _raise_to(effective, allocated)
         return effective
+
+
+def sum_of_containers(pod: Pod, ask: Callable[[Container], dict[str, N]]) -> dict[str, N]:
+    """Add up what containers ask for: those that run together, or those up to an init container, whichever is more."""
+    total: dict[str, N] = {}
+    for container in pod.spec.containers:
+        _add(total, ask(container))
+    if pod.spec.init_containers:
+        sidecars: dict[str, N] = {}
+        peak: dict[str, N] = {}
+        for container in pod.spec.init_containers:
+            asked = ask(container)
+            if container.is_restartable:
+                _add(total, asked)
+                _add(sidecars, asked)
+                asked = sidecars
+            else:
+                _add(asked, sidecars)
+            _raise_to(peak, asked)
+        _raise_to(total, peak)
+    return total
 
 
 def _statuses(pod: Pod) -> dict[str, ContainerStatus]:

@@ -7,11 +7,11 @@ from typing import Any
 from msgspec import field
 
 from kubesched.kube.api.meta import Condition, ObjectMeta, Quantity, TopLevel, Wire, always
-from kubesched.kube.api.node import NodeSelector
+from kubesched.kube.api.node import NodeSelector, Taint
+from kubesched.kube.api.pod import Toleration
 
 DELETE_PROTECTION_FINALIZER = "resource.kubernetes.io/delete-protection"
 EXTENDED_RESOURCE_CLAIM_ANNOTATION = "resource.kubernetes.io/extended-resource-claim"
-POD_CLAIM_NAME_ANNOTATION = "resource.kubernetes.io/pod-claim-name"
 DEVICE_CLASS_RESOURCE_PREFIX = "deviceclass.resource.kubernetes.io/"
 
 
@@ -27,23 +27,12 @@ class DeviceSelector(Wire, kw_only=True):
     cel: CELDeviceSelector | None = None
 
 
-class DeviceToleration(Wire, kw_only=True):
+class DeviceToleration(Toleration, kw_only=True):
     """Device taints that a request puts up with."""
 
-    key: str = ""
-    operator: str = ""
-    value: str = ""
-    effect: str = ""
-    toleration_seconds: int | None = None
 
-
-class DeviceTaint(Wire, kw_only=True):
+class DeviceTaint(Taint, kw_only=True):
     """A mark that keeps claims away from a device."""
-
-    key: str = ""
-    value: str = ""
-    effect: str = ""
-    time_added: str | None = None
 
 
 class OpaqueDeviceConfiguration(Wire, kw_only=True):
@@ -66,30 +55,28 @@ class DeviceDerivedAttribute(Wire, kw_only=True):
     expression: str = ""
 
 
-class DeviceSubRequest(Wire, kw_only=True):
+class DevicesWanted(Wire, kw_only=True):
+    """So many devices of one class, as requests and sub-requests say it."""
+
+    device_class_name: str = ""
+    selectors: tuple[DeviceSelector, ...] = ()
+    allocation_mode: str = ""
+    count: int = 0
+    tolerations: tuple[DeviceToleration, ...] = ()
+    capacity: CapacityRequirements | None = None
+    derived_attributes: tuple[DeviceDerivedAttribute, ...] = ()
+
+
+class DeviceSubRequest(DevicesWanted, kw_only=True):
     """One of several acceptable answers to a request."""
 
     name: str = ""
-    device_class_name: str = ""
-    selectors: tuple[DeviceSelector, ...] = ()
-    allocation_mode: str = ""
-    count: int = 0
-    tolerations: tuple[DeviceToleration, ...] = ()
-    capacity: CapacityRequirements | None = None
-    derived_attributes: tuple[DeviceDerivedAttribute, ...] = ()
 
 
-class ExactDeviceRequest(Wire, kw_only=True):
+class ExactDeviceRequest(DevicesWanted, kw_only=True):
     """Devices of one class."""
 
-    device_class_name: str = ""
-    selectors: tuple[DeviceSelector, ...] = ()
-    allocation_mode: str = ""
-    count: int = 0
     admin_access: bool | None = None
-    tolerations: tuple[DeviceToleration, ...] = ()
-    capacity: CapacityRequirements | None = None
-    derived_attributes: tuple[DeviceDerivedAttribute, ...] = ()
 
 
 class DeviceRequest(Wire, kw_only=True):
@@ -145,12 +132,10 @@ class DeviceRequestAllocationResult(Wire, kw_only=True):
     skip_node_operations: tuple[str, ...] = ()
 
 
-class DeviceAllocationConfiguration(Wire, kw_only=True):
+class DeviceAllocationConfiguration(DeviceClaimConfiguration, kw_only=True):
     """Parameters for allocated devices, from the class or from the claim."""
 
     source: str = ""
-    requests: tuple[str, ...] = ()
-    opaque: OpaqueDeviceConfiguration | None = None
 
 
 class DeviceAllocationResult(Wire, kw_only=True):

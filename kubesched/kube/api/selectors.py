@@ -7,12 +7,12 @@ an empty one). Operators are the wire's words In, NotIn, Exists, DoesNotExist, G
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from kubesched.errors import SchedulerError
 from kubesched.kube.api.meta import LabelSelector
-from kubesched.kube.values.gotext import go_json, go_quote
+from kubesched.kube.values.go_format import aggregate, go_json, go_quote
 from kubesched.kube.values.naming import label_value_complaints, qualified_name_complaints
 
 IN, NOT_IN, EXISTS, DOES_NOT_EXIST, GT, LT = "In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"
@@ -154,12 +154,6 @@ def invalid(path: str, value: object, detail: str) -> str:
 def unsupported(path: str, value: str, choices: tuple[str, ...]) -> str:
     """Return the API's sentence about a word outside a fixed set; such words have types of their own, so it is JSON."""
     return f"{path}: Unsupported value: {go_json(value)}: supported values: {', '.join(go_quote(c) for c in choices)}"
-
-
-def aggregate(errors: Sequence[str]) -> str:
-    """Return several errors as one text, the way the reference joins them: each once, in brackets if many."""
-    distinct = list(dict.fromkeys(errors))
-    return distinct[0] if len(distinct) == 1 else f"[{', '.join(distinct)}]"
 
 
 def parse_int64(text: str) -> int | None:

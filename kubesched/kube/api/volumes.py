@@ -186,14 +186,9 @@ class Anything(Wire, kw_only=True):
     """A source of which it only matters that it is there; what it says is skipped, which a list of all pods feels."""
 
 
-class Volume(Wire, kw_only=True):
-    """A pod's volume: a name and one source."""
+class TypedSources(Wire, kw_only=True):
+    """The sources that pods and persistent volumes have in common."""
 
-    name: str = ""
-    persistent_volume_claim: PersistentVolumeClaimSource | None = None
-    ephemeral: EphemeralVolume | None = None
-    csi: CsiVolume | None = None
-    image: ImageVolume | None = None
     gce_persistent_disk: GcePersistentDisk | None = None
     aws_elastic_block_store: AwsElasticBlockStore | None = None
     rbd: Rbd | None = None
@@ -203,6 +198,16 @@ class Volume(Wire, kw_only=True):
     azure_file: AzureFile | None = None
     vsphere_volume: VsphereVolume | None = None
     portworx_volume: PortworxVolume | None = None
+
+
+class Volume(TypedSources, kw_only=True):
+    """A pod's volume: a name and one source."""
+
+    name: str = ""
+    persistent_volume_claim: PersistentVolumeClaimSource | None = None
+    ephemeral: EphemeralVolume | None = None
+    csi: CsiVolume | None = None
+    image: ImageVolume | None = None
     config_map: Anything | None = None
     secret: Anything | None = None
     projected: Anything | None = None
@@ -222,19 +227,10 @@ class Volume(Wire, kw_only=True):
     storageos: Anything | None = None
 
 
-class PersistentVolumeSources(Wire, kw_only=True):
+class PersistentVolumeSources(TypedSources, kw_only=True):
     """The sources that a persistent volume may have; its spec is built on this."""
 
     csi: CsiPersistentVolume | None = None
-    gce_persistent_disk: GcePersistentDisk | None = None
-    aws_elastic_block_store: AwsElasticBlockStore | None = None
-    rbd: Rbd | None = None
-    iscsi: Iscsi | None = None
-    cinder: Cinder | None = None
-    azure_disk: AzureDisk | None = None
-    azure_file: AzureFile | None = None
-    vsphere_volume: VsphereVolume | None = None
-    portworx_volume: PortworxVolume | None = None
     local: Opaque | None = None
     host_path: Opaque | None = None
     nfs: Opaque | None = None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from msgspec import field
 
 from kubesched.kube.api.meta import Condition, Quantity, TopLevel, Wire, always
+from kubesched.kube.api.pod import PodResourceClaim, PodResourceClaimStatus
 
 COSCHEDULING_LABEL = "scheduling.x-k8s.io/pod-group"
 COSCHEDULING_LABEL_OLD = "pod-group.scheduling.sigs.k8s.io"
@@ -50,12 +51,8 @@ class PodGroupSchedulingConstraints(Wire, kw_only=True):
     topology: tuple[TopologyConstraint, ...] = ()
 
 
-class PodGroupResourceClaim(Wire, kw_only=True):
+class PodGroupResourceClaim(PodResourceClaim, kw_only=True):
     """A claim for devices that the whole group shares."""
-
-    name: str = ""
-    resource_claim_name: str | None = None
-    resource_claim_template_name: str | None = None
 
 
 class Nothing(Wire, kw_only=True):
@@ -77,10 +74,9 @@ def goes_as_one(mode: Disruption) -> bool:
     return mode.all is not None if isinstance(mode, DisruptionMode) else mode == "PodGroup"
 
 
-class PodGroupTemplate(Wire, kw_only=True):
-    """A group that a workload is made of."""
+class PodsTogether(Wire, kw_only=True):
+    """How pods are to be scheduled together, as a group and its template say it."""
 
-    name: str = ""
     scheduling_policy: PodGroupSchedulingPolicy = PodGroupSchedulingPolicy()
     scheduling_constraints: PodGroupSchedulingConstraints | None = None
     resource_claims: tuple[PodGroupResourceClaim, ...] = ()
@@ -88,6 +84,12 @@ class PodGroupTemplate(Wire, kw_only=True):
     priority_class_name: str = ""
     priority: int | None = None
     preemption_policy: str | None = None
+
+
+class PodGroupTemplate(PodsTogether, kw_only=True):
+    """A group that a workload is made of."""
+
+    name: str = ""
 
 
 class ControllerReference(Wire, kw_only=True):
@@ -133,26 +135,16 @@ class WorkloadReference(Wire, kw_only=True):
     template_name: str = ""
 
 
-class PodGroupSpec(Wire, kw_only=True):
+class PodGroupSpec(PodsTogether, kw_only=True):
     """How a group is to be scheduled; nothing but minCount ever changes, and that since v1beta1."""
 
     pod_group_template_ref: PodGroupTemplateReference | None = None
     workload_ref: WorkloadReference | None = None
     parent_composite_pod_group_name: str | None = None
-    scheduling_policy: PodGroupSchedulingPolicy = PodGroupSchedulingPolicy()
-    scheduling_constraints: PodGroupSchedulingConstraints | None = None
-    resource_claims: tuple[PodGroupResourceClaim, ...] = ()
-    disruption_mode: Disruption = None
-    priority_class_name: str = ""
-    priority: int | None = None
-    preemption_policy: str | None = None
 
 
-class PodGroupResourceClaimStatus(Wire, kw_only=True):
+class PodGroupResourceClaimStatus(PodResourceClaimStatus, kw_only=True):
     """The claim made for a group from a template."""
-
-    name: str = ""
-    resource_claim_name: str | None = None
 
 
 class PodGroupStatus(Wire, kw_only=True):

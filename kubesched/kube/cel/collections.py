@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cmp_to_key
+from itertools import pairwise
 from typing import Any
 
 from kubesched.kube.cel import texts
@@ -80,10 +81,6 @@ def _extreme(name: str, sign: int) -> Callable[[list[Any]], Any]:
     return answer
 
 
-def _is_sorted(values: list[Any]) -> bool:
-    return all(compare(values[i], values[i + 1]) <= 0 for i in range(len(values) - 1))
-
-
 def _index_of(values: list[Any], wanted: Any) -> int:
     return next((i for i, value in enumerate(values) if are_equal(value, wanted)), -1)
 
@@ -129,15 +126,11 @@ def _are_plain(values: list[Any]) -> bool:
     return all(value.__class__ in (bool, int, str) for value in values)
 
 
-def _sorted(values: list[Any]) -> list[Any]:
-    return sorted(values, key=cmp_to_key(compare))
+_in_order = cmp_to_key(compare)
 
 
 def _sort_by_keys(values: list[Any], keys: list[Any]) -> list[Any]:
-    def by_key(left: tuple[Any, Any], right: tuple[Any, Any]) -> int:
-        return compare(left[0], right[0])
-
-    return [value for _, value in sorted(zip(keys, values, strict=True), key=cmp_to_key(by_key))]
+    return [value for _, value in sorted(zip(keys, values, strict=True), key=lambda pair: _in_order(pair[0]))]
 
 
 def _range(size: Any) -> list[int]:
@@ -154,7 +147,8 @@ def _newer_range(size: Any) -> list[int]:
     return _range(size)
 
 
-def _includes(value: Any, wanted: Any) -> bool:
+def includes(value: Any, wanted: Any) -> bool:
+    """Return whether a value is, or has as an element, the one that is wanted."""
     return contains(value, wanted) if isinstance(value, list) else are_equal(value, wanted)
 
 
@@ -174,9 +168,7 @@ def _unwrap(values: list[Any]) -> list[Any]:
     return [value.value for value in values if value.is_there]
 
 
-def _is_zero(value: Any) -> bool:
-    return value is None or value is False or value in (0, "", b"") or value == [] or value == {}
-
+_ZEROS: tuple[Any, ...] = (None, False, 0, "", b"", [], {})
 
 GLOBALS: dict[str, Callable[..., Any]] = {
     "lists.range": _range,
@@ -184,7 +176,7 @@ GLOBALS: dict[str, Callable[..., Any]] = {
     "sets.equivalent": lambda left, right: _subset(left, right) and _subset(right, left),
     "sets.intersects": lambda left, right: any(contains(right, value) for value in left),
     "optional.of": lambda value: Optional(value, True),
-    "optional.ofNonZeroValue": lambda value: NOTHING if _is_zero(value) else Optional(value, True),
+    "optional.ofNonZeroValue": lambda value: NOTHING if value in _ZEROS else Optional(value, True),
     "optional.none": lambda: NOTHING,
     "optional.unwrap": _unwrap,
 }
@@ -193,16 +185,16 @@ NEWER_GLOBALS: dict[str, Callable[..., Any]] = {"lists.range": _newer_range}
 """What is answered in another way since 1.37."""
 
 LIST_MEMBERS: dict[str, Callable[..., Any]] = {
-    "isSorted": _is_sorted,
+    "isSorted": lambda values: all(compare(left, right) <= 0 for left, right in pairwise(values)),
     "sum": _sum,
     "min": _extreme("min", -1),
     "max": _extreme("max", 1),
     "indexOf": _index_of,
     "lastIndexOf": _last_index_of,
-    "includes": _includes,
+    "includes": includes,
     "slice": _slice,
     "flatten": _flatten,
-    "sort": _sorted,
+    "sort": lambda values: sorted(values, key=_in_order),
     "@sortByAssociatedKeys": _sort_by_keys,
     "distinct": _distinct,
     "reverse": lambda values: values[::-1],
@@ -218,5 +210,3 @@ OPTIONAL_MEMBERS: dict[str, Callable[..., Any]] = {
     "value": _value,
 }
 """What can be asked of an optional value."""
-
-includes = _includes

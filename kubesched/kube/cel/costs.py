@@ -104,10 +104,6 @@ def _first(factor: int = 1) -> Count:
     return lambda args: math.ceil(size(args[0]) * factor * 0.1)
 
 
-def _by_both(args: Sequence[Any]) -> int:
-    return tenth(size(args[0]) + size(args[1]))
-
-
 def _by_shorter(args: Sequence[Any]) -> int:
     return 1 if isinstance(args[0], (IP, CIDR)) else tenth(min(size(args[0]), size(args[1])))
 
@@ -191,7 +187,7 @@ OLDER_COSTS: Mapping[str, Count] = {"matches": lambda args: 1}
 """Functions, and not members, that cost something else before 1.37."""
 
 BY_OVERLOAD: Mapping[str, tuple[frozenset[str], tuple[type, ...], Count]] = {
-    "_+_": (frozenset({"add_string", "add_bytes"}), (str, bytes), _by_both),
+    "_+_": (frozenset({"add_string", "add_bytes"}), (str, bytes), lambda args: tenth(size(args[0]) + size(args[1]))),
     "@in": (frozenset({"in_list"}), (), lambda args: size(args[1]) if isinstance(args[1], list) else 1),
     "string": (frozenset({"bytes_to_string"}), (bytes,), _first()),
     "bytes": (frozenset({"string_to_bytes"}), (str,), _first()),

@@ -278,15 +278,11 @@ def _call(node: Call, entry: int) -> Run:
     if node.target is not None:
         if name in ("or", "orValue") and len(node.args) == 1:
             return _otherwise(build(node.target), build(node.args[0]), name == "orValue")
-        path = _path(node.target)
-        if path is not None and f"{path}.{name}" in FUNCTIONS:  # an unchecked tree has not been told so yet
-            return _function(f"{path}.{name}", [build(arg) for arg in node.args], node.overloads)
+        namespaced = f"{node.target.name}.{name}" if isinstance(node.target, Ident) else ""
+        if namespaced in FUNCTIONS:  # an unchecked tree has not been told so yet
+            return _function(namespaced, [build(arg) for arg in node.args], node.overloads)
         return _member(name, [build(arg) for arg in node.operands])
     return _function(name, [build(arg) for arg in node.args], node.overloads)
-
-
-def _path(node: Node) -> str | None:
-    return node.name if isinstance(node, Ident) else None
 
 
 def _membership(operand: Run, values: list[Any]) -> Run | None:
@@ -327,9 +323,15 @@ def _either(name: str, make: Callable[[bool], Run]) -> Run:
 
 
 def _function(name: str, args: list[Run], overloads: tuple[str, ...] | None) -> Run:
-    if name not in FUNCTIONS:
-        return _member(name, args) if args else _missing(name)
-    return _either(name, lambda newer: _function_of(name, args, overloads, newer))
+    if name in FUNCTIONS:
+        return _either(name, lambda newer: _function_of(name, args, overloads, newer))
+    if args:
+        return _member(name, args)
+
+    def run(scope: Scope) -> Any:
+        raise EvaluationError(f"unknown function: {name}")
+
+    return run
 
 
 def _function_of(name: str, args: list[Run], overloads: tuple[str, ...] | None, newer: bool) -> Run:
@@ -389,13 +391,6 @@ def _charging(name: str, cost: Count | None) -> Callable[[Scope, Any], None] | N
             scope.spent += 1
 
     return charge
-
-
-def _missing(name: str) -> Run:
-    def run(scope: Scope) -> Any:
-        raise EvaluationError(f"unknown function: {name}")
-
-    return run
 
 
 def _member(name: str, args: list[Run]) -> Run:

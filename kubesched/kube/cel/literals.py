@@ -17,7 +17,8 @@ from kubesched.kube.values.regex import RegexError, compile_regex
 
 def check_literals(tree: Node, newer: bool = True, typed: bool = True) -> None:
     """Raise for the first literal that is wrong; `newer`: to CEL as it is since 1.37; `typed`: a device has types."""
-    exempt = {id(node) for call in walk(tree) if _is_format(call) for node in walk(call)}
+    formats = (node for node in walk(tree) if isinstance(node, Call) and node.function == "format" and node.target is not None)
+    exempt = {id(node) for call in formats for node in walk(call)}
     for node in walk(tree):
         match node:
             case Call(target, "matches" | "find" | "findAll", (*_, Const(str() as pattern))) | Call(
@@ -52,10 +53,6 @@ _SAMPLES = {
     "duration": timedelta(),
 }
 """A value of each type that `format` can be told to be wrong without knowing which; a text may still be "NaN"."""
-
-
-def _is_format(node: Node) -> bool:
-    return isinstance(node, Call) and node.function == "format" and node.target is not None
 
 
 def _check_pattern(function: str, pattern: str, is_member: bool) -> None:

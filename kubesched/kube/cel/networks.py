@@ -96,13 +96,11 @@ def _make(kind: type[IP] | type[CIDR] | type[URL], name: str) -> Callable[[Any],
 
 
 def _can_make(kind: type[IP] | type[CIDR] | type[URL], name: str) -> Callable[[Any], bool]:
-    make = _make(kind, name)
-
     def answer(text: Any) -> bool:
         if not isinstance(text, str):
             raise no_overload(name, text)
         try:
-            make(text)
+            kind.parse(text)
         except EvaluationError:
             return False
         return True
@@ -149,14 +147,6 @@ def _is_link_local_multicast(ip: IP) -> bool:
     return address.packed[0] == 0xFF and address.packed[1] & 0x0F == 0x02
 
 
-def _masked(cidr: CIDR) -> CIDR:
-    return CIDR(ipaddress.ip_interface(str(cidr.network.network)))
-
-
-def _host(url: URL) -> str:
-    return url.parts.netloc.rpartition("@")[2]
-
-
 GLOBALS: dict[str, Callable[..., Any]] = {
     "ip": _make(IP, "ip"),
     "isIP": _can_make(IP, "isIP"),
@@ -181,14 +171,14 @@ CIDR_MEMBERS: dict[str, Callable[..., Any]] = {
     "containsIP": _contains_ip,
     "containsCIDR": _contains_cidr,
     "ip": lambda cidr: IP(cidr.network.ip),
-    "masked": _masked,
+    "masked": lambda cidr: CIDR(ipaddress.ip_interface(str(cidr.network.network))),
     "prefixLength": lambda cidr: cidr.network.network.prefixlen,
 }
 """What can be asked of a network."""
 
 URL_MEMBERS: dict[str, Callable[..., Any]] = {
     "getScheme": lambda url: url.parts.scheme,
-    "getHost": _host,
+    "getHost": lambda url: url.parts.netloc.rpartition("@")[2],
     "getHostname": lambda url: url.parts.hostname or "",
     "getPort": lambda url: str(url.parts.port) if url.parts.port is not None else "",
     "getEscapedPath": lambda url: quote(url.parts.path, safe="/%:@!$&'()*+,;=-._~"),

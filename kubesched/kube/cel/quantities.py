@@ -91,21 +91,18 @@ def _approximate(amount: Quantity) -> float:
         return math.copysign(math.inf, amount.nano)
 
 
-def _negative(amount: Quantity) -> Quantity:
-    return replace(amount, nano=-amount.nano)
+def _difference(amount: Quantity, other: Any) -> Quantity:
+    taken = _other("sub", amount, other)
+    return amount.plus(replace(taken, nano=-taken.nano))
 
 
-def _sign(nano: int) -> int:
-    return (nano > 0) - (nano < 0)
-
-
-def _sign_of(amount: Any) -> int:
+def _sign(amount: Any) -> int:
     if not isinstance(amount, Quantity):
         raise no_overload("sign", amount)
-    return _sign(amount.nano)
+    return (amount.nano > 0) - (amount.nano < 0)
 
 
-GLOBALS: dict[str, Callable[..., Any]] = {"quantity": _make, "isQuantity": _is_quantity, "sign": _sign_of}
+GLOBALS: dict[str, Callable[..., Any]] = {"quantity": _make, "isQuantity": _is_quantity, "sign": _sign}
 
 MEMBERS: dict[str, Callable[..., Any]] = {
     "isInteger": is_whole,
@@ -113,8 +110,8 @@ MEMBERS: dict[str, Callable[..., Any]] = {
     "asApproximateFloat": _approximate,
     "isGreaterThan": lambda q, other: q.nano > _other("isGreaterThan", q, other).nano,
     "isLessThan": lambda q, other: q.nano < _other("isLessThan", q, other).nano,
-    "compareTo": lambda q, other: _sign(q.nano - _other("compareTo", q, other).nano),
+    "compareTo": lambda q, other: _sign(Quantity(q.nano - _other("compareTo", q, other).nano)),
     "add": lambda q, other: q.plus(_other("add", q, other)),
-    "sub": lambda q, other: q.plus(_negative(_other("sub", q, other))),
+    "sub": _difference,
 }
 """What can be asked of a quantity."""

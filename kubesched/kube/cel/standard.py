@@ -13,6 +13,7 @@ from kubesched.kube.cel.collections import compare, contains
 from kubesched.kube.cel.formatting import as_text
 from kubesched.kube.cel.networks import CIDR, IP
 from kubesched.kube.cel.values import (
+    TYPE_NAMES,
     CelType,
     Domains,
     EvaluationError,
@@ -384,22 +385,5 @@ GLOBALS: dict[str, Callable[..., Any]] = {
     "duration": _to_duration,
 }
 
-TYPES = {
-    name: CelType(name)
-    for name in (
-        "bool",
-        "int",
-        "uint",
-        "double",
-        "string",
-        "bytes",
-        "list",
-        "map",
-        "null_type",
-        "type",
-        "google.protobuf.Timestamp",
-        "google.protobuf.Duration",
-        "optional_type",
-    )
-}
+TYPES = {name: CelType(name) for _, name in TYPE_NAMES}
 """Names that stand for types."""

@@ -60,13 +60,13 @@ class Domains(dict[str, dict[str, Any]]):
 
 def type_name(value: Any) -> str:
     """Return the name of a value's type."""
-    for kind, name in _NAMES:
+    for kind, name in TYPE_NAMES:
         if isinstance(value, kind):
             return name
     return str(getattr(type(value), "cel_name", type(value).__name__))
 
 
-_NAMES: tuple[tuple[type, str], ...] = (
+TYPE_NAMES: tuple[tuple[type, str], ...] = (
     (bool, "bool"),
     (UInt, "uint"),
     (int, "int"),

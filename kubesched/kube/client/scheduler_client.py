@@ -6,7 +6,8 @@ that says what to do about it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote, urlencode, urlsplit
@@ -51,28 +52,38 @@ class SchedulerAddress:
         return await self.load()
 
 
-async def ask_for_configuration(address: SchedulerAddress) -> str:
-    """Return the text of a running scheduler's /configz, kube-scheduler's or ours."""
-    connection = await connect(address, name="shadow")
+@asynccontextmanager
+async def _asking(address: SchedulerAddress, name: str, what: str) -> AsyncIterator[Connection]:
+    """Lend a connection to a scheduler; a refusal says what to do about it. NotFound is the caller's to understand."""
+    connection = await connect(address, name=name)
     try:
-        return (await connection.request("GET", "/configz")).decode("utf-8", "replace")
+        yield connection
+    except NotFound:
+        raise
     except Unauthorized as error:
         raise SchedulerError(f"{address.url} asks who we are: give --token") from error
     except Forbidden as error:
-        raise SchedulerError(f"{address.url} does not let us in: the token's user may not get /configz") from error
+        raise SchedulerError(f"{address.url} does not let us in: the token's user may not get {what}") from error
     except ApiError as error:
         raise SchedulerError(f"{address.url}: {' '.join(str(error).split())}") from error
     finally:
         await connection.close()
 
 
+async def ask_for_configuration(address: SchedulerAddress) -> str:
+    """Return the text of a running scheduler's /configz, kube-scheduler's or ours."""
+    try:
+        async with _asking(address, "shadow", "/configz") as connection:
+            return (await connection.request("GET", "/configz")).decode("utf-8", "replace")
+    except NotFound as error:
+        raise SchedulerError(f"{address.url}: {' '.join(str(error).split())}") from error
+
+
 async def ask_about_pod(address: SchedulerAddress, namespace: str, name: str) -> dict[str, Any]:
     """Return what a running scheduler knows of a pod; raise NotFound where it is neither queued nor placed there."""
-    connection = await connect(address, name="why")
-    try:
-        answer = await _get(connection, address, f"/ui/api/pods/{quote(namespace, safe='')}/{quote(name, safe='')}", _NOT_HERE)
-    finally:
-        await connection.close()
+    path = f"/ui/api/pods/{quote(namespace, safe='')}/{quote(name, safe='')}"
+    async with _asking(address, "why", path) as connection:
+        answer = await _get(connection, address, path, _NOT_HERE)
     if "state" not in answer:
         raise SchedulerError(f"{address.url} answered with something that is no pod's story: is it a kubesched of our version?")
     return answer
@@ -80,37 +91,29 @@ async def ask_about_pod(address: SchedulerAddress, namespace: str, name: str) ->
 
 async def ask_for_decisions_about(address: SchedulerAddress, namespace: str, name: str) -> list[dict[str, Any]]:
     """Return the decisions about a pod that a running scheduler has on record, newest first; none if it keeps none."""
-    connection = await connect(address, name="decisions")
+    path = f"{_DECISIONS}/{quote(namespace, safe='')}/{quote(name, safe='')}"
     try:
-        path = f"{_DECISIONS}/{quote(namespace, safe='')}/{quote(name, safe='')}"
-        return _decisions_in(await _get(connection, address, path, _NO_RECORD), address)
+        async with _asking(address, "decisions", path) as connection:
+            return _decisions_in(await _get(connection, address, path, _NO_RECORD), address)
     except NotFound:
         return []
-    finally:
-        await connection.close()
 
 
 async def ask_for_decisions(address: SchedulerAddress, query: Mapping[str, str], limit: int) -> list[dict[str, Any]]:
     """Return the newest decisions that a running scheduler has on record and that a query asks for, page by page."""
-    connection = await connect(address, name="decisions")
     found: list[dict[str, Any]] = []
-    before: int | None = None
+    before: dict[str, str] = {}
     try:
-        while len(found) < limit:
-            words = {
-                **query,
-                "limit": str(min(limit - len(found), _PAGE)),
-                **({} if before is None else {"before": str(before)}),
-            }
-            answer = await _get(connection, address, f"{_DECISIONS}?{urlencode(words)}", _NO_RECORD)
-            found += _decisions_in(answer, address)
-            before = answer.get("next")
-            if before is None:
-                break
+        async with _asking(address, "decisions", _DECISIONS) as connection:
+            while len(found) < limit:
+                words = {**query, "limit": str(min(limit - len(found), _PAGE)), **before}
+                answer = await _get(connection, address, f"{_DECISIONS}?{urlencode(words)}", _NO_RECORD)
+                found += _decisions_in(answer, address)
+                if answer.get("next") is None:
+                    break
+                before = {"before": str(answer["next"])}
     except NotFound as error:
         raise SchedulerError(f"{address.url}: {error}") from error
-    finally:
-        await connection.close()
     return found
 
 
@@ -129,13 +132,6 @@ async def _get(connection: Connection, address: SchedulerAddress, path: str, abs
         if absence in str(error):
             raise
         raise SchedulerError(f"{address.url} does not know {path.partition('?')[0]}: is it a kubesched?") from error
-    except Unauthorized as error:
-        raise SchedulerError(f"{address.url} asks who we are: give --token") from error
-    except Forbidden as error:
-        where = path.partition("?")[0]
-        raise SchedulerError(f"{address.url} does not let us in: the token's user may not get {where}") from error
-    except ApiError as error:
-        raise SchedulerError(f"{address.url}: {' '.join(str(error).split())}") from error
     if not isinstance(answer, dict):
         raise SchedulerError(f"{address.url} answered with something that is no document: is it a kubesched of our version?")
     return answer

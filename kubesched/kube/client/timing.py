@@ -1,4 +1,4 @@
-"""Time and chance, as this room needs them, and how long to wait after a failure.
+"""Time and chance, as this room needs them; how long to wait after a failure, and how often to log it.
 
 Nothing here reads a clock or rolls dice on its own; a test hands in a clock that it moves and a chance that it knows.
 """
@@ -54,6 +54,7 @@ SYSTEM_CHANCE: Chance = random.SystemRandom()
 
 
 FIRST_SECONDS, LONGEST_SECONDS, QUIET_SECONDS = 0.8, 30.0, 120.0
+FIRST_REPETITION_SECONDS, LONGEST_UNSAID_SECONDS = 30.0, 600.0
 
 
 class Backoff:
@@ -77,3 +78,35 @@ class Backoff:
     async def pause(self) -> None:
         """Wait for the next try."""
         await self._clock.sleep(self.next())
+
+
+class LogThrottle:
+    """What one part of the program has to complain about; one thing at a time.
+
+    A complaint is logged at once when it is new. While it lasts it is logged again after half a minute, and then after twice as
+    long each time, up to once in ten minutes, so that a log's end still shows it.
+    """
+
+    def __init__(self, clock: ClientClock) -> None:
+        self.current = ""
+        self._clock = clock
+        self._again_at = 0.0
+        self._pause = FIRST_REPETITION_SECONDS
+
+    def is_worth_saying(self, text: str) -> bool:
+        """Take notice of a complaint, and return whether to log it now."""
+        now = self._clock.monotonic()
+        if text != self.current:
+            self.current = text
+            self._pause = FIRST_REPETITION_SECONDS
+        elif now < self._again_at:
+            return False
+        else:
+            self._pause = min(self._pause * 2, LONGEST_UNSAID_SECONDS)
+        self._again_at = now + self._pause
+        return True
+
+    def settle(self) -> bool:
+        """Forget it, because all is well; return whether there was anything to forget."""
+        had_any, self.current = bool(self.current), ""
+        return had_any

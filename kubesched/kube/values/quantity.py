@@ -43,23 +43,12 @@ def parse(text: str | int | float) -> int:
 
     A number is read from its shortest decimal text, as the JSON literal it came from.
     """
-    if isinstance(text, bool) or not isinstance(text, (str, int, float)):
-        raise QuantityError(text)
-    literal = str(text).strip()
-    found = _SYNTAX.fullmatch(literal)
-    # No digits at all are zero, "Ki" and "+" too; the reference refuses nothing but the empty text.
-    if found is None or not literal or len(literal) > _LARGEST_EXPONENT:
-        raise QuantityError(text)
-    sign, whole, fraction, suffix = found[1], found[2], found[3] or "", found[4] or ""
-    digits = int(whole + fraction or "0")
-    if suffix in _BINARY_SHIFT:
-        nano = min(_scale(digits << _BINARY_SHIFT[suffix], 9 - len(fraction)), INT64_MAX * NANO)
-    else:
-        exponent = _DECIMAL_EXPONENT[suffix] if suffix in _DECIMAL_EXPONENT else int(suffix[1:])
-        if abs(exponent) > _LARGEST_EXPONENT:
-            raise QuantityError(text)
-        nano = _scale(digits, exponent + 9 - len(fraction))
-    return -nano if sign == "-" else nano
+    number, exponent = mantissa(text)
+    power: int = 10 ** abs(exponent + 9)
+    nano = abs(number) * power if exponent >= -9 else -(-abs(number) // power)  # rounded up
+    if isinstance(text, str) and text.rstrip().endswith("i"):
+        nano = min(nano, INT64_MAX * NANO)
+    return -nano if number < 0 else nano
 
 
 def parse_field(text: str | int | float, what: str, field: str) -> int:
@@ -81,15 +70,21 @@ def milli_value(nano: int) -> int:
 
 
 def mantissa(text: str | int | float) -> tuple[int, int]:
-    """Return a quantity's digits as a number, and the power of ten that they are to be multiplied by."""
-    found = _SYNTAX.fullmatch(str(text).strip())
-    if found is None:
+    """Return a quantity's digits as a number, and the power of ten that they are to be multiplied by. Raise `QuantityError`."""
+    if isinstance(text, bool) or not isinstance(text, (str, int, float)):
+        raise QuantityError(text)
+    literal = str(text).strip()
+    found = _SYNTAX.fullmatch(literal)
+    # No digits at all are zero, "Ki" and "+" too; the reference refuses nothing but the empty text.
+    if found is None or not literal or len(literal) > _LARGEST_EXPONENT:
         raise QuantityError(text)
     fraction, suffix = found[3] or "", found[4] or ""
     digits = int(f"{found[1]}{found[2] or 0}{fraction}")
     if suffix in _BINARY_SHIFT:
         return digits << _BINARY_SHIFT[suffix], -len(fraction)
     exponent = _DECIMAL_EXPONENT[suffix] if suffix in _DECIMAL_EXPONENT else int(suffix[1:])
+    if abs(exponent) > _LARGEST_EXPONENT:
+        raise QuantityError(text)
     return digits, exponent - len(fraction)
 
 
@@ -131,20 +126,11 @@ def format_quantity(nano: int, style: str = DECIMAL_SI) -> str:
     return f"{sign}{digits}{_DECIMAL_SUFFIX[exponent]}"
 
 
-def _scale(digits: int, exponent: int) -> int:
-    """Return digits times a power of ten, rounded up."""
-    power: int = 10 ** abs(exponent)
-    return digits * power if exponent >= 0 else -(-digits // power)
-
-
 def _rounded(nano: int, unit: int) -> int:
     # What does not fit is what `amount` is for; whoever does not ask it stays at the limit.
     if nano >= 0:
         return min(-(-nano // unit), INT64_MAX)
     return -min(-(nano // unit), INT64_MAX + 1)
-
-
-_BINARY_DIGITS = {"Ki": 3, "Mi": 6, "Gi": 9, "Ti": 12, "Pi": 15, "Ei": 18}
 
 
 def is_wide(text: str | int | float) -> bool:
@@ -156,8 +142,9 @@ def is_wide(text: str | int | float) -> bool:
     number = str(text).strip().lstrip("+-")
     suffix = number.lstrip(".0123456789")
     whole, _, fraction = number.removesuffix(suffix).partition(".")
-    if suffix in _BINARY_DIGITS:
-        return bool(fraction) or 15 - len(whole.lstrip("0")) - _BINARY_DIGITS[suffix] - 1 < 0
+    if suffix in _BINARY_SHIFT:
+        n_digits = 3 * _BINARY_SHIFT[suffix] // 10
+        return bool(fraction) or 15 - len(whole.lstrip("0")) - n_digits - 1 < 0
     return len(whole.lstrip("0")) + len(fraction) > 18
 
 

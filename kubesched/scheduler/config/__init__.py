@@ -11,8 +11,8 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from kubesched.scheduler.config.args import Args, ArgsRegistry
-    from kubesched.scheduler.config.catalogue import POINTS, Catalogue, Known, in_tree
+    from kubesched.scheduler.config.args import Args
+    from kubesched.scheduler.config.catalogue import POINTS, Catalogue, Known
     from kubesched.scheduler.config.configz import from_configz
     from kubesched.scheduler.config.documents.durations import Duration
     from kubesched.scheduler.config.documents.fielderrors import FieldError, Path
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from kubesched.scheduler.config.types import Configuration, Configured, Extender, Profile
 
 _NAMES = {
-    "args": ("Args", "ArgsRegistry"),
-    "catalogue": ("POINTS", "Catalogue", "Known", "in_tree"),
+    "args": ("Args",),
+    "catalogue": ("POINTS", "Catalogue", "Known"),
     "configz": ("from_configz",),
     "documents.durations": ("Duration",),
     "documents.fielderrors": ("FieldError", "Path"),
@@ -41,7 +41,6 @@ __all__ = [
     "OLDEST_RECORDED",
     "POINTS",
     "Args",
-    "ArgsRegistry",
     "Behaviour",
     "Catalogue",
     "Configuration",
@@ -59,7 +58,6 @@ __all__ = [
     "defaults",
     "effective",
     "from_configz",
-    "in_tree",
     "load",
 ]
 

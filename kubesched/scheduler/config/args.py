@@ -8,20 +8,19 @@ A plugin's arguments are a frozen struct at the top of the plugin's own file:
         def validate(self, path: Path, gates: Gates) -> list[FieldError]: ...
 
 The class name is the kind on the wire, so the plugin `X` takes `XArgs`. Field values are the defaults for a field that
-is absent or null; what depends on other fields or on feature gates happens in `defaulted`. The loader is handed an
-`ArgsRegistry` and so knows names and argument types, never plugin classes.
+is absent or null; what depends on other fields or on feature gates happens in `defaulted`. What the arguments of several
+plugins hold, and how it is checked, stands here too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Self
 
-from kubesched.scheduler.config.documents.fielderrors import FieldError, Path, invalid, required
+from kubesched.kube.api.requests import is_extended_name
+from kubesched.kube.values.naming import qualified_name_complaints
+from kubesched.scheduler.config.documents.fielderrors import FieldError, Path, TypedString, invalid, required
 from kubesched.scheduler.config.documents.wire import Int32, Int64, Wire
 from kubesched.scheduler.config.releases.gates import Gates
-
-__all__ = ["Args", "ArgsRegistry", "ResourceSpec", "UtilizationShapePoint", "validate_shape"]
 
 MAX_SHAPE_SCORE = 10
 
@@ -36,9 +35,6 @@ class Args(Wire, frozen=True, rename="camel"):
     def validate(self, path: Path, gates: Gates) -> list[FieldError]:
         """Return what is wrong with the defaulted arguments; `path` is where they stand in the document."""
         return []
-
-
-ArgsRegistry = Mapping[str, type[Args]]
 
 
 class ResourceSpec(Wire, frozen=True, rename="camel"):
@@ -77,4 +73,17 @@ def validate_shape(shape: tuple[UtilizationShapePoint, ...], path: Path) -> list
             errors.append(invalid(where, point.utilization, "not in valid range [0, 100]"))
         if not 0 <= point.score <= MAX_SHAPE_SCORE:
             errors.append(invalid(path.index(at).child("score"), point.score, "not in valid range [0, 10]"))
+    return errors
+
+
+def validate_label_key(key: str, path: Path) -> list[FieldError]:
+    """Check that a text may be the key of a label."""
+    return [invalid(path, key, complaint) for complaint in qualified_name_complaints(key)]
+
+
+def validate_extended_resource(name: str, path: Path) -> list[FieldError]:
+    """Check that a name belongs to no Kubernetes domain, as the name of a device's resource must not."""
+    errors = [invalid(path, TypedString(name), complaint) for complaint in qualified_name_complaints(name)]
+    if not errors and not is_extended_name(name):
+        errors.append(invalid(path, name, "is an invalid extended resource name"))
     return errors

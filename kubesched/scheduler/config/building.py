@@ -11,19 +11,20 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import msgspec
 
 from kubesched.errors import ConfigError
-from kubesched.kube.values.gotext import go_quote
+from kubesched.kube.values.go_format import aggregate, go_quote
 from kubesched.scheduler.config.args import Args
 from kubesched.scheduler.config.catalogue import Catalogue
 from kubesched.scheduler.config.documents.durations import Duration
-from kubesched.scheduler.config.documents.fielderrors import Path, aggregate
+from kubesched.scheduler.config.documents.fielderrors import Path
 from kubesched.scheduler.config.documents.wire import Raw
 from kubesched.scheduler.config.merging import expand, needed, weigh
 from kubesched.scheduler.config.releases.gates import Gates
-from kubesched.scheduler.config.types import Configured, Extender, ExtenderTLSConfig, Profile
+from kubesched.scheduler.config.types import Extender, ExtenderTLSConfig, Profile
 from kubesched.scheduler.config.validation import MergedProfile
 
 DEFAULT_EXTENDER_TIMEOUT = Duration.of(seconds=5)
@@ -50,16 +51,15 @@ def ignore_managed_resources(extenders: Sequence[Extender], profiles: Sequence[M
     ignored = tuple(resource.name for resource in managed if resource.ignored_by_scheduler)
     if not ignored:
         return tuple(profiles)
-    return tuple(_ignoring(profile, ignored) for profile in profiles)
-
-
-def _ignoring(profile: MergedProfile, ignored: tuple[str, ...]) -> MergedProfile:
-    config = list(profile.plugin_config)
-    for at, (name, args) in enumerate(config):
-        if name == _FIT and isinstance(args, Args):
-            config[at] = (name, msgspec.structs.replace(args, ignored_resources=ignored))
-            return MergedProfile(profile.scheduler_name, profile.percentage_of_nodes_to_score, profile.plugins, tuple(config))
-    raise ConfigError("", "couldn't build extenders: can't find NodeResourcesFitArgs in plugin config")
+    changed = []
+    for profile in profiles:
+        config = list(profile.plugin_config)
+        at = next((at for at, (name, args) in enumerate(config) if name == _FIT and isinstance(args, Args)), None)
+        if at is None:
+            raise ConfigError("", "couldn't build extenders: can't find NodeResourcesFitArgs in plugin config")
+        config[at] = (_FIT, msgspec.structs.replace(config[at][1], ignored_resources=ignored))
+        changed.append(replace(profile, plugin_config=tuple(config)))
+    return tuple(changed)
 
 
 def build_profiles(profiles: Sequence[MergedProfile], catalogue: Catalogue, gates: Gates) -> tuple[Profile, ...]:
@@ -111,18 +111,13 @@ def _args_in_use(merged: MergedProfile, catalogue: Catalogue, gates: Gates) -> M
 
 def _check_same_queue(first: Profile, other: Profile) -> None:
     """Refuse profiles that sort the one queue differently through multiPoint, which validation does not see."""
-    wanted, found = _sorter(first), _sorter(other)
+    (wanted,), (found,) = first.points["queue_sort"], other.points["queue_sort"]
     shown = go_quote(other.scheduler_name)
     if wanted.name != found.name:
         detail = f"{go_quote(found.name)}, first: {go_quote(wanted.name)}"
         raise ConfigError("", f"initializing profiles: different queue sort plugins for profile {shown}: {detail}")
     if first.args.get(wanted.name) != other.args.get(wanted.name):
         raise ConfigError("", f"initializing profiles: different queue sort plugin args for profile {shown}")
-
-
-def _sorter(profile: Profile) -> Configured:
-    (sorter,) = profile.points["queue_sort"]
-    return sorter
 
 
 def _check_tls(extender: Extender) -> None:
@@ -135,9 +130,10 @@ def _check_tls(extender: Extender) -> None:
         return
     if has_ca and insecure:
         raise ConfigError("", "specifying a root certificates file with the insecure flag is not allowed")
-    ca = tls.ca_data or _read(tls.ca_file)
-    certificate = tls.cert_data or _read(tls.cert_file)
-    key = tls.key_data or _read(tls.key_file)
+    ca, certificate, key = (
+        data or (read_file(file) if file else b"")
+        for data, file in ((tls.ca_data, tls.ca_file), (tls.cert_data, tls.cert_file), (tls.key_data, tls.key_file))
+    )
     if ca:
         _check_authorities(ca)
     # Certificate and key that both come from files are read again at every handshake, and so not looked into here.
@@ -145,9 +141,8 @@ def _check_tls(extender: Extender) -> None:
         _check_pair(certificate, key)
 
 
-def _read(file: str) -> bytes:
-    if not file:
-        return b""
+def read_file(file: str) -> bytes:
+    """Return what a file holds; raise ConfigError in Go's words if it cannot be read."""
     try:
         with open(file, "rb") as opened:
             return opened.read()

@@ -1,7 +1,7 @@
 """What the configuration knows about plugins: names, extension points, arguments and the default set.
 
 A `Catalogue` is handed to the loader: for each plugin name the points it implements and the type of its arguments.
-Plugin classes stay unknown here. `in_tree` gives the built-in one; an outside plugin adds an entry of its own.
+Plugin classes stay unknown here. `plugins/args.py` has the catalogue of the tree; an outside plugin adds an entry of its own.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from kubesched.scheduler.config.args import Args, ArgsRegistry
+from kubesched.scheduler.config.args import Args
 from kubesched.scheduler.config.releases.gates import Gates
 from kubesched.scheduler.config.releases.versions import Version
 from kubesched.scheduler.config.types import Plugin, Plugins, PluginSet
@@ -35,33 +35,6 @@ POINT_TYPES: Mapping[str, str] = {
 POINTS = tuple(POINT_TYPES)
 SCORING_POINTS = ("score", "placement_score")
 
-_IN_TREE_POINTS: Mapping[str, tuple[str, ...]] = {
-    "DefaultBinder": ("bind",),
-    "DefaultPreemption": ("pre_enqueue", "post_filter"),
-    "DeferredPodScheduling": ("pre_filter", "filter", "permit"),
-    "DynamicResources": ("pre_enqueue", "pre_filter", "filter", "post_filter", "score", "reserve", "pre_bind"),
-    "GangScheduling": ("pre_enqueue", "permit"),
-    "ImageLocality": ("score",),
-    "InterPodAffinity": ("pre_filter", "filter", "pre_score", "score"),
-    "NodeAffinity": ("pre_filter", "filter", "pre_score", "score"),
-    "NodeDeclaredFeatures": ("pre_filter", "filter"),
-    "NodeName": ("filter",),
-    "NodePorts": ("pre_filter", "filter"),
-    "NodeResourcesBalancedAllocation": ("pre_score", "score"),
-    "NodeResourcesFit": ("pre_filter", "filter", "pre_score", "score", "placement_score"),
-    "NodeUnschedulable": ("filter",),
-    "NodeVolumeLimits": ("pre_filter", "filter"),
-    "PodGroupPodsCount": ("placement_score",),
-    "PodTopologySpread": ("pre_filter", "filter", "pre_score", "score"),
-    "PrioritySort": ("queue_sort",),
-    "SchedulingGates": ("pre_enqueue",),
-    "TaintToleration": ("filter", "pre_score", "score"),
-    "TopologyPlacementGenerator": ("placement_generate",),
-    "VolumeBinding": ("pre_filter", "filter", "reserve", "pre_bind", "pre_score", "score"),
-    "VolumeRestrictions": ("pre_filter", "filter"),
-    "VolumeZone": ("pre_filter", "filter"),
-}
-
 # The points that plugins of the tree got in a later release than the rest. A file of that release may name the plugin
 # there; whether it has anything to do there is the plugin's business.
 _LATER_POINTS: Mapping[tuple[str, str], Version] = {
@@ -72,40 +45,37 @@ _LATER_POINTS: Mapping[tuple[str, str], Version] = {
     ("DynamicResources", "pod_group_post_filter"): (1, 37),
 }
 
-_DEFAULTS: tuple[tuple[str, int], ...] = (
-    ("SchedulingGates", 0),
-    ("PrioritySort", 0),
-    ("NodeName", 0),
-    ("NodeUnschedulable", 0),
-    ("TaintToleration", 3),
-    ("NodeAffinity", 2),
-    ("NodePorts", 0),
-    ("DeferredPodScheduling", 0),
-    ("NodeResourcesFit", 1),
-    ("VolumeRestrictions", 0),
-    ("NodeVolumeLimits", 0),
-    ("VolumeBinding", 0),
-    ("VolumeZone", 0),
-    ("PodTopologySpread", 2),
-    ("InterPodAffinity", 2),
-    ("DynamicResources", 2),  # before DefaultPreemption: better give back an idle claim than evict a pod
-    ("DefaultPreemption", 0),
-    ("NodeResourcesBalancedAllocation", 1),
-    ("ImageLocality", 1),
-    ("DefaultBinder", 0),
-    ("NodeDeclaredFeatures", 0),
-    ("GangScheduling", 0),
-    ("TopologyPlacementGenerator", 0),
-    ("PodGroupPodsCount", 1),
+_DEFAULTS: tuple[tuple[str, int, str], ...] = (
+    ("SchedulingGates", 0, ""),
+    ("PrioritySort", 0, ""),
+    ("NodeName", 0, ""),
+    ("NodeUnschedulable", 0, ""),
+    ("TaintToleration", 3, ""),
+    ("NodeAffinity", 2, ""),
+    ("NodePorts", 0, ""),
+    ("DeferredPodScheduling", 0, "InPlacePodVerticalScalingSchedulerPreemption"),
+    ("NodeResourcesFit", 1, ""),
+    ("VolumeRestrictions", 0, ""),
+    ("NodeVolumeLimits", 0, ""),
+    ("VolumeBinding", 0, ""),
+    ("VolumeZone", 0, ""),
+    ("PodTopologySpread", 2, ""),
+    ("InterPodAffinity", 2, ""),
+    (
+        "DynamicResources",
+        2,
+        "DynamicResourceAllocation",
+    ),  # before DefaultPreemption: better give back an idle claim than evict a pod
+    ("DefaultPreemption", 0, ""),
+    ("NodeResourcesBalancedAllocation", 1, ""),
+    ("ImageLocality", 1, ""),
+    ("DefaultBinder", 0, ""),
+    ("NodeDeclaredFeatures", 0, "NodeDeclaredFeatures"),
+    ("GangScheduling", 0, "GangScheduling"),
+    ("TopologyPlacementGenerator", 0, "TopologyAwareWorkloadScheduling"),
+    ("PodGroupPodsCount", 1, "TopologyAwareWorkloadScheduling"),
 )
-_GATED: Mapping[str, str] = {
-    "DeferredPodScheduling": "InPlacePodVerticalScalingSchedulerPreemption",
-    "DynamicResources": "DynamicResourceAllocation",
-    "NodeDeclaredFeatures": "NodeDeclaredFeatures",
-    "GangScheduling": "GangScheduling",
-    "TopologyPlacementGenerator": "TopologyAwareWorkloadScheduling",
-    "PodGroupPodsCount": "TopologyAwareWorkloadScheduling",
-}
+"""What runs by default, in order: the plugin, its weight in scores, and the gate that it is behind, if any."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,11 +87,6 @@ class Known:
 
 
 Catalogue = Mapping[str, Known]
-
-
-def in_tree(args: ArgsRegistry) -> dict[str, Known]:
-    """Return the built-in plugins, with these types of arguments."""
-    return {name: Known(frozenset(points), args.get(name)) for name, points in _IN_TREE_POINTS.items()}
 
 
 def at_release(catalogue: Catalogue, version: Version) -> Catalogue:
@@ -136,7 +101,7 @@ def at_release(catalogue: Catalogue, version: Version) -> Catalogue:
 
 def default_plugins(gates: Gates) -> Plugins:
     """Return what runs when a profile says nothing: everything through multiPoint, by gate and release."""
-    enabled = [Plugin(name, weight) for name, weight in _DEFAULTS if name not in _GATED or gates.is_enabled(_GATED[name])]
+    enabled = [Plugin(name, weight) for name, weight, gate in _DEFAULTS if not gate or gates.is_enabled(gate)]
     if not gates.behaviour.prefilters_node_name:
         names = [plugin.name for plugin in enabled]
         after = names.index("NodeUnschedulable")

@@ -14,13 +14,12 @@ from typing import Any
 import msgspec
 
 from kubesched.errors import ConfigError
-from kubesched.kube.values.gotext import go_quote
+from kubesched.kube.values.go_format import aggregate, go_quote
 from kubesched.scheduler.config.args import Args
-from kubesched.scheduler.config.building import build_extenders, build_profiles, ignore_managed_resources, unreadable
+from kubesched.scheduler.config.building import build_extenders, build_profiles, ignore_managed_resources, read_file
 from kubesched.scheduler.config.catalogue import Catalogue, at_release, default_plugins
-from kubesched.scheduler.config.documents.fielderrors import aggregate
 from kubesched.scheduler.config.documents.reading import Number, Object, Value, is_json, read_json
-from kubesched.scheduler.config.documents.wire import Raw, decode
+from kubesched.scheduler.config.documents.wire import Raw, decode, json_type
 from kubesched.scheduler.config.documents.yamltext import read_yaml
 from kubesched.scheduler.config.merging import merge, needed
 from kubesched.scheduler.config.releases.gates import Gates
@@ -51,7 +50,7 @@ def load(
 
     `overrides` replace fields of `leader_election` after the file is read: the flags that win over it.
     """
-    text = source if isinstance(source, str) else _read(source)
+    text = source if isinstance(source, str) else read_file(os.fspath(source)).decode("utf-8", "replace")
     document, args = _decode(text, registry, gates)
     return complete(document, args, gates=gates, registry=registry, overrides=overrides)
 
@@ -97,15 +96,6 @@ def complete(
     )
 
 
-def _read(path: os.PathLike[str]) -> str:
-    file = os.fspath(path)
-    try:
-        with open(file, "rb") as opened:
-            return opened.read().decode("utf-8", "replace")
-    except OSError as error:
-        raise unreadable(file, error) from error
-
-
 def _decode(
     text: str, registry: Catalogue, gates: Gates
 ) -> tuple[KubeSchedulerConfiguration, tuple[tuple[Args | Raw, ...], ...]]:
@@ -117,7 +107,8 @@ def _decode(
     if not api_version.rpartition("/")[2]:
         raise ConfigError("", f"Object 'apiVersion' is missing in '{text}'")
     cls = _registered(api_version, kind, registry)
-    decoded, strict = decode(cls, tree, with_type=True, unknown=_unknown_fields(gates))
+    unknown = frozenset() if gates.behaviour.has_pod_group_post_filter else frozenset({"podGroupPostFilter"})
+    decoded, strict = decode(cls, tree, with_type=True, unknown=unknown)
     complaints += strict
     args: tuple[tuple[Args | Raw, ...], ...] = ()
     if isinstance(decoded, KubeSchedulerConfiguration):
@@ -128,10 +119,6 @@ def _decode(
     if not isinstance(decoded, KubeSchedulerConfiguration):
         raise ConfigError("", f"couldn't decode as KubeSchedulerConfiguration, got {api_version}, Kind={kind}: ")
     return decoded, args
-
-
-def _unknown_fields(gates: Gates) -> frozenset[str]:
-    return frozenset() if gates.behaviour.has_pod_group_post_filter else frozenset({"podGroupPostFilter"})
 
 
 def _parse(text: str) -> tuple[Value, list[str]]:
@@ -166,13 +153,8 @@ def _kind_of(tree: Value) -> tuple[str, str]:
 
 
 def _no_kind(value: Value, wanted: str) -> ConfigError:
-    if isinstance(value, bool):
-        shown = "bool"
-    elif isinstance(value, Number):
-        shown = "number"
-    else:
-        shown = {list: "array", Object: "object"}.get(type(value), "string")
-    return ConfigError("", f"couldn't get version/kind; json parse error: json: cannot unmarshal {shown} into {wanted}")
+    text = f"json: cannot unmarshal {json_type(value)} into {wanted}"
+    return ConfigError("", f"couldn't get version/kind; json parse error: {text}")
 
 
 def _registered(api_version: str, kind: str, registry: Catalogue) -> type[msgspec.Struct]:
@@ -214,7 +196,8 @@ def _decode_one(entry: PluginConfig, registry: Catalogue) -> tuple[Args | Raw, l
         return entry.args, []
     try:
         api_version, kind = _kind_of(entry.args.value)
-        api_version, kind = _with_defaults(api_version), kind or f"{entry.name}Args"
+        api_version = API_VERSION if api_version in ("", f"{API_GROUP}/") else api_version
+        kind = kind or f"{entry.name}Args"
         if api_version.endswith("/"):
             raise ConfigError("", f"Object 'apiVersion' is missing in '{entry.args.json()}'")
         decoded, strict = decode(_registered(api_version, kind, registry), entry.args.value, with_type=True)
@@ -224,10 +207,6 @@ def _decode_one(entry: PluginConfig, registry: Catalogue) -> tuple[Args | Raw, l
         wanted = f"{entry.name}Args.{API_GROUP}"
         raise ConfigError("", f"args for plugin {entry.name} were not of type {wanted}, got {kind}.{API_GROUP}")
     return decoded, strict
-
-
-def _with_defaults(api_version: str) -> str:
-    return API_VERSION if api_version in ("", f"{API_GROUP}/") else api_version
 
 
 def _strict_text(complaints: list[str]) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, Self
 
 import msgspec
 
@@ -38,9 +38,9 @@ class LeaderElection(Wire, frozen=True, rename="camel"):
     resource_name: str = ""
     resource_namespace: str = ""
 
-    def defaulted(self) -> LeaderElection:
-        return LeaderElection(
-            leader_elect=self.leader_elect,
+    def defaulted(self) -> Self:
+        return msgspec.structs.replace(
+            self,
             lease_duration=self.lease_duration or Duration.of(seconds=15),
             renew_deadline=self.renew_deadline or Duration.of(seconds=10),
             retry_period=self.retry_period or Duration.of(seconds=2),

@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from kubesched.scheduler.config.args import Args
+import msgspec
+
+from kubesched.scheduler.config.args import Args, validate_extended_resource
 from kubesched.scheduler.config.documents.fielderrors import FieldError, Path, Verbatim, duplicate, invalid, required
 from kubesched.scheduler.config.documents.wire import Raw
-from kubesched.scheduler.config.names import validate_extended_resource
 from kubesched.scheduler.config.releases.gates import Gates
 from kubesched.scheduler.config.types import (
     API_VERSION,
-    ClientConnection,
     Extender,
     KubeSchedulerConfiguration,
     LeaderElection,
@@ -28,20 +28,9 @@ from kubesched.scheduler.config.types import (
 # except under multiPoint, where they fail as unknown. The version in the sentence is the core group's: so it is there.
 REMOVED_PLUGINS = ("AzureDiskLimits", "CinderLimits", "EBSLimits", "GCEPDLimits")
 _REMOVED = f'was invalid in version "v1" (KubeSchedulerConfiguration is version "{API_VERSION}")'
-_CLASSIC_POINTS = {
-    "preEnqueue": "pre_enqueue",
-    "queueSort": "queue_sort",
-    "preFilter": "pre_filter",
-    "filter": "filter",
-    "postFilter": "post_filter",
-    "preScore": "pre_score",
-    "score": "score",
-    "reserve": "reserve",
-    "permit": "permit",
-    "preBind": "pre_bind",
-    "bind": "bind",
-    "postBind": "post_bind",
-    "podGroupPostFilter": "pod_group_post_filter",
+_UNCHECKED_POINTS = ("multi_point", "placement_generate", "placement_score")
+_CHECKED_POINTS = {
+    field.encode_name: field.name for field in msgspec.structs.fields(Plugins) if field.name not in _UNCHECKED_POINTS
 }
 
 # The reference checks these only when it builds the plugin (it keeps the check under a wrong name), so the paths have
@@ -61,7 +50,10 @@ class MergedProfile:
 
 def validate(document: KubeSchedulerConfiguration, profiles: Sequence[MergedProfile], gates: Gates) -> list[FieldError]:
     """Return everything that is wrong; `profiles` stand for the document's own."""
-    errors = _client_connection(document.client_connection, Path("clientConnection"))
+    errors: list[FieldError] = []
+    burst = document.client_connection.burst
+    if burst < 0:
+        errors.append(invalid(Path("clientConnection").child("burst"), burst, "must be non-negative"))
     errors += _leader_election(document.leader_election, Path("leaderElection"))
     if document.parallelism <= 0:
         detail = "should be an integer value greater than zero"
@@ -75,12 +67,6 @@ def validate(document: KubeSchedulerConfiguration, profiles: Sequence[MergedProf
         detail = "must be greater than or equal to PodInitialBackoffSeconds"
         errors.append(invalid(Path("podMaxBackoffSeconds"), longest, detail))
     return errors + _extenders(document.extenders, Path("extenders"))
-
-
-def _client_connection(connection: ClientConnection, path: Path) -> list[FieldError]:
-    if connection.burst < 0:
-        return [invalid(path.child("burst"), connection.burst, "must be non-negative")]
-    return []
 
 
 def _leader_election(election: LeaderElection, path: Path) -> list[FieldError]:
@@ -137,7 +123,7 @@ def _profiles(profiles: Sequence[MergedProfile], gates: Gates) -> list[FieldErro
 
 def _removed_plugins(plugins: Plugins, path: Path) -> list[FieldError]:
     errors = []
-    for wire_name, point in _CLASSIC_POINTS.items():
+    for wire_name, point in _CHECKED_POINTS.items():
         for at, name in enumerate(plugins.at(point).enabled_names):
             if name in REMOVED_PLUGINS:
                 errors.append(invalid(path.child(wire_name, "enabled").index(at), name, _REMOVED))

@@ -8,7 +8,7 @@
 the names, `algorithms` what they stand for, `predicates` and `priorities` the plugins, `profile` puts them together.
 """
 
-from kubesched.scheduler.legacy.factory_args import PluginFactoryArgs
+from kubesched.scheduler.legacy.custom_functions import PluginFactoryArgs
 from kubesched.scheduler.legacy.policies.componentconfig import ComponentConfig, load_component_config
 from kubesched.scheduler.legacy.policies.convert import Conversion, convert_policy
 from kubesched.scheduler.legacy.policies.policy import CONFIG_MAP_KEY, Policy, load_policy

@@ -23,12 +23,11 @@ from kubesched.scheduler.legacy.predicates.node_facts import (
     HostName,
     MatchNodeSelector,
     PodFitsHostPorts,
+    PodFitsResources,
     PodToleratesNodeTaints,
 )
 from kubesched.scheduler.legacy.predicates.pods import EvenPodsSpread, MatchInterPodAffinity
-from kubesched.scheduler.legacy.predicates.resources import PodFitsResources
 from kubesched.scheduler.legacy.predicates.volumes import VOLUME_PREDICATES, volume_predicate
-from kubesched.scheduler.legacy.priorities.even_pods_spread import EvenPodsSpreadPriority
 from kubesched.scheduler.legacy.priorities.node_contents import ImageLocalityPriority, ResourceLimitsPriority
 from kubesched.scheduler.legacy.priorities.preferences import (
     EqualPriority,
@@ -44,7 +43,11 @@ from kubesched.scheduler.legacy.priorities.requested import (
     MostRequestedPriority,
     RequestedToCapacityRatioPriority,
 )
-from kubesched.scheduler.legacy.priorities.spreading import SelectorSpreadPriority, ServiceSpreadingPriority
+from kubesched.scheduler.legacy.priorities.spreading import (
+    EvenPodsSpreadPriority,
+    SelectorSpreadPriority,
+    ServiceSpreadingPriority,
+)
 
 PredicateFactory = Callable[[LegacyContext, Handle], list[Plugin]]
 PriorityFactory = Callable[[LegacyContext, Handle], Plugin]
@@ -112,6 +115,8 @@ PRIORITIES: Mapping[str, PriorityFactory] = {
     },
     "BalancedResourceAllocation": _balanced,
 }
+
+VOLUME_COUNTS = tuple(name for name in VOLUME_PREDICATES if name.startswith("Max"))
 
 FILTER_PLUGINS: Mapping[str, tuple[str, ...]] = {
     "GeneralPredicates": ("NodeResourcesFit", "NodeName", "NodePorts", "NodeAffinity"),

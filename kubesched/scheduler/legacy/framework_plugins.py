@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from kubesched.errors import ConfigError
+from kubesched.kube.values.go_format import aggregate
 from kubesched.scheduler.config import Args, Gates
-from kubesched.scheduler.config.documents.fielderrors import Path, aggregate
+from kubesched.scheduler.config.documents.fielderrors import Path
 from kubesched.scheduler.config.documents.wire import Raw, Wire, decode, plain
 from kubesched.scheduler.config.types import Plugin as Enabled
 from kubesched.scheduler.config.types import PluginConfig, PluginSet

@@ -12,8 +12,10 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import Any
 
 from kubesched.errors import ConfigError
+from kubesched.scheduler.cluster import PodView
 from kubesched.scheduler.config import Extender
 from kubesched.scheduler.config.building import build_extenders
 from kubesched.scheduler.config.types import PluginConfig
@@ -22,6 +24,7 @@ from kubesched.scheduler.framework.ports import Handle
 from kubesched.scheduler.legacy import log_lines
 from kubesched.scheduler.legacy.algorithms import FILTER_PLUGINS, SCORE_PLUGINS
 from kubesched.scheduler.legacy.context import LegacyContext
+from kubesched.scheduler.legacy.custom_functions import FunctionPredicate
 from kubesched.scheduler.legacy.framework_plugins import FRAMEWORK, Framework, OldPlugins, build, check, final, known_plugins
 from kubesched.scheduler.legacy.policies.policy import Policy
 from kubesched.scheduler.legacy.policies.policy_validation import MAX_INT, check_policy
@@ -29,11 +32,9 @@ from kubesched.scheduler.legacy.policies.providers import DEFAULT_PROVIDER, is_l
 from kubesched.scheduler.legacy.policies.selection import Selected, select
 from kubesched.scheduler.legacy.predicates.base import AllOf
 from kubesched.scheduler.legacy.predicates.conditions import ListedNodes
-from kubesched.scheduler.legacy.predicates.custom import FunctionPredicate
 from kubesched.scheduler.legacy.predicates.volume_counts import max_volumes_from
 from kubesched.scheduler.legacy.predicates.volumes import ClaimsExist
 from kubesched.scheduler.legacy.priorities.preferences import EqualPriority
-from kubesched.scheduler.legacy.queueing import FirstInFirstOut
 from kubesched.scheduler.legacy.registry import Custom, Registry
 from kubesched.scheduler.legacy.releases import LATEST, LegacyGates, Release, release_of
 from kubesched.scheduler.legacy.wording import fit_error
@@ -181,7 +182,7 @@ def _create(
         scorer = registry.priority(name).factory(context, handle)
         weight = selected.priorities[name]
         if options.to_the_letter and release.runs_plugins and name in SCORE_PLUGINS:
-            weight = _cut_off(weight)
+            weight = ((weight + (1 << 31)) % (1 << 32) - (1 << 31)) or 1  # 32 bits with a sign were left; none meant one
         scorers.append((scorer, weight))
     if not scorers and not extenders:
         scorers = [(EqualPriority(context, handle), 1)]
@@ -197,7 +198,9 @@ def _create(
         own = OwnPlugins(registry, context, handle)
         enabled = build(options.plugins, framework, options.brought, handle, own.filter_of, own.scorer_of)
         for point, plugins in enabled.items():
-            points[point] = _joined(point, points.get(point, []), plugins)
+            # A file's plugins stand behind; those that bind before the default binder, and one that sorts alone.
+            first = points.get(point, [])
+            points[point] = plugins if point == "queue_sort" else [*plugins, *first] if point == "bind" else [*first, *plugins]
     profile = Profile(
         options.scheduler_name,
         points,
@@ -206,13 +209,6 @@ def _create(
     profile.word = lambda pod, diagnosis: fit_error(pod, diagnosis, release)
     weights = dict(sorted(selected.priorities.items()))
     return Algorithm(profile, release, context, tuple(names), weights, extenders, checks_all, framework)
-
-
-def _joined(point: str, first: list[tuple[Plugin, int]], own: list[tuple[Plugin, int]]) -> list[tuple[Plugin, int]]:
-    """Return a point's plugins with those of a file: the only ones that sort, before the default binder, else behind."""
-    if point == "queue_sort":
-        return own
-    return [*own, *first] if point == "bind" else [*first, *own]
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,11 +236,6 @@ class OwnPlugins:
             raise ConfigError("", f'{FRAMEWORK}: error initializing plugin "{name}": its arguments are read from a policy')
 
 
-def _cut_off(weight: int) -> int:
-    """Return what was left of a weight in 32 bits, of which the first is a sign; none was taken for one."""
-    return ((weight + (1 << 31)) % (1 << 32) - (1 << 31)) or 1
-
-
 def names_to_run(selected: Selected, registry: Registry) -> list[str]:
     """Return the predicates that run, mandatory ones included, in order; raise ConfigError if they cannot."""
     if selected.conflict:
@@ -254,18 +245,13 @@ def names_to_run(selected: Selected, registry: Registry) -> list[str]:
         names -= {"PodFitsPorts"}  # only another name for what is there already
     in_order = ordered(names, registry.release)
     if registry.release.runs_plugins:
-        _check_repeated(in_order)
-    return in_order
-
-
-def _check_repeated(names: Sequence[str]) -> None:
-    """Refuse predicates that ran as the same plugin, such as GeneralPredicates beside PodFitsResources."""
-    seen: set[str] = set()
-    for name in names:
-        for plugin in FILTER_PLUGINS.get(name, ()):
+        # Predicates that ran as the same plugin are refused, such as GeneralPredicates beside PodFitsResources.
+        seen: set[str] = set()
+        for plugin in (plugin for name in in_order for plugin in FILTER_PLUGINS.get(name, ())):
             if plugin in seen:
                 raise ConfigError("", f'{FRAMEWORK}: plugin "{plugin}" already registered as "FilterPlugin"')
             seen.add(plugin)
+    return in_order
 
 
 def _grouped(filters: Sequence[Plugin], release: Release, checks_all: bool, handle: Handle) -> list[Plugin]:
@@ -279,6 +265,13 @@ def _grouped(filters: Sequence[Plugin], release: Release, checks_all: bool, hand
     if release.stops_at_first and not checks_all:
         return list(filters)
     return [AllOf.under("AllPredicates", filters, handle)]
+
+
+class FirstInFirstOut(Plugin):
+    """Sort pods by the time at which they entered the queue: that of the first releases was a FIFO, whatever the priorities."""
+
+    def sort_key(self, pod: PodView, queued_at: float) -> Any:
+        return queued_at
 
 
 def _points(

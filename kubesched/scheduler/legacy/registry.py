@@ -16,17 +16,23 @@ from kubesched.scheduler.framework import Plugin
 from kubesched.scheduler.framework.ports import Handle
 from kubesched.scheduler.legacy.algorithms import PREDICATES, PRIORITIES, PredicateFactory, PriorityFactory
 from kubesched.scheduler.legacy.context import LegacyContext
-from kubesched.scheduler.legacy.factory_args import MetadataProducerFactory, MetadataSource, PluginFactoryArgs, Precomputation
-from kubesched.scheduler.legacy.policies.providers import known_to, providers_of
-from kubesched.scheduler.legacy.predicates.custom import FitFunction, FitFunctionFactory, FunctionPredicate
-from kubesched.scheduler.legacy.priorities.custom import (
+from kubesched.scheduler.legacy.custom_functions import (
+    FitFunction,
+    FitFunctionFactory,
+    FunctionPredicate,
     FunctionPriority,
     ListFunctionFactory,
     ListPriority,
     MapFunction,
     MapReduceFactory,
+    MetadataProducerFactory,
+    MetadataSource,
+    PluginFactoryArgs,
+    Precomputation,
     ReduceFunction,
 )
+from kubesched.scheduler.legacy.policies.providers import known_to, providers_of
+from kubesched.scheduler.legacy.predicates.base import named
 from kubesched.scheduler.legacy.releases import LegacyGates, Release
 
 _NAME = "^[a-zA-Z0-9]([-a-zA-Z0-9]*[a-zA-Z0-9])$"
@@ -70,8 +76,8 @@ class Custom:
 
         A function of three, `function(pod, metadata, node)`, is given the attempt's metadata.
         """
-        cls = FunctionPredicate.of(_checked(name), factory, self._metadata_source)
-        self.predicates[name] = lambda context, handle: [cls(context, handle)]
+        cls = named(FunctionPredicate, _checked(name))
+        self.predicates[name] = lambda context, handle: [cls(context, handle, factory, self._metadata_source)]
         if mandatory:
             self.mandatory.add(name)
         return name
@@ -82,14 +88,14 @@ class Custom:
 
     def register_priority_factory(self, name: str, factory: MapReduceFactory, weight: int = 1) -> str:
         """Register `factory(args)`, which is given listers and returns a map function and a reduce function or None."""
-        cls = FunctionPriority.of(_checked(name), factory)
-        self.priorities[name] = PriorityEntry(lambda context, handle: cls(context, handle), weight)
+        cls = named(FunctionPriority, _checked(name))
+        self.priorities[name] = PriorityEntry(lambda context, handle: cls(context, handle, factory), weight)
         return name
 
     def register_list_priority(self, name: str, factory: ListFunctionFactory, weight: int = 1) -> str:
         """Register `factory(args)`, which returns the oldest form: `function(pod, nodes)`, a score for each node by name."""
-        cls = ListPriority.of(_checked(name), factory)
-        self.priorities[name] = PriorityEntry(lambda context, handle: cls(context, handle), weight)
+        cls = named(ListPriority, _checked(name))
+        self.priorities[name] = PriorityEntry(lambda context, handle: cls(context, handle, factory), weight)
         return name
 
     def register_predicate_precomputation(self, name: str, function: Precomputation) -> None:

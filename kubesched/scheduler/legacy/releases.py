@@ -13,11 +13,54 @@ from dataclasses import dataclass, fields
 from kubesched.errors import ConfigError
 
 
+class _Fact:
+    """Something that is so from one minor release on, or before one."""
+
+    def __init__(self, *, since: int = 0, before: int = 1 << 30) -> None:
+        self._since, self._before = since, before
+
+    def __get__(self, release: Release, owner: type[Release]) -> bool:
+        return self._since <= release.minor < self._before
+
+
 @dataclass(frozen=True, slots=True, order=True)
 class Release:
     """A minor release of kube-scheduler 1.x."""
 
     minor: int
+
+    has_order = _Fact(since=10)
+    """Predicates run in a fixed order; before 1.10 it was the order of a Go map, that is none."""
+    runs_plugins = _Fact(since=17)
+    """Predicates and priorities are run as plugins of the framework."""
+    names_failures = _Fact(before=10)
+    """A refusal shows the short name of a failure instead of a sentence."""
+    lists_ready_nodes = _Fact(before=8)
+    """Nodes that are not ready or cordoned are left out before anybody looks at them."""
+    absent_means_default = _Fact(since=10)
+    """A Policy without predicates (priorities) has the default ones; before 1.10 it had none."""
+    reads_yaml = _Fact(since=15)
+    """A Policy may be YAML."""
+    is_strict = _Fact(since=17)
+    """A Policy with unknown fields is refused."""
+    defaults_kind = _Fact(since=17)
+    """A Policy may leave out its kind and version."""
+    folds_extender_keys = _Fact(since=8)
+    """The keys of an extender are read in any case."""
+    forces_names = _Fact(since=17)
+    """Custom predicates and priorities lose the names that the Policy gives them."""
+    has_priorities_of_pods = _Fact(since=8)
+    """Pods have priorities: who goes first in the queue, and who may evict whom."""
+    checks_claims_first = _Fact(since=17)
+    """A pod's claims must exist before any node is looked at."""
+    waits_for_events = _Fact(since=8)
+    """A refused pod waits until something happens; the FIFO of then took it back after its pause."""
+    reads_annotations = _Fact(before=6)
+    """Affinity, tolerations, taints and the scheduler's name are annotations."""
+    serves_securely = _Fact(since=13)
+    """There is a secure port beside the plain one."""
+    names_extender_version = _Fact(before=6)
+    """Extenders are called under the policy's version, `/v1/filter`, with lower-case keys."""
 
     def __str__(self) -> str:
         return f"1.{self.minor}"
@@ -28,19 +71,9 @@ class Release:
         return 100 if self.minor >= 17 else 10
 
     @property
-    def has_order(self) -> bool:
-        """Return whether predicates run in a fixed order; before 1.10 it was the order of a Go map, that is none."""
-        return self.minor >= 10
-
-    @property
     def stops_at_first(self) -> bool:
         """Return whether a node is left alone after the first predicate that refuses it."""
         return self.minor == 3 or self.minor >= 10
-
-    @property
-    def runs_plugins(self) -> bool:
-        """Return whether predicates and priorities are run as plugins of the framework."""
-        return self.minor >= 17
 
     @property
     def gives_one_reason(self) -> bool:
@@ -48,59 +81,9 @@ class Release:
         return self.minor == 3 or self.runs_plugins
 
     @property
-    def names_failures(self) -> bool:
-        """Return whether a refusal shows the short name of a failure instead of a sentence."""
-        return self.minor < 10
-
-    @property
-    def lists_ready_nodes(self) -> bool:
-        """Return whether nodes that are not ready or cordoned are left out before anybody looks at them."""
-        return self.minor < 8
-
-    @property
-    def absent_means_default(self) -> bool:
-        """Return whether a Policy without predicates (priorities) has the default ones; before 1.10 it had none."""
-        return self.minor >= 10
-
-    @property
-    def reads_yaml(self) -> bool:
-        """Return whether a Policy may be YAML."""
-        return self.minor >= 15
-
-    @property
-    def is_strict(self) -> bool:
-        """Return whether a Policy with unknown fields is refused."""
-        return self.minor >= 17
-
-    @property
-    def defaults_kind(self) -> bool:
-        """Return whether a Policy may leave out its kind and version."""
-        return self.minor >= 17
-
-    @property
-    def folds_extender_keys(self) -> bool:
-        """Return whether the keys of an extender are read in any case."""
-        return self.minor >= 8
-
-    @property
-    def forces_names(self) -> bool:
-        """Return whether custom predicates and priorities lose the names that the Policy gives them."""
-        return self.minor >= 17
-
-    @property
     def least_hard_weight(self) -> int:
         """Return the least hardPodAffinitySymmetricWeight that is allowed."""
         return 1 if self.minor >= 7 else 0
-
-    @property
-    def has_priorities_of_pods(self) -> bool:
-        """Return whether pods have priorities: who goes first in the queue, and who may evict whom."""
-        return self.minor >= 8
-
-    @property
-    def checks_claims_first(self) -> bool:
-        """Return whether a pod's claims must exist before any node is looked at."""
-        return self.minor >= 17
 
     @property
     def percentage_of_nodes(self) -> int | None:
@@ -108,16 +91,6 @@ class Release:
         if self.minor >= 14:
             return None
         return 50 if self.minor >= 12 else 100
-
-    @property
-    def waits_for_events(self) -> bool:
-        """Return whether a refused pod waits until something happens; the FIFO of then took it back after its pause."""
-        return self.minor >= 8
-
-    @property
-    def reads_annotations(self) -> bool:
-        """Return whether affinity, tolerations, taints and the scheduler's name are annotations."""
-        return self.minor < 6
 
     @property
     def max_backoff_seconds(self) -> int:
@@ -137,19 +110,9 @@ class Release:
         return "endpointsleases" if self.minor >= 17 else "endpoints"
 
     @property
-    def serves_securely(self) -> bool:
-        """Return whether there is a secure port beside the plain one."""
-        return self.minor >= 13
-
-    @property
     def lost_lease(self) -> str:
         """Return the last words of a leader that is none any more."""
         return "leaderelection lost" if self.minor >= 17 else "lost master"
-
-    @property
-    def names_extender_version(self) -> bool:
-        """Return whether extenders are called under the policy's version, `/v1/filter`, with lower-case keys."""
-        return self.minor < 6
 
 
 V1_3, V1_4, V1_6, V1_13, V1_17 = map(Release, (3, 4, 6, 13, 17))

@@ -101,7 +101,9 @@ class LegacyScheduler:
             policy = policy_from_config_map(config_map, self.release)
         built = profile_from_policy(policy, handle, self.release, self.options)
         if self.release.names_extender_version:
-            return replace(built, extenders=tuple(_versioned(extender) for extender in built.extenders))
+            addresses = [f"{extender.url_prefix.rstrip('/')}/{_EXTENDER_VERSION}" for extender in built.extenders]
+            pairs = zip(built.extenders, addresses, strict=True)
+            return replace(built, extenders=tuple(msgspec.structs.replace(each, url_prefix=url) for each, url in pairs))
         return built
 
     def over(self, base: Configuration) -> Configuration:
@@ -111,7 +113,7 @@ class LegacyScheduler:
         assert initial is not None and most is not None
         return replace(
             base,
-            leader_election=given.leader_election.today(),
+            leader_election=given.leader_election,
             client_connection=given.client_connection,
             enable_profiling=given.enable_profiling,
             enable_contention_profiling=bool(given.enable_contention_profiling),
@@ -178,7 +180,3 @@ class OldPoster:
         said = msgspec.json.decode(body, type=dict[str, Any])
         old = {key[:1].lower() + key[1:]: value for key, value in said.items() if value is not None}
         return self._poster.post(url, msgspec.json.encode(old), extender)
-
-
-def _versioned(extender: Extender) -> Extender:
-    return msgspec.structs.replace(extender, url_prefix=f"{extender.url_prefix.rstrip('/')}/{_EXTENDER_VERSION}")

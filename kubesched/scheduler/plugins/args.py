@@ -1,12 +1,9 @@
-"""The arguments of every plugin in the tree, by plugin name; the configuration loader is handed this table."""
+"""What the configuration loader needs to know about the plugins in the tree: their extension points and arguments."""
 
 from __future__ import annotations
 
-from kubesched.scheduler.config.args import Args
-from kubesched.scheduler.config.catalogue import in_tree
+from kubesched.scheduler.config import Known
+from kubesched.scheduler.framework.runtime.registry import points_of
 from kubesched.scheduler.plugins import IN_TREE
 
-IN_TREE_ARGS: dict[str, type[Args]] = {cls.name: cls.Args for cls in IN_TREE if cls.Args is not None}
-
-# What the loader needs to know about the plugins in the tree.
-IN_TREE_CATALOGUE = in_tree(IN_TREE_ARGS)
+IN_TREE_CATALOGUE = {cls.name: Known(frozenset(points_of(cls)), cls.Args) for cls in IN_TREE}

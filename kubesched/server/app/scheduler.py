@@ -25,8 +25,7 @@ from kubesched.kube.client.informers.reflectors import Reflectors
 from kubesched.kube.client.informers.resources import watch_set
 from kubesched.kube.client.leases.fencing import LeaseLost
 from kubesched.kube.client.leases.locks import make_identity
-from kubesched.kube.client.log_throttle import LogThrottle
-from kubesched.kube.client.timing import Backoff, Chance
+from kubesched.kube.client.timing import Backoff, Chance, LogThrottle
 from kubesched.kube.client.writes.api_dispatcher import ApiDispatcher
 from kubesched.kube.client.writes.recorder import CORE_V1, Broadcaster, Recorder
 from kubesched.kube.client.writes.writer import Writer

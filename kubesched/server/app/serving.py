@@ -42,7 +42,7 @@ async def serve(
     """Serve health, metrics and the rest; before leadership, as standbys are asked too."""
     who = await _reviews("authentication", face.authentication.kubeconfig, ends)
     may = await _reviews("authorization", face.authorization.kubeconfig, ends)
-    guard = await web.new_guard(
+    access = await web.delegated_access(
         face.authentication,
         face.authorization,
         token_reviewer=who,
@@ -56,7 +56,7 @@ async def serve(
         scheduler.page_data.offers = web.WHAT_IFS
     late = web.leader_election_check(lambda: False)  # the elector ends the process before it could be late
     elects = scheduler.configuration.leader_election.leader_elect
-    parts = web.WebParts(
+    app = web.AppConfig(
         registry=register(scheduler.metrics, CollectorRegistry()),
         gates=scheduler.wiring.gates,
         about=web.About(time.time(), face.version, ".".join(map(str, scheduler.wiring.gates.emulated))),
@@ -73,17 +73,17 @@ async def serve(
         flags=face.flags,
         has_profiling=scheduler.configuration.enable_profiling,
         has_contention_profiling=scheduler.configuration.enable_contention_profiling,
-        authenticator=guard.authenticator,
-        authorizer=guard.authorizer,
+        authenticator=access.authenticator,
+        authorizer=access.authorizer,
         extra_routes=[*web.page_routes(scheduler.page_data), *scheduler.decision_routes, *what_if],
         open_paths=web.open_paths(),
     )
-    server = await web.serve(web.build_app(parts), face.serving, guard)
+    server = await web.serve(web.build_app(app), face.serving, access)
     if server is not None:
         ends.push_async_callback(server.stop)
     host, port = world.insecure_address if world is not None else ("", 0)
     if port:
-        old = await web.serve_insecurely(web.build_insecure_app(parts), host, port)
+        old = await web.serve_insecurely(web.build_insecure_app(app), host, port)
         ends.push_async_callback(old.stop)
 
 

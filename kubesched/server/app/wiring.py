@@ -8,17 +8,18 @@ from typing import IO, TYPE_CHECKING, Any
 
 from kubesched.kube.client.connection import Connection
 from kubesched.kube.client.credentials import CredentialSource
-from kubesched.kube.client.extender_client import HttpPoster
 from kubesched.kube.client.timing import SYSTEM_CHANCE, SYSTEM_CLOCK, Chance, ClientClock
 from kubesched.scheduler import config, legacy
 from kubesched.scheduler.engine.records.decision_log import DecisionLog
 from kubesched.scheduler.engine.records.decision_recorder import SHARE
 from kubesched.scheduler.engine.records.decision_spans import DecisionSpans
 from kubesched.scheduler.framework.plugin import Plugin
+from kubesched.server.app.extender_client import HttpPoster
 from kubesched.telemetry import MetricsSettings
 
 if TYPE_CHECKING:
     from kubesched.server.app.scheduler import Scheduler
+    from kubesched.server.options.options import Authentication, Authorization, Serving
 
 DECISION_RECORDS = 10_000
 
@@ -27,9 +28,9 @@ DECISION_RECORDS = 10_000
 class Face:
     """How the program shows itself over HTTP; the fields are those of the command line."""
 
-    serving: Any
-    authentication: Any
-    authorization: Any
+    serving: Serving
+    authentication: Authentication
+    authorization: Authorization
     flags: Mapping[str, str]
     version: str
     what_if: Callable[[Scheduler, Connection], Iterable[Any]] | None = None

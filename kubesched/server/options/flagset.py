@@ -17,7 +17,7 @@ from typing import Any
 
 from kubesched.errors import ConfigError, SchedulerError
 from kubesched.kube.values import quantity
-from kubesched.kube.values.gotext import go_quote
+from kubesched.kube.values.go_format import go_quote
 from kubesched.scheduler.config.documents.durations import Duration
 
 _TRUE = frozenset({"1", "t", "T", "TRUE", "true", "True"})

@@ -14,7 +14,7 @@ import msgspec
 
 from kubesched.errors import ConfigError
 from kubesched.scheduler.config.releases.gates import read_pairs
-from kubesched.scheduler.config.types import ClientConnection, LeaderElection
+from kubesched.scheduler.config.types import ClientConnection
 from kubesched.scheduler.legacy import (
     ComponentConfig,
     LegacyScheduler,
@@ -119,7 +119,7 @@ def _from_flags(
     config = ComponentConfig(
         scheduler_name=parsed["scheduler-name"],
         hard_pod_affinity_symmetric_weight=parsed["hard-pod-affinity-symmetric-weight"],
-        leader_election=OldLeaderElection.of(msgspec.structs.replace(LeaderElection(), **(lock | dict(election)))),
+        leader_election=OldLeaderElection(**(lock | dict(election))),
         client_connection=msgspec.structs.replace(ClientConnection(), **connection),
         healthz_bind_address=address,
         enable_profiling=parsed["profiling"],

@@ -18,11 +18,11 @@ import msgspec
 
 from kubesched.errors import ConfigError
 from kubesched.kube.values import quantity
-from kubesched.kube.values.gotext import go_quote
+from kubesched.kube.values.go_format import aggregate, go_quote
 from kubesched.scheduler.config import Configuration, Duration, Gates, defaults, load
 from kubesched.scheduler.config.building import unreadable
 from kubesched.scheduler.config.catalogue import Catalogue
-from kubesched.scheduler.config.documents.fielderrors import FieldError, Path, aggregate, forbidden, invalid
+from kubesched.scheduler.config.documents.fielderrors import FieldError, Path, forbidden, invalid
 from kubesched.scheduler.config.documents.wire import plain
 from kubesched.scheduler.config.documents.yamltext import read_yaml
 from kubesched.scheduler.config.releases.versions import NEWEST, OLDEST_EMULATED, OLDEST_RECORDED, RELEASES, Version, text_of

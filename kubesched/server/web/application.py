@@ -2,7 +2,7 @@
 
     recover > log > mark as not to be cached > authenticate > authorize > the page
 
-In: `WebParts`. Out: an aiohttp application for the secure port, or the small one for the plain port of older releases.
+In: `AppConfig`. Out: an aiohttp application for the secure port, or the small one for the plain port of older releases.
 Who shows credentials that do not hold gets 401, and so does who shows none where they are needed; who is known and may
 not gets 403.
 """
@@ -11,7 +11,9 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
 from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
@@ -19,14 +21,16 @@ from prometheus_client import CollectorRegistry
 
 from kubesched.errors import SchedulerError
 from kubesched.http import source_address
+from kubesched.scheduler.cluster import PodView
+from kubesched.scheduler.config import Gates
 from kubesched.server.web import debug_flags, pod_resources
-from kubesched.server.web.access.authentication import ANONYMOUS, NotAuthentic
-from kubesched.server.web.answers import configuration_answer, forbidden, plain, unauthorized
-from kubesched.server.web.health import Endpoint, Results
-from kubesched.server.web.parts import WebParts
+from kubesched.server.web.access.authentication import ANONYMOUS, Authenticator, NotAuthentic
+from kubesched.server.web.access.authorization import Authorizer
+from kubesched.server.web.health import PING, Check, Endpoint, Results
 from kubesched.server.web.profiling.pages import ROOT as PROFILES
 from kubesched.server.web.profiling.pages import ProfilingPages
-from kubesched.server.web.zpages import flagz, statusz
+from kubesched.server.web.responses import accepted, configuration_response, forbidden, plain, unauthorized
+from kubesched.server.web.zpages import About, flagz, statusz
 from kubesched.telemetry import protobuf
 from kubesched.telemetry.exposing import CONTENT_TYPE, encoded, exposition
 from kubesched.telemetry.logs import logger
@@ -38,37 +42,62 @@ NOT_CACHED = "no-cache, private"
 _UNLOGGED_UNDER = 3
 
 
-def build_app(parts: WebParts) -> web.Application:
+@dataclass(frozen=True, slots=True)
+class AppConfig:
+    """Everything that is served, and whom it is served to: values and callables, by which the application knows no engine."""
+
+    registry: CollectorRegistry
+    gates: Gates
+    about: About
+    healthz: Sequence[Check] = (PING,)
+    livez: Sequence[Check] = (PING,)
+    readyz: Sequence[Check] = ()
+    reset_metrics: Callable[[], None] = lambda: None
+    pods: Callable[[], Iterable[PodView]] = lambda: ()
+    is_leader: Callable[[], bool] = lambda: True
+    configz: Callable[[], Mapping[str, Any]] = dict  # the effective configuration, as `config.effective` gives it
+    flags: Mapping[str, str] = field(default_factory=dict)
+    has_profiling: bool = True
+    has_contention_profiling: bool = True
+    authenticator: Authenticator | None = None  # None: everybody is anonymous
+    authorizer: Authorizer | None = None  # None: everything is refused
+    extra_routes: Sequence[web.AbstractRouteDef] = ()  # the page, say; behind the same doors as all the rest
+    open_paths: frozenset[str] = frozenset()  # those of them that are for everybody
+
+
+def build_app(config: AppConfig) -> web.Application:
     """Return the application of the secure port."""
     app = web.Application(
-        middlewares=[_recovering, _logging, _uncached, _guarding(parts), _found], client_max_size=MOST_BODY_BYTES
+        middlewares=[_recovering, _logging, _uncached, _guarding(config), _found], client_max_size=MOST_BODY_BYTES
     )
     results = Results()
-    for name, checks in (("healthz", parts.healthz), ("livez", parts.livez), ("readyz", parts.readyz)):
-        _add_health(app, Endpoint(name, checks, results))
-    _add_metrics(app, parts, results)
-    app.router.add_route("*", "/configz", _configz(parts))
-    if parts.has_profiling:
-        _add_profiling(app, parts)
+    for name, checks in (("healthz", config.healthz), ("livez", config.livez), ("readyz", config.readyz)):
+        endpoint = Endpoint(name, checks, results)
+        app.router.add_route("*", f"/{name}", endpoint.handle)
+        app.router.add_route("*", f"/{name}/{{check}}", endpoint.handle_one)
+    _add_metrics(app, config, results)
+    app.router.add_route("*", "/configz", _configz(config))
+    if config.has_profiling:
+        _add_profiling(app, config)
         app.router.add_route("*", "/debug/flags", debug_flags.list_flags)
         app.router.add_route("*", "/debug/flags/v", debug_flags.set_verbosity)
-    if parts.gates.is_enabled("ComponentFlagz"):
-        app.router.add_route("*", "/flagz", flagz(parts.flags).handle)
-    if parts.gates.is_enabled("ComponentStatusz"):
-        app.router.add_route("*", "/statusz", statusz(parts.about, _listed(app)).handle)
-    app.router.add_routes(parts.extra_routes)
+    if config.gates.is_enabled("ComponentFlagz"):
+        app.router.add_route("*", "/flagz", flagz(config.flags).handle)
+    if config.gates.is_enabled("ComponentStatusz"):
+        app.router.add_route("*", "/statusz", statusz(config.about, _listed(app)).handle)
+    app.router.add_routes(config.extra_routes)
     app.on_response_prepare.append(_without_server_name)
     return app
 
 
-def build_insecure_app(parts: WebParts) -> web.Application:
+def build_insecure_app(config: AppConfig) -> web.Application:
     """Return the application of the old port 10251: health, metrics, configuration and profiles, open to everybody."""
     app = web.Application(middlewares=[_recovering, _logging, _found], client_max_size=MOST_BODY_BYTES)
-    app.router.add_route("*", "/healthz", Endpoint("healthz", parts.healthz, Results()).handle)
-    app.router.add_route("*", "/metrics", _metrics(parts.registry, parts.reset_metrics))
-    app.router.add_route("*", "/configz", _configz(parts))
-    if parts.has_profiling:
-        _add_profiling(app, parts)
+    app.router.add_route("*", "/healthz", Endpoint("healthz", config.healthz, Results()).handle)
+    app.router.add_route("*", "/metrics", _metrics(config.registry, config.reset_metrics))
+    app.router.add_route("*", "/configz", _configz(config))
+    if config.has_profiling:
+        _add_profiling(app, config)
     app.on_response_prepare.append(_without_server_name)
     return app
 
@@ -76,26 +105,21 @@ def build_insecure_app(parts: WebParts) -> web.Application:
 # --- pages ------------------------------------------------------------------------------------------------------------
 
 
-def _add_health(app: web.Application, endpoint: Endpoint) -> None:
-    app.router.add_route("*", f"/{endpoint.name}", endpoint.handle)
-    app.router.add_route("*", f"/{endpoint.name}/{{check}}", endpoint.handle_one)
-
-
-def _add_metrics(app: web.Application, parts: WebParts, results: Results) -> None:
+def _add_metrics(app: web.Application, config: AppConfig, results: Results) -> None:
     slis = CollectorRegistry()
     slis.register(results)
-    app.router.add_route("*", "/metrics", _metrics(parts.registry, parts.reset_metrics))
+    app.router.add_route("*", "/metrics", _metrics(config.registry, config.reset_metrics))
     app.router.add_route("*", "/metrics/slis", _metrics(slis, results.reset))
 
     async def of_the_leader(request: web.Request) -> web.StreamResponse:
         # Two schedulers that both tell of all pods would count every pod twice.
-        if not parts.is_leader():
+        if not config.is_leader():
             return web.Response()
         answer = web.StreamResponse(headers={"Content-Type": CONTENT_TYPE})
         answer.headers["Cache-Control"] = NOT_CACHED
         answer.enable_compression()
         await answer.prepare(request)
-        for chunk in pod_resources.lines(parts.pods()):
+        for chunk in pod_resources.lines(config.pods()):
             await answer.write(chunk.encode())
             await asyncio.sleep(0)
         return answer
@@ -108,7 +132,7 @@ def _metrics(registry: CollectorRegistry, reset: Callable[[], None]) -> Handler:
         if request.method == "DELETE":
             reset()
             return plain("metrics reset\n")
-        is_protobuf = protobuf.is_wanted(request.headers.get("Accept", ""))
+        is_protobuf = is_protobuf_wanted(request.headers.get("Accept", ""))
         body = encoded(registry) if is_protobuf else exposition(registry)
         answer = web.Response(body=body, headers={"Content-Type": protobuf.CONTENT_TYPE if is_protobuf else CONTENT_TYPE})
         answer.enable_compression()
@@ -117,15 +141,26 @@ def _metrics(registry: CollectorRegistry, reset: Callable[[], None]) -> Handler:
     return handle
 
 
-def _configz(parts: WebParts) -> Handler:
+def is_protobuf_wanted(accept: str) -> bool:
+    """Return whether an Accept header prefers protobuf to text."""
+    for media, parameters in accepted(accept):
+        if media == "application/vnd.google.protobuf" and parameters.get("proto") == "io.prometheus.client.MetricFamily":
+            if parameters.get("encoding") == "delimited":
+                return True
+        elif media == "text/plain" and parameters.get("version", "0.0.4") == "0.0.4":
+            return False
+    return False
+
+
+def _configz(config: AppConfig) -> Handler:
     async def handle(_: web.Request) -> web.StreamResponse:
-        return configuration_answer({"componentconfig": dict(parts.configz())})
+        return configuration_response({"componentconfig": dict(config.configz())})
 
     return handle
 
 
-def _add_profiling(app: web.Application, parts: WebParts) -> None:
-    pages = ProfilingPages(has_contention=parts.has_contention_profiling)
+def _add_profiling(app: web.Application, config: AppConfig) -> None:
+    pages = ProfilingPages(has_contention=config.has_contention_profiling)
 
     async def redirect(_: web.Request) -> web.StreamResponse:
         raise web.HTTPFound(f"{PROFILES}/")
@@ -200,23 +235,23 @@ async def _found(request: web.Request, handler: Handler) -> web.StreamResponse:
         return plain("404 page not found", 404)
 
 
-def _guarding(parts: WebParts) -> Middleware:
+def _guarding(config: AppConfig) -> Middleware:
     @web.middleware
     async def guard(request: web.Request, handler: Handler) -> web.StreamResponse:
-        if request.path in parts.open_paths:
+        if request.path in config.open_paths:
             return await handler(request)
         user = ANONYMOUS
-        if parts.authenticator is not None:
+        if config.authenticator is not None:
             try:
-                user = await parts.authenticator.authenticate(request)
+                user = await config.authenticator.authenticate(request)
             except NotAuthentic as error:
                 log.v(2).info("Unable to authenticate the request", err=error, path=request.path)
                 return unauthorized(request)
         verb, path = request.method.lower(), request.path
-        if parts.authorizer is None:
+        if config.authorizer is None:
             return forbidden(request, user.name, verb, path)
         try:
-            decision = await parts.authorizer.decide(user, verb, path)
+            decision = await config.authorizer.decide(user, verb, path)
         except SchedulerError as error:
             log.error("Authorization error", err=error, user=user.name, path=path)
             return plain(f'Internal Server Error: "{path}": {error}', 500)

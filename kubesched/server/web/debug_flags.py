@@ -9,7 +9,7 @@ import re
 
 from aiohttp import web
 
-from kubesched.server.web.answers import plain
+from kubesched.server.web.responses import plain
 from kubesched.telemetry import logs
 
 log = logs.logger(__name__)

@@ -14,7 +14,7 @@ from aiohttp import web
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from kubesched.server.web.answers import plain
+from kubesched.server.web.responses import plain
 from kubesched.telemetry.logs import logger
 
 log = logger(__name__)

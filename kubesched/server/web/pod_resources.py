@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from kubesched.errors import SchedulerError
 from kubesched.kube.api.pod import Pod, is_finished
-from kubesched.kube.api.requests import is_pod_level_name, pod_requests
+from kubesched.kube.api.requests import is_pod_level_name, pod_requests, sum_of_containers
 from kubesched.kube.values.quantity import milli_value, parse, value
 from kubesched.scheduler.cluster import PodView
 from kubesched.telemetry.logs import logger
@@ -77,24 +77,7 @@ def unit_of(resource: str) -> str:
 
 def pod_limits(pod: Pod) -> dict[str, int]:
     """Return what the pod may use at most, in nano units; overhead only widens what is limited."""
-    total: dict[str, int] = {}
-    sidecars: dict[str, int] = {}
-    peak: dict[str, int] = {}
-    for container in pod.spec.containers:
-        _sum_up(total, _parsed(container.resources.limits))
-    for container in pod.spec.init_containers:
-        limits = _parsed(container.resources.limits)
-        if container.is_restartable:
-            _sum_up(total, limits)
-            _sum_up(sidecars, limits)
-            used = sidecars
-        else:
-            used = dict(sidecars)
-            _sum_up(used, limits)
-        for name, amount in used.items():
-            peak[name] = max(peak.get(name, amount), amount)
-    for name, amount in peak.items():
-        total[name] = max(total.get(name, amount), amount)
+    total = sum_of_containers(pod, lambda container: _parsed(container.resources.limits))
     if pod.spec.resources is not None:
         total |= {name: n for name, n in _parsed(pod.spec.resources.limits).items() if is_pod_level_name(name)}
     for name, amount in _parsed(pod.spec.overhead).items():
@@ -105,8 +88,3 @@ def pod_limits(pod: Pod) -> dict[str, int]:
 
 def _parsed(quantities: Mapping[str, str | int | float]) -> dict[str, int]:
     return {name: parse(text) for name, text in quantities.items()}
-
-
-def _sum_up(total: dict[str, int], more: Mapping[str, int]) -> None:
-    for name, amount in more.items():
-        total[name] = total.get(name, 0) + amount

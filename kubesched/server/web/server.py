@@ -9,15 +9,19 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Awaitable
+from typing import TYPE_CHECKING
 
 from aiohttp import web
 
 from kubesched.errors import ConfigError
 from kubesched.http import Listener
-from kubesched.server.web.access.guard import Guard
-from kubesched.server.web.access.tls import ServingSettings, ServingTls
+from kubesched.server.web.access.delegated_access import DelegatedAccess
+from kubesched.server.web.access.tls import ServingTls
 from kubesched.server.web.page.live import STOPPING
 from kubesched.telemetry.logs import logger
+
+if TYPE_CHECKING:
+    from kubesched.server.options.options import Serving
 
 log = logger(__name__)
 
@@ -29,7 +33,7 @@ LOOKUP_EVERY_SECONDS = 60.0
 INSECURE_PORT = 10251
 
 
-def check_supported(settings: ServingSettings) -> None:
+def check_supported(settings: Serving) -> None:
     """Refuse what was asked for and cannot be done. That no HTTP/2 is served may be asked for: none is."""
     if settings.http2_max_streams_per_connection:
         detail = "this scheduler serves HTTP/1.1 only, so there are no HTTP/2 streams to limit"
@@ -107,13 +111,13 @@ class Server:
         return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
-async def serve(app: web.Application, settings: ServingSettings, guard: Guard) -> Server | None:
+async def serve(app: web.Application, settings: Serving, access: DelegatedAccess) -> Server | None:
     """Serve an application by the flags; None if the secure port is 0, which turns serving off."""
     check_supported(settings)
     if not settings.secure_port:
         return None
     # Making a key takes a good part of a second of pure computing, which is the event loop's to lose.
-    tls = await asyncio.to_thread(ServingTls, settings, guard.trust)
+    tls = await asyncio.to_thread(ServingTls, settings, access.trust)
     server = Server(
         app,
         settings.bind_address,
@@ -123,8 +127,15 @@ async def serve(app: web.Application, settings: ServingSettings, guard: Guard) -
         shares_address=settings.permit_address_sharing,
     )
     await server.start()
-    if guard.lookup is not None:
-        server.keep(_look_up_again(guard, tls))
+    if access.lookup is not None:
+
+        async def look_up_again() -> None:
+            while True:
+                await asyncio.sleep(LOOKUP_EVERY_SECONDS)
+                await access.look_up(tolerates_failure=True)
+                tls.refresh()
+
+        server.keep(look_up_again())
     return server
 
 
@@ -133,10 +144,3 @@ async def serve_insecurely(app: web.Application, host: str = "0.0.0.0", port: in
     server = Server(app, host, port)
     await server.start()
     return server
-
-
-async def _look_up_again(guard: Guard, tls: ServingTls) -> None:
-    while True:
-        await asyncio.sleep(LOOKUP_EVERY_SECONDS)
-        await guard.look_up(tolerates_failure=True)
-        tls.refresh()

@@ -13,8 +13,7 @@ import msgspec
 from aiohttp import web
 from prometheus_client import CollectorRegistry
 
-from kubesched.server.web.answers import own_pages_only, plain
-from kubesched.server.web.page.contract import HEADERS
+from kubesched.server.web.responses import PAGE_HEADERS, own_pages_only, plain
 from kubesched.telemetry.exposing import CONTENT_TYPE, exposition
 
 DOCUMENT = "/shadow.json"
@@ -35,7 +34,7 @@ def shadow_app(
         return web.Response(body=exposition(registry), headers={"Content-Type": CONTENT_TYPE})
 
     async def found(_: web.Request) -> web.StreamResponse:
-        return web.Response(body=msgspec.json.encode(document()), content_type="application/json", headers=HEADERS)
+        return web.Response(body=msgspec.json.encode(document()), content_type="application/json", headers=PAGE_HEADERS)
 
     app = web.Application(middlewares=[own_pages_only(host)])
     app.router.add_routes(

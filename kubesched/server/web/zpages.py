@@ -18,8 +18,7 @@ from typing import Any
 import yaml
 from aiohttp import web
 
-from kubesched.server.web.answers import compact, refusal
-from kubesched.server.web.cbor import encode as encode_cbor
+from kubesched.server.web.responses import accepted, compact, refusal
 
 COMPONENT = "kube-scheduler"
 GROUP = "config.k8s.io"
@@ -28,6 +27,7 @@ WARNING = (
     "Warning: This endpoint is not meant to be machine parseable, has no formatting compatibility guarantees and is "
     "for debugging purposes only."
 )
+_SELF_DESCRIBED = b"\xd9\xd9\xf7"  # how Kubernetes marks its CBOR
 _SEPARATORS = (":", ": ", "=", " ")
 _STRUCTURED = ("application/json", "application/yaml", "application/cbor")
 
@@ -57,7 +57,7 @@ class Zpage:
 
     async def handle(self, request: web.Request) -> web.StreamResponse:
         """Answer in the first form of the Accept header that we have."""
-        for media, parameters in _accepted(request.headers.get("Accept", "")):
+        for media, parameters in accepted(request.headers.get("Accept", "")):
             if media in ("text/plain", "text/*", "*/*") and not parameters.get("as"):
                 return web.Response(text=self._text(), content_type="text/plain", charset="utf-8")
             if media in _STRUCTURED and self._is_asked_for(parameters):
@@ -133,20 +133,33 @@ def _duration(seconds: float) -> str:
     return f"{hours} hr {minutes:02d} min {rest:02d} sec"
 
 
-def _accepted(header: str) -> list[tuple[str, dict[str, str]]]:
-    """Return the media types of an Accept header with their parameters, the most wanted first."""
-    found = []
-    for part in header.split(",") if header.strip() else ["text/plain"]:
-        media, *rest = (piece.strip() for piece in part.split(";"))
-        parameters = {}
-        for piece in rest:
-            key, _, text = piece.partition("=")
-            parameters[key.strip()] = text.strip().strip('"')
-        try:
-            quality = float(parameters.pop("q", "1"))
-        except ValueError:
-            quality = 0.0
-        if media and quality > 0:
-            found.append((quality, media.lower(), parameters))
-    found.sort(key=lambda entry: -entry[0])
-    return [(media, parameters) for _, media, parameters in found]
+# CBOR, as much of it as these pages need: maps, lists, texts, whole numbers, truths and nothing
+
+
+def encode_cbor(document: Any) -> bytes:
+    """Return a document in CBOR, texts as byte strings the way Kubernetes writes them: readable by any decoder."""
+    return _SELF_DESCRIBED + _value(document)
+
+
+def _value(value: Any) -> bytes:
+    if value is None:
+        return b"\xf6"
+    if isinstance(value, bool):
+        return b"\xf5" if value else b"\xf4"
+    if isinstance(value, int):
+        return _head(0, value) if value >= 0 else _head(1, -1 - value)
+    if isinstance(value, str):
+        text = value.encode()
+        return _head(2, len(text)) + text
+    if isinstance(value, (list, tuple)):
+        return _head(4, len(value)) + b"".join(map(_value, value))
+    if isinstance(value, dict):
+        return _head(5, len(value)) + b"".join(_value(key) + _value(item) for key, item in value.items())
+    raise TypeError(f"no CBOR for {type(value).__name__}")
+
+
+def _head(major: int, amount: int) -> bytes:
+    for limit, code, size in ((24, amount, 0), (1 << 8, 24, 1), (1 << 16, 25, 2), (1 << 32, 26, 4), (1 << 64, 27, 8)):
+        if amount < limit:
+            return bytes([major << 5 | code]) + (amount.to_bytes(size, "big") if size else b"")
+    raise ValueError(f"{amount} does not fit 64 bits")

@@ -22,7 +22,7 @@ from kubesched.kube.api.node import Node
 from kubesched.kube.api.pod import Pod, is_finished
 from kubesched.kube.values.bounds import Content
 from kubesched.kube.values.well_known import HOSTNAME
-from kubesched.server.web.page.contract import Document
+from kubesched.server.web.page.data import Document
 from kubesched.server.web.page.page import answer
 from kubesched.tools.plan.cluster_files import cluster_in
 from kubesched.tools.plan.manifests import Manifest, manifests_in

@@ -22,7 +22,7 @@ from kubesched.scheduler.engine.assembly import Ports
 from kubesched.scheduler.engine.loop import Engine
 from kubesched.scheduler.framework.runtime.building import catalogue
 from kubesched.scheduler.framework.runtime.registry import Registry
-from kubesched.server.web.page.contract import Document
+from kubesched.server.web.page.data import Document
 from kubesched.server.web.page.page import answer
 from kubesched.tools.plan.manifests import manifests_in
 from kubesched.tools.plan.planning import make_plan

@@ -73,7 +73,6 @@ def record_everything(metrics: Metrics) -> None:
     metrics.hint("NodeName", "NodeAdd", "Queue", 0.00002)
     metrics.event_handling("NodeAdd", 0.001)
     metrics.working("binding", 1)
-    metrics.preemption_attempt()
     metrics.preemption_victims(3, 2)
     metrics.transport_opened()
     metrics.observer("p")("PostFilter", "DefaultPreemption", "Success", 0.25)
@@ -87,9 +86,10 @@ def record_everything(metrics: Metrics) -> None:
     metrics.volume_error("bind")
     metrics.group_attempts("waiting_on_preemption", "p", 1.0)
     metrics.group_algorithm(1.0)
-    metrics.rest_request("GET", "h", "200", 0.1, 10, 1000)
-    metrics.rest_limited("GET", "h", 0.2)
-    metrics.rest_retried("GET", "h", "429")
+    answered, waited, retried = metrics.rest_observers("h")
+    answered("GET", "200", 0.1)
+    waited("GET", 0.2)
+    retried("GET", "429")
     metrics.leading("kube-scheduler", True)
     metrics.slow_renewal("kube-scheduler")
     metrics.config_reloaded("error")
@@ -99,7 +99,6 @@ def record_everything(metrics: Metrics) -> None:
         inflight_events=lambda: {"NodeAdd": 2},
         cache_size=lambda: {"nodes": 5},
         waiting=lambda: {"inbox": 1},
-        arrived=lambda: {"inbox": 9},
         informer_items=lambda: {("kube-scheduler", "", "v1", "pods"): 7},
         informer_versions=lambda: {("kube-scheduler", "", "v1", "pods"): 12},
     )
@@ -124,7 +123,7 @@ RECORDED = [
     ("scheduler_queueing_hint_execution_duration_seconds_count{plugin=NodeName,event=NodeAdd,hint=Queue}", 1),
     ("scheduler_event_handling_duration_seconds_count{event=NodeAdd}", 1),
     ("scheduler_goroutines{operation=binding}", 1),
-    ("scheduler_preemption_attempts_total", 2),
+    ("scheduler_preemption_attempts_total", 1),
     ("scheduler_preemption_pdb_violations_total{preemptor=pod}", 2),
     ("scheduler_preemption_evaluation_duration_seconds_sum{preemptor=pod,result=Success}", 0.25),
     ("scheduler_preemption_execution_duration_seconds_sum{preemptor=pod,result=error}", 1.5),
@@ -148,8 +147,6 @@ RECORDED = [
     ("scheduler_podgroup_scheduling_algorithm_duration_seconds_count", 1),
     ("rest_client_requests_total{code=200,method=GET,host=h}", 1),
     ("rest_client_request_duration_seconds_count{verb=GET,host=h}", 1),
-    ("rest_client_request_size_bytes_sum{verb=GET,host=h}", 10),
-    ("rest_client_response_size_bytes_bucket{verb=GET,host=h,le=1024}", 1),
     ("rest_client_rate_limiter_duration_seconds_sum{verb=GET,host=h}", 0.2),
     ("rest_client_request_retries_total{code=429,verb=GET,host=h}", 1),
     ("leader_election_master_status{name=kube-scheduler}", 1),
@@ -164,7 +161,6 @@ RECORDED = [
     ("scheduler_inflight_events{event=NodeAdd}", 2),
     ("scheduler_cache_size{type=nodes}", 5),
     ("workqueue_depth{name=inbox}", 1),
-    ("workqueue_adds_total{name=inbox}", 9),
 ]
 
 

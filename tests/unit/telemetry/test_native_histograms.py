@@ -12,7 +12,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client import CollectorRegistry
 
-from kubesched.telemetry import protobuf
 from kubesched.telemetry.exposing import encoded, register
 from kubesched.telemetry.metrics import Metrics, MetricsSettings
 from kubesched.telemetry.native_buckets import MOST_BUCKETS, NativeBuckets, bucket_of, upper_bound
@@ -150,22 +149,3 @@ def test_counters_and_gauges_and_the_librarys_own_are_there_too() -> None:
     kind, (metric,) = found["scheduler_schedule_attempts_total"]
     assert kind == 0 and dict(fields(dict(fields(metric))[3])) == {1: 3.0}
     assert found["python_info"][0] == 1 and found["python_gc_collections_total"][0] == 0
-
-
-PROTOBUF = "application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited"
-
-
-@pytest.mark.parametrize(
-    ("accept", "wanted"),
-    [
-        ("", False),
-        ("*/*", False),
-        ("text/plain", False),
-        (PROTOBUF, True),
-        (f"{PROTOBUF};q=0.7,application/openmetrics-text;version=1.0.0;q=0.8,text/plain;version=0.0.4;q=0.5,*/*;q=0.1", True),
-        (f"{PROTOBUF};q=0.3,text/plain;version=0.0.4;q=0.5", False),
-        (PROTOBUF.replace("delimited", "text"), False),
-    ],
-)
-def test_who_prefers_protobuf_gets_it(accept: str, wanted: bool) -> None:
-    assert protobuf.is_wanted(accept) is wanted

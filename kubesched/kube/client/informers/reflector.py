@@ -32,8 +32,7 @@ from kubesched.kube.client.informers.decoding import ADDED, BOOKMARK, DELETED, E
 from kubesched.kube.client.informers.deduplication import Deduplicator
 from kubesched.kube.client.informers.discovery import discover
 from kubesched.kube.client.informers.resources import Watched
-from kubesched.kube.client.log_throttle import LogThrottle
-from kubesched.kube.client.timing import SYSTEM_CHANCE, Backoff, Chance
+from kubesched.kube.client.timing import SYSTEM_CHANCE, Backoff, Chance, LogThrottle
 from kubesched.kube.client.transport import Stream
 
 PAGE_SIZE = 2000  # about 8 MB and 30 ms of decoding, so nothing else has to wait long

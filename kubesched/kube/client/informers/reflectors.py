@@ -22,30 +22,9 @@ log = logging.getLogger(__name__)
 class Reflectors:
     """The reflectors of one watch set. Make one with `prepare`, then `run` it."""
 
-    def __init__(
-        self,
-        connection: Connection,
-        rows: Iterable[Watched],
-        sink: Sink,
-        served: Served,
-        chance: Chance = SYSTEM_CHANCE,
-        *,
-        streams: bool = True,
-        warn: Callable[[str], None] = log.warning,
-    ) -> None:
+    def __init__(self, served: Served, reflectors: Iterable[Reflector]) -> None:
         self.served = served
-        self.by_kind: dict[str, Reflector] = {
-            row.kind: Reflector(
-                connection,
-                row,
-                sink,
-                api_version=served.version_of(row),
-                streams=streams and served.knows_streaming_lists,
-                chance=chance,
-                warn=warn,
-            )
-            for row in rows
-        }
+        self.by_kind: dict[str, Reflector] = {reflector.kind: reflector for reflector in reflectors}
 
     @classmethod
     async def prepare(
@@ -64,7 +43,12 @@ class Reflectors:
         """
         rows = tuple(rows)
         served = await discover(connection, {version for row in rows for version in row.api_versions})
-        return cls(connection, rows, sink, served, chance, streams=streams, warn=warn)
+        streams = streams and served.knows_streaming_lists
+        made = (
+            Reflector(connection, row, sink, api_version=served.version_of(row), streams=streams, chance=chance, warn=warn)
+            for row in rows
+        )
+        return cls(served, made)
 
     async def run(self) -> None:
         """Follow everything until cancelled."""
@@ -75,8 +59,3 @@ class Reflectors:
     async def wait_synced(self) -> None:
         """Wait until the first list of every kind has been delivered, but for those that are left out."""
         await asyncio.gather(*(reflector.wait_synced() for reflector in self.by_kind.values()))
-
-    @property
-    def unsynced(self) -> tuple[str, ...]:
-        """Return the kinds whose first list is still under way."""
-        return tuple(kind for kind, reflector in self.by_kind.items() if not reflector.is_synced and not reflector.is_left_out)

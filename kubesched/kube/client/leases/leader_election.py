@@ -19,8 +19,7 @@ from dataclasses import dataclass, replace
 from kubesched.errors import ConfigError, Conflict, NotFound, SchedulerError
 from kubesched.kube.client.api_errors import advice
 from kubesched.kube.client.leases.locks import Lock, Record
-from kubesched.kube.client.log_throttle import LogThrottle
-from kubesched.kube.client.timing import SYSTEM_CHANCE, SYSTEM_CLOCK, Chance, ClientClock
+from kubesched.kube.client.timing import SYSTEM_CHANCE, SYSTEM_CLOCK, Chance, ClientClock, LogThrottle
 
 JITTER = 1.2
 RELEASED_SECONDS = 1
@@ -99,10 +98,17 @@ class LeaderElector:
 
     async def run(self) -> None:
         """Wait to lead, then lead; return when leadership is lost. Cancel it to step down and let the lock go."""
-        await self._acquire()
+        log.info("attempting to acquire leader lease %s...", self._lock)
+        while not await self._try():
+            await self._clock.sleep(self._timing.retry_period * (1.0 + JITTER * self._chance.random()))
+        log.info("successfully acquired lease %s", self._lock)
         self._callbacks.on_started()
         try:
-            await self._keep()
+            while True:
+                await self._clock.sleep(self._timing.retry_period)
+                if not await self._renew_in_time():
+                    log.info("failed to renew lease %s", self._lock)
+                    break
         except asyncio.CancelledError:
             self._callbacks.on_stopped()
             if self._releases:
@@ -110,25 +116,11 @@ class LeaderElector:
             raise
         self._callbacks.on_stopped()
 
-    async def _acquire(self) -> None:
-        log.info("attempting to acquire leader lease %s...", self._lock)
-        while not await self._try():
-            await self._clock.sleep(self._timing.retry_period * (1.0 + JITTER * self._chance.random()))
-        log.info("successfully acquired lease %s", self._lock)
-
-    async def _keep(self) -> None:
-        """Renew until a whole round of tries fails."""
-        while True:
-            await self._clock.sleep(self._timing.retry_period)
-            if not await self._renew_in_time():
-                log.info("failed to renew lease %s", self._lock)
-                return
-
     async def _renew_in_time(self) -> bool:
         """Try until it works, the deadline passes, or another leads."""
         # Raced against the clock handed in, not wrapped in asyncio's timeout: a test moves that clock.
         tries = asyncio.ensure_future(self._renew())
-        deadline = asyncio.ensure_future(self._until_deadline())
+        deadline = asyncio.ensure_future(self._clock.sleep(self._timing.renew_deadline))
         try:
             await asyncio.wait((tries, deadline), return_when=asyncio.FIRST_COMPLETED)
             return tries.done() and tries.result()
@@ -136,9 +128,6 @@ class LeaderElector:
             for task in (tries, deadline):
                 task.cancel()
             await asyncio.gather(tries, deadline, return_exceptions=True)
-
-    async def _until_deadline(self) -> None:
-        await self._clock.sleep(self._timing.renew_deadline)
 
     async def _renew(self) -> bool:
         while not await self._try():

@@ -20,8 +20,7 @@ from kubesched.kube.api.meta import format_micro_time, parse_time
 from kubesched.kube.client.api_errors import advice
 from kubesched.kube.client.connection import Connection
 from kubesched.kube.client.informers.resources import collection_path
-from kubesched.kube.client.log_throttle import LogThrottle
-from kubesched.kube.client.timing import SYSTEM_CLOCK, ClientClock
+from kubesched.kube.client.timing import SYSTEM_CLOCK, ClientClock, LogThrottle
 
 API_VERSION, KIND, PLURAL = "coordination.k8s.io/v1beta1", "LeaseCandidate", "leasecandidates"
 STRATEGY = "OldestEmulationVersion"

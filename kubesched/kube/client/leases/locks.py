@@ -194,7 +194,9 @@ class BothLocks:
         except NotFound:
             return found
         # Whichever was renewed last runs out last: an unknown leader is waited for as long as either would be.
-        return found if beside.holder == found.holder else replace(max(found, beside, key=_renewed), holder=UNKNOWN)
+        if beside.holder == found.holder:
+            return found
+        return replace(max(found, beside, key=lambda each: each.renew_time), holder=UNKNOWN)
 
     async def create(self, record: Record) -> Record:
         """Make whichever of the two is not there."""
@@ -220,10 +222,6 @@ LOCKS: dict[str, Callable[[Connection, str, str, str], Lock]] = {
     "configmapsleases": lambda *given: BothLocks(ConfigMapLock(*given), LeaseLock(*given)),
 }
 """Locks by the names that flags give them: (connection, identity, namespace, name)."""
-
-
-def _renewed(record: Record) -> float:
-    return record.renew_time
 
 
 def _record(fields: dict[str, Any], transitions: str, what: str) -> Record:

@@ -13,8 +13,10 @@ An object that is replaced is first read as it stands, so that fields we do not 
 
 from __future__ import annotations
 
+import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
 from itertools import chain, repeat
 from typing import Any, Protocol, TypeVar
 from urllib.parse import quote
@@ -41,7 +43,6 @@ from kubesched.kube.api.pod import Pod
 from kubesched.kube.client.connection import STRATEGIC_MERGE_PATCH, Connection
 from kubesched.kube.client.informers.resources import collection_path, object_path, version_of
 from kubesched.kube.client.timing import SYSTEM_CHANCE, Chance
-from kubesched.kube.client.writes.key_mutex import KeyMutex
 
 log = logging.getLogger(__name__)
 
@@ -66,6 +67,37 @@ class Named(Protocol):
 
     @property
     def uid(self) -> str: ...
+
+
+class KeyMutex:
+    """A mutex for every key, first come, first served; a key takes room only while somebody holds it or waits for it.
+
+    Who gives up while waiting lets nobody pass who would have had to wait for the ones before.
+    """
+
+    def __init__(self) -> None:
+        self._last: dict[str, asyncio.Future[None]] = {}
+
+    @asynccontextmanager
+    async def lock(self, key: str) -> AsyncIterator[None]:
+        """Hold a key, when everybody who asked before is through."""
+        before = self._last.get(key)
+        mine = self._last[key] = asyncio.get_running_loop().create_future()
+
+        def end(_: object = None) -> None:
+            mine.set_result(None)
+            if self._last.get(key) is mine:
+                del self._last[key]
+
+        try:
+            if before is not None:
+                await asyncio.wait([before])
+            yield
+        finally:
+            if before is None or before.done():
+                end()
+            else:
+                before.add_done_callback(end)
 
 
 class Writer:
@@ -104,7 +136,9 @@ class Writer:
                 if assigned:
                     if isinstance(error, Conflict):
                         raise
-                    raise _already_assigned(pod, assigned) from error
+                    text = f'Operation cannot be fulfilled on pods/binding "{name}": '
+                    text += f'pod {name} is already assigned to node "{assigned}"'
+                    raise Conflict(409, "Conflict", text) from error
                 if not isinstance(error, AnswerLost) or attempt == BIND_ATTEMPTS:
                     raise
 
@@ -309,11 +343,6 @@ def _stand_in(pod: Named) -> Pod:
 
 def _pod_path(namespace: str, name: str) -> str:
     return f"/api/v1/namespaces/{quote(namespace, safe='')}/pods/{quote(name, safe='')}"
-
-
-def _already_assigned(pod: Named, node_name: str) -> Conflict:
-    text = f'Operation cannot be fulfilled on pods/binding "{pod.name}": '
-    return Conflict(409, "Conflict", f'{text}pod {pod.name} is already assigned to node "{node_name}"')
 
 
 def _changed_meanwhile(latest: TopLevel) -> Conflict:

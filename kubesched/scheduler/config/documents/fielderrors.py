@@ -4,19 +4,19 @@ In: a path, the bad value, a sentence. Out: one line such as
 
     profiles[0].pluginConfig[1].args.hardPodAffinityWeight: Invalid value: 101: not in valid range [0, 100]
 
-Several errors make one text, `[a, b]`, each distinct text once (`aggregate`). Nothing here decides what is valid;
+Several errors make one text (`go_format.aggregate`). Nothing here decides what is valid;
 it only knows how validity is talked about, including how Go prints values: strings quoted, durations and
 structures as JSON, plain numbers plain.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import msgspec
 
-from kubesched.kube.values.gotext import go_json, go_quote
+from kubesched.kube.values.go_format import go_json, go_quote
 from kubesched.scheduler.config.documents.durations import Duration
 
 
@@ -80,12 +80,6 @@ def duplicate(path: Path, value: object) -> FieldError:
 def not_supported(path: Path, value: object, supported: Sequence[str]) -> FieldError:
     listed = ", ".join(go_quote(name) for name in supported)
     return FieldError(str(path), f"Unsupported value: {render(value)}", f"supported values: {listed}")
-
-
-def aggregate(errors: Iterable[object]) -> str:
-    """Return one text for all errors: a lone one bare, several in brackets, repeated texts once."""
-    texts = list(dict.fromkeys(str(error) for error in errors))
-    return texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
 
 
 def render(value: object) -> str:

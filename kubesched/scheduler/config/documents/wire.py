@@ -26,7 +26,7 @@ from typing import Annotated, Any, TypeVar
 import msgspec
 
 from kubesched.errors import ConfigError
-from kubesched.kube.values.gotext import go_quote
+from kubesched.kube.values.go_format import go_quote
 from kubesched.scheduler.config.documents.durations import Duration
 from kubesched.scheduler.config.documents.reading import Number, Object, Value, compact
 
@@ -199,7 +199,7 @@ class _Walk:
         if found is None:
             return Duration.parse("")
         if not isinstance(found, str) or isinstance(found, Number):
-            raise ConfigError("", self._mismatch_text(_kind_of(found), "string"))
+            raise ConfigError("", self._mismatch_text(json_type(found), "string"))
         return Duration.parse(found)
 
     def _number(self, found: Number, wanted: _Type) -> Any:
@@ -369,7 +369,8 @@ def _zero(wanted: _Type) -> Any:
     return zeros.get(wanted.kind, tuple)()
 
 
-def _kind_of(found: Value) -> str:
+def json_type(found: Value) -> str:
+    """Return what JSON calls the type of a value, as Go's errors do."""
     if isinstance(found, Object):
         return "object"
     if isinstance(found, list):

@@ -3,9 +3,10 @@
 In: `--feature-gates` text and the version to emulate. Out: a frozen `Gates` that answers `is_enabled("X")`.
 A gate that nobody knows, one that is locked and one whose prerequisites are off are errors here.
 
-The table holds every gate of the scheduler with its history since 1.33, the oldest release that can be emulated; the gates
-of other components (`kubesched.scheduler.config.releases.other_gates`) are known beside them and change nothing. A gate
-absent at the emulated version is off and cannot be set.
+The table holds every gate of the scheduler with its history since 1.33, the oldest release that can be emulated. A row is the
+minor release, then `a`lpha, `b`eta, `g`enerally available, `d`eprecated or e`x`tinct, then `+` or `-` for the default, then `!`
+if it is locked. The gates of other components (`other_gates`) are known beside them and change nothing. A gate absent at the
+emulated version is off and cannot be set.
 """
 
 from __future__ import annotations
@@ -15,8 +16,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from kubesched.errors import ConfigError
-from kubesched.kube.values.gotext import go_quote
-from kubesched.scheduler.config.documents.fielderrors import aggregate
+from kubesched.kube.values.go_format import aggregate, go_quote
 from kubesched.scheduler.config.releases.other_gates import OTHER_GATES, OTHER_NEEDS
 from kubesched.scheduler.config.releases.versions import NEWEST, RELEASES, Behaviour, Version
 
@@ -40,98 +40,79 @@ class Spec:
     locked: bool = False
 
 
-def _alpha(minor: int) -> Spec:
-    return Spec((1, minor), False, Stage.ALPHA)
-
-
-def _beta(minor: int, default: bool = True) -> Spec:
-    return Spec((1, minor), default, Stage.BETA)
-
-
-def _ga(minor: int, locked: bool = True) -> Spec:
-    return Spec((1, minor), True, Stage.GA, locked)
-
-
-def _gone(minor: int) -> Spec:
-    return Spec((1, minor), True, Stage.GONE, locked=True)
-
-
 _ABSENT = Spec((0, 0), False, Stage.PRE_ALPHA)
 _STAGES = {"a": Stage.ALPHA, "b": Stage.BETA, "g": Stage.GA, "d": Stage.DEPRECATED, "x": Stage.GONE}
 
 
 def _history(row: str) -> tuple[Spec, ...]:
-    """Return what a row of the other table says: `33a- 35b+ 36g+!`."""
+    """Return what a row of either table says: `33a- 35b+ 36g+!`."""
     return tuple(Spec((1, int(word[:2])), word[3] == "+", _STAGES[word[2]], word.endswith("!")) for word in row.split())
 
 
-OUR_GATES: Mapping[str, tuple[Spec, ...]] = {
-    "AllAlpha": (_alpha(0),),
-    "AllBeta": (_beta(0, False),),
-    "ClearingNominatedNodeNameAfterBinding": (_alpha(34), _beta(35)),
-    "ComponentFlagz": (_alpha(32), _beta(36)),
-    "ComponentStatusz": (_alpha(32), _beta(36)),
-    "CompositePodGroup": (_alpha(37),),
-    "ContextualLogging": (_beta(30),),
-    "CoordinatedLeaderElection": (_beta(33, False),),
-    "DRAAdminAccess": (_alpha(32), _beta(34), _ga(36)),
-    "DRAConsumableCapacity": (_alpha(34), _beta(36)),
-    "DRADerivedAttributes": (_alpha(37),),
-    "DRADeviceBindingConditions": (_alpha(34), _beta(36)),
-    "DRADeviceCompatibilityGroups": (_alpha(37),),
-    "DRADeviceTaintRules": (_alpha(35), _beta(36, False), _ga(37, locked=False)),
-    "DRADeviceTaints": (_alpha(33), _beta(36), _ga(37, locked=False)),
-    "DRAExtendedResource": (_alpha(34), _beta(36), _ga(37)),
-    "DRAFractionalCapacityRange": (_beta(37),),
-    "DRAListTypeAttributes": (_alpha(36),),
-    "DRANodeAllocatableResources": (_alpha(36),),
-    "DRAOptionalNodeOperations": (_alpha(37),),
-    "DRAPartitionableDevices": (_alpha(33), _beta(36)),
-    "DRAPrioritizedList": (_alpha(33), _beta(34), _ga(36, locked=False), _ga(37)),
-    "DRAResourceClaimDeviceStatus": (_beta(33), _ga(37)),
-    "DRAResourceClaimGranularStatusAuthorization": (_beta(36),),
-    "DRASchedulerFilterTimeout": (_beta(34),),
-    "DRAWorkloadResourceClaims": (_alpha(36), _beta(37, False)),
-    "DynamicResourceAllocation": (_beta(32, False), _ga(34, locked=False), _ga(35)),
-    "GangScheduling": (_alpha(35), _gone(37)),
-    "GenericWorkload": (_alpha(35), _beta(37, False)),
-    "InPlacePodLevelResourcesVerticalScaling": (_alpha(35), _beta(36)),
-    "InPlacePodVerticalScaling": (_beta(33), _ga(35)),
-    "InPlacePodVerticalScalingSchedulerPreemption": (_alpha(37),),
-    "InterPodAffinityHostnameFastPath": (_alpha(37),),
-    "LoggingAlphaOptions": (_alpha(24),),
-    "LoggingBetaOptions": (_beta(24),),
-    "MatchLabelKeysInPodAffinity": (_ga(33),),
-    "MatchLabelKeysInPodTopologySpread": (_beta(27),),
-    "MatchLabelKeysInPodTopologySpreadSelectorMerge": (_beta(34),),
-    "NativeHistograms": (_alpha(36), _beta(37)),
-    "NodeDeclaredFeatures": (_alpha(35), _beta(36), _ga(37)),
-    "NodeInclusionPolicyInPodTopologySpread": (_ga(33),),
-    "NominatedNodeNameForExpectation": (_alpha(34), _beta(35)),
-    "OpportunisticBatching": (_beta(35),),
-    "PodGroupPreemptionPolicy": (_alpha(37),),
-    "PodLevelResources": (_alpha(32), _beta(34)),
-    "PodSchedulingReadiness": (_ga(30),),
-    "SELinuxMountReadWriteOncePod": (_beta(28), _ga(36)),
-    "SchedulerAsyncAPICalls": (_beta(34, False),),
-    "SchedulerAsyncPreemption": (_beta(33),),
-    "SchedulerPopFromBackoffQ": (_beta(33),),
-    "SchedulerPreQueueingHints": (_alpha(37),),
-    "SchedulerQueueingHints": (_beta(32), _ga(34), _gone(37)),
-    "SidecarContainers": (_ga(33), _gone(37)),
-    "StorageCapacityScoring": (_alpha(33), _beta(37)),
-    "TaintTolerationComparisonOperators": (_alpha(35),),
-    "TopologyAwareWorkloadScheduling": (_alpha(36),),
-    "VolumeAttributesClass": (_beta(31, False), _ga(34, locked=False), _ga(36)),
-    "VolumeLimitScaling": (_alpha(35), _beta(37)),
-    "WatchListClient": (_beta(30, False), _beta(35)),
-    "WorkloadAwarePreemption": (_alpha(36), _gone(37)),
+OUR_GATES: Mapping[str, str] = {
+    "AllAlpha": "00a-",
+    "AllBeta": "00b-",
+    "ClearingNominatedNodeNameAfterBinding": "34a- 35b+",
+    "ComponentFlagz": "32a- 36b+",
+    "ComponentStatusz": "32a- 36b+",
+    "CompositePodGroup": "37a-",
+    "ContextualLogging": "30b+",
+    "CoordinatedLeaderElection": "33b-",
+    "DRAAdminAccess": "32a- 34b+ 36g+!",
+    "DRAConsumableCapacity": "34a- 36b+",
+    "DRADerivedAttributes": "37a-",
+    "DRADeviceBindingConditions": "34a- 36b+",
+    "DRADeviceCompatibilityGroups": "37a-",
+    "DRADeviceTaintRules": "35a- 36b- 37g+",
+    "DRADeviceTaints": "33a- 36b+ 37g+",
+    "DRAExtendedResource": "34a- 36b+ 37g+!",
+    "DRAFractionalCapacityRange": "37b+",
+    "DRAListTypeAttributes": "36a-",
+    "DRANodeAllocatableResources": "36a-",
+    "DRAOptionalNodeOperations": "37a-",
+    "DRAPartitionableDevices": "33a- 36b+",
+    "DRAPrioritizedList": "33a- 34b+ 36g+ 37g+!",
+    "DRAResourceClaimDeviceStatus": "33b+ 37g+!",
+    "DRAResourceClaimGranularStatusAuthorization": "36b+",
+    "DRASchedulerFilterTimeout": "34b+",
+    "DRAWorkloadResourceClaims": "36a- 37b-",
+    "DynamicResourceAllocation": "32b- 34g+ 35g+!",
+    "GangScheduling": "35a- 37x+!",
+    "GenericWorkload": "35a- 37b-",
+    "InPlacePodLevelResourcesVerticalScaling": "35a- 36b+",
+    "InPlacePodVerticalScaling": "33b+ 35g+!",
+    "InPlacePodVerticalScalingSchedulerPreemption": "37a-",
+    "InterPodAffinityHostnameFastPath": "37a-",
+    "LoggingAlphaOptions": "24a-",
+    "LoggingBetaOptions": "24b+",
+    "MatchLabelKeysInPodAffinity": "33g+!",
+    "MatchLabelKeysInPodTopologySpread": "27b+",
+    "MatchLabelKeysInPodTopologySpreadSelectorMerge": "34b+",
+    "NativeHistograms": "36a- 37b+",
+    "NodeDeclaredFeatures": "35a- 36b+ 37g+!",
+    "NodeInclusionPolicyInPodTopologySpread": "33g+!",
+    "NominatedNodeNameForExpectation": "34a- 35b+",
+    "OpportunisticBatching": "35b+",
+    "PodGroupPreemptionPolicy": "37a-",
+    "PodLevelResources": "32a- 34b+",
+    "PodSchedulingReadiness": "30g+!",
+    "SELinuxMountReadWriteOncePod": "28b+ 36g+!",
+    "SchedulerAsyncAPICalls": "34b-",
+    "SchedulerAsyncPreemption": "33b+",
+    "SchedulerPopFromBackoffQ": "33b+",
+    "SchedulerPreQueueingHints": "37a-",
+    "SchedulerQueueingHints": "32b+ 34g+! 37x+!",
+    "SidecarContainers": "33g+! 37x+!",
+    "StorageCapacityScoring": "33a- 37b+",
+    "TaintTolerationComparisonOperators": "35a-",
+    "TopologyAwareWorkloadScheduling": "36a-",
+    "VolumeAttributesClass": "31b- 34g+ 36g+!",
+    "VolumeLimitScaling": "35a- 37b+",
+    "WatchListClient": "30b- 35b+",
+    "WorkloadAwarePreemption": "36a- 37x+!",
 }
 
-GATES: Mapping[str, tuple[Spec, ...]] = {
-    **OUR_GATES,
-    **{name: _history(row) for name, row in OTHER_GATES.items()},
-}
+GATES: Mapping[str, tuple[Spec, ...]] = {name: _history(row) for name, row in {**OUR_GATES, **OTHER_GATES}.items()}
 
 # A gate that is on while one of these is off is refused.
 NEEDS: Mapping[str, tuple[str, ...]] = {

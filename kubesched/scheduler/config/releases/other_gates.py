@@ -1,10 +1,8 @@
-"""The gates of Kubernetes that are not the scheduler's, as data.
+"""The gates of Kubernetes that are not the scheduler's, as data: rows as in `gates`.
 
 A cluster's components are often started with one list of gates for all of them, and kube-scheduler takes the whole
 list, although it looks at a fifth of it. So these are known here too: with their history, their locks and what they
-need, and with no effect. A row is the history since 1.33, the oldest release that can be emulated: the minor release,
-then `a`lpha, `b`eta, `g`enerally available, `d`eprecated or e`x`tinct, then `+` or `-` for the default, then `!` if it is
-locked.
+need, and with no effect.
 """
 
 from __future__ import annotations

@@ -8,15 +8,14 @@ over a misspelt field in silence, and nobody misses that.
 
 from __future__ import annotations
 
-import os
 from typing import Annotated, Any, ClassVar
 
 import msgspec
 
 from kubesched.errors import ConfigError
-from kubesched.scheduler.config import Duration
-from kubesched.scheduler.config.building import unreadable
-from kubesched.scheduler.config.documents.fielderrors import FieldError, Path, aggregate, invalid, required
+from kubesched.kube.values.go_format import aggregate
+from kubesched.scheduler.config.building import read_file
+from kubesched.scheduler.config.documents.fielderrors import FieldError, Path, invalid, required
 from kubesched.scheduler.config.documents.reading import Object, is_json, read_json
 from kubesched.scheduler.config.documents.wire import Go, Int32, Int64, Wire, decode, encode
 from kubesched.scheduler.config.documents.yamltext import read_yaml
@@ -30,7 +29,6 @@ from kubesched.scheduler.legacy.releases import Release
 API_VERSION = f"{API_GROUP}/v1alpha1"
 DEFAULT_SCHEDULER_NAME = "default-scheduler"
 SYSTEM_NAMESPACE = "kube-system"
-LOCK_NAME = "kube-scheduler"
 INSECURE_ADDRESS = "0.0.0.0:10251"
 FAILURE_DOMAINS = "kubernetes.io/hostname,failure-domain.beta.kubernetes.io/zone,failure-domain.beta.kubernetes.io/region"
 _FILES_SINCE = 10
@@ -65,43 +63,13 @@ class AlgorithmSource(Wire, frozen=True, rename="camel"):
     provider: str | None = None
 
 
-class OldLeaderElection(Wire, frozen=True, rename="camel"):
+class OldLeaderElection(LeaderElection, frozen=True, rename="camel"):
     """Who leads, with the lock under its old names."""
 
     go_type: ClassVar[str] = "v1alpha1.KubeSchedulerLeaderElectionConfiguration"
 
-    leader_elect: bool = True
-    lease_duration: Duration = Duration(0)
-    renew_deadline: Duration = Duration(0)
-    retry_period: Duration = Duration(0)
-    resource_lock: str = ""
-    lock_object_namespace: str = ""
-    lock_object_name: str = ""
-
-    def today(self) -> LeaderElection:
-        """Return the same as today's configuration has it."""
-        return LeaderElection(
-            self.leader_elect,
-            self.lease_duration,
-            self.renew_deadline,
-            self.retry_period,
-            self.resource_lock,
-            self.lock_object_name,
-            self.lock_object_namespace,
-        )
-
-    @classmethod
-    def of(cls, given: LeaderElection) -> OldLeaderElection:
-        """Return today's settings under the old names."""
-        return cls(
-            given.leader_elect,
-            given.lease_duration,
-            given.renew_deadline,
-            given.retry_period,
-            given.resource_lock,
-            given.resource_namespace,
-            given.resource_name,
-        )
+    resource_name: str = msgspec.field(default="", name="lockObjectName")
+    resource_namespace: str = msgspec.field(default="", name="lockObjectNamespace")
 
 
 class ComponentConfig(Wire, frozen=True, rename="camel"):
@@ -132,24 +100,14 @@ class ComponentConfig(Wire, frozen=True, rename="camel"):
         source = self.algorithm_source
         if source.policy is None and source.provider is None:
             source = AlgorithmSource(provider=DEFAULT_PROVIDER)
-        election = OldLeaderElection.of(
-            LeaderElection(
-                self.leader_election.leader_elect,
-                self.leader_election.lease_duration,
-                self.leader_election.renew_deadline,
-                self.leader_election.retry_period,
-                self.leader_election.resource_lock or release.default_lock,
-                self.leader_election.lock_object_name or LOCK_NAME,
-                self.leader_election.lock_object_namespace or SYSTEM_NAMESPACE,
-            ).defaulted()
-        )
+        lock = self.leader_election.resource_lock or release.default_lock
         healthz = self.healthz_bind_address or INSECURE_ADDRESS
         whole = msgspec.structs.replace(
             self,
             scheduler_name=self.scheduler_name or DEFAULT_SCHEDULER_NAME,
             algorithm_source=source,
             hard_pod_affinity_symmetric_weight=_or(self.hard_pod_affinity_symmetric_weight, 1),
-            leader_election=election,
+            leader_election=msgspec.structs.replace(self.leader_election, resource_lock=lock).defaulted(),
             client_connection=self.client_connection.defaulted(),
             healthz_bind_address=healthz,
             metrics_bind_address=self.metrics_bind_address or healthz,
@@ -221,11 +179,7 @@ def load_component_config(file: str, release: Release) -> ComponentConfig:
     """Return the settings in an old configuration file, not yet defaulted."""
     if release.minor < _FILES_SINCE:
         raise ConfigError("", f"{release} knows no configuration file; use its flags")
-    try:
-        with open(os.fspath(file), "rb") as opened:
-            text = opened.read().decode("utf-8", "replace")
-    except OSError as error:
-        raise unreadable(file, error) from error
+    text = read_file(file).decode("utf-8", "replace")
     tree, complaints = (read_json(text), []) if is_json(text) else read_yaml(text)
     api_version, kind = (tree.get_folded(name) if isinstance(tree, Object) else None for name in ("apiVersion", "kind"))
     if (api_version, kind) != (API_VERSION, CONFIGURATION):
@@ -250,33 +204,23 @@ def _or(value: Any, default: Any) -> Any:
 
 def _errors(given: ComponentConfig, release: Release) -> list[FieldError]:
     errors: list[FieldError] = []
-    weight = given.hard_pod_affinity_symmetric_weight
-    assert weight is not None
-    if release.minor >= _FILES_SINCE and not 0 <= weight <= 100:
-        errors.append(invalid(Path("hardPodAffinitySymmetricWeight"), weight, "not in valid range [0-100]"))
-    percentage = given.percentage_of_nodes_to_score
-    assert percentage is not None
-    if not 0 <= percentage <= 100:
-        errors.append(invalid(Path("percentageOfNodesToScore"), percentage, "not in valid range [0-100]"))
-    initial, most = given.pod_initial_backoff_seconds, given.pod_max_backoff_seconds
-    assert initial is not None and most is not None
-    if initial <= 0:
-        errors.append(invalid(Path("podInitialBackoffSeconds"), initial, "must be greater than 0"))
-    if most < initial:
-        errors.append(invalid(Path("podMaxBackoffSeconds"), most, "must be greater than or equal to PodInitialBackoffSeconds"))
-    timeout = given.bind_timeout_seconds
-    assert timeout is not None
-    if timeout < 0:
-        errors.append(invalid(Path("bindTimeoutSeconds"), timeout, "must not be negative"))
+
+    def refuse(name: str, value: Any, is_refused: bool, detail: str) -> None:
+        if is_refused:
+            errors.append(invalid(Path(name), value, detail))
+
+    weight, percentage = given.hard_pod_affinity_symmetric_weight or 0, given.percentage_of_nodes_to_score or 0
+    initial, most = given.pod_initial_backoff_seconds or 0, given.pod_max_backoff_seconds or 0
+    timeout, metrics = given.bind_timeout_seconds or 0, given.metrics_bind_address
+    out_of_range = "not in valid range [0-100]"
+    refuse("hardPodAffinitySymmetricWeight", weight, release.minor >= _FILES_SINCE and not 0 <= weight <= 100, out_of_range)
+    refuse("percentageOfNodesToScore", percentage, not 0 <= percentage <= 100, out_of_range)
+    refuse("podInitialBackoffSeconds", initial, initial <= 0, "must be greater than 0")
+    refuse("podMaxBackoffSeconds", most, most < initial, "must be greater than or equal to PodInitialBackoffSeconds")
+    refuse("bindTimeoutSeconds", timeout, timeout < 0, "must not be negative")
     policy = given.algorithm_source.policy
     if policy is not None and policy.config_map is not None and not policy.config_map.name:
         errors.append(required(Path("algorithmSource.policy.configMap.name"), "no policy can be found without it"))
-    if given.metrics_bind_address != given.healthz_bind_address:
-        errors.append(
-            invalid(
-                Path("metricsBindAddress"),
-                given.metrics_bind_address,
-                "must be the same as healthzBindAddress: both are served on one port",
-            )
-        )
+    one_port = "must be the same as healthzBindAddress: both are served on one port"
+    refuse("metricsBindAddress", metrics, metrics != given.healthz_bind_address, one_port)
     return errors

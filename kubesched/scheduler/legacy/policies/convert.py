@@ -15,9 +15,11 @@ from typing import Any
 import msgspec
 
 from kubesched.scheduler import config
+from kubesched.scheduler.config.catalogue import at_release
 from kubesched.scheduler.config.documents.wire import encode
 from kubesched.scheduler.config.types import API_VERSION
 from kubesched.scheduler.config.types import KIND as CONFIGURATION
+from kubesched.scheduler.legacy.algorithms import FILTER_PLUGINS, VOLUME_COUNTS
 from kubesched.scheduler.legacy.framework_plugins import camel
 from kubesched.scheduler.legacy.policies.policy import Policy, PriorityPolicy
 from kubesched.scheduler.legacy.policies.policy_validation import check_policy
@@ -26,38 +28,18 @@ from kubesched.scheduler.legacy.policies.selection import select
 from kubesched.scheduler.legacy.profile import Options, check_hard_weight, check_total, names_to_run
 from kubesched.scheduler.legacy.registry import Registry
 from kubesched.scheduler.legacy.releases import LATEST, LegacyGates, Release, release_of
-from kubesched.scheduler.plugins.args import IN_TREE_ARGS
+from kubesched.scheduler.plugins.args import IN_TREE_CATALOGUE
 
 _FILTERS: Mapping[str, tuple[str, ...]] = {
-    "GeneralPredicates": ("NodeResourcesFit", "NodeName", "NodePorts", "NodeAffinity"),
-    "PodFitsResources": ("NodeResourcesFit",),
-    "PodFitsHostPorts": ("NodePorts",),
-    "PodFitsPorts": ("NodePorts",),
-    "HostName": ("NodeName",),
-    "MatchNodeSelector": ("NodeAffinity",),
-    "NoDiskConflict": ("VolumeRestrictions",),
-    "NoVolumeZoneConflict": ("VolumeZone",),
-    "MaxEBSVolumeCount": ("NodeVolumeLimits",),
-    "MaxGCEPDVolumeCount": ("NodeVolumeLimits",),
-    "MaxAzureDiskVolumeCount": ("NodeVolumeLimits",),
-    "MaxCinderVolumeCount": ("NodeVolumeLimits",),
-    "MaxCSIVolumeCountPred": ("NodeVolumeLimits",),
-    "CheckVolumeBinding": ("VolumeBinding",),
-    "CheckNodeUnschedulable": ("NodeUnschedulable",),
-    "PodToleratesNodeTaints": ("TaintToleration",),
+    **{name: ("NodeVolumeLimits",) if name in VOLUME_COUNTS else plugins for name, plugins in FILTER_PLUGINS.items()},
     "CheckNodeCondition": ("TaintToleration", "NodeUnschedulable"),
-    "CheckNodeMemoryPressure": ("TaintToleration",),
-    "CheckNodeDiskPressure": ("TaintToleration",),
-    "CheckNodePIDPressure": ("TaintToleration",),
-    "MatchInterPodAffinity": ("InterPodAffinity",),
-    "EvenPodsSpread": ("PodTopologySpread",),
+    **dict.fromkeys(("CheckNodeMemoryPressure", "CheckNodeDiskPressure", "CheckNodePIDPressure"), ("TaintToleration",)),
     "CheckNodeLabelPresence": ("NodeAffinity",),
 }
+"""The filters of today that a predicate stands for: mostly those that it ran as in 1.17."""
 _SCORES: Mapping[str, str] = {
     "BalancedResourceAllocation": "NodeResourcesBalancedAllocation",
-    "SelectorSpreadPriority": "PodTopologySpread",
-    "ServiceSpreadingPriority": "PodTopologySpread",
-    "EvenPodsSpreadPriority": "PodTopologySpread",
+    **dict.fromkeys(("SelectorSpreadPriority", "ServiceSpreadingPriority", "EvenPodsSpreadPriority"), "PodTopologySpread"),
     "InterPodAffinityPriority": "InterPodAffinity",
     "NodeAffinityPriority": "NodeAffinity",
     "TaintTolerationPriority": "TaintToleration",
@@ -84,16 +66,7 @@ _DIFFERENCES: Mapping[str, str] = {
     "NodeAffinityPriority": "what preferred terms say of a node's fields counts",
     "NoVolumeZoneConflict": "the topology.kubernetes.io labels count as well",
     "CheckVolumeBinding": "storage capacity is looked at, and a broken claim refuses the pod instead of failing it",
-    **dict.fromkeys(
-        (
-            "MaxEBSVolumeCount",
-            "MaxGCEPDVolumeCount",
-            "MaxAzureDiskVolumeCount",
-            "MaxCinderVolumeCount",
-            "MaxCSIVolumeCountPred",
-        ),
-        _BY_DRIVERS,
-    ),
+    **dict.fromkeys(VOLUME_COUNTS, _BY_DRIVERS),
     **dict.fromkeys(
         ("CheckNodeCondition", "CheckNodeMemoryPressure", "CheckNodeDiskPressure", "CheckNodePIDPressure"), _BY_TAINTS
     ),
@@ -172,7 +145,7 @@ def convert_policy(policy: Policy, version: str | Release = LATEST, options: Opt
         draft.args["InterPodAffinity"] = {"hardPodAffinityWeight": weight}
     document = _document(draft, policy, options)
     text = msgspec.json.encode(document).decode()
-    config.load(text, gates=config.Gates.defaults(), registry=config.in_tree(IN_TREE_ARGS))
+    config.load(text, gates=config.Gates.defaults(), registry=IN_TREE_CATALOGUE)
     return Conversion(document, tuple(draft.differences), tuple(draft.missing))
 
 
@@ -286,7 +259,7 @@ def _added(draft: _Draft) -> dict[str, Any]:
 
 
 def _document(draft: _Draft, policy: Policy, options: Options) -> dict[str, Any]:
-    catalogue = config.in_tree(IN_TREE_ARGS)
+    catalogue = at_release(IN_TREE_CATALOGUE, config.OLDEST_RECORDED)  # points that both releases have
     sets: dict[str, list[dict[str, Any]]] = {
         "preEnqueue": [{"name": "SchedulingGates"}],
         "queueSort": [{"name": "PrioritySort"}],

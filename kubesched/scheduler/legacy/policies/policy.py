@@ -7,7 +7,6 @@ came in a later release is such a field. Absent and empty lists mean different t
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar
 
 import msgspec
@@ -138,13 +137,25 @@ class Policy(Wire, frozen=True, rename="camel"):
     always_check_all_predicates: bool = False
 
 
-_SINCE: dict[str, Mapping[str, int]] = {
-    "policy": {"hardPodAffinitySymmetricWeight": 7, "alwaysCheckAllPredicates": 10},
-    "extender": {"bindVerb": 7, "nodeCacheCapable": 6, "managedResources": 10, "ignorable": 11, "preemptVerb": 11},
-    "ratio": {"resources": 16},
-    "priorityArgument": {"requestedToCapacityRatioArguments": 11},
+_SINCE = {
+    "hardPodAffinitySymmetricWeight": 7,
+    "alwaysCheckAllPredicates": 10,
+    "extenders.bindVerb": 7,
+    "extenders.nodeCacheCapable": 6,
+    "extenders.managedResources": 10,
+    "extenders.ignorable": 11,
+    "extenders.preemptVerb": 11,
+    "priorities.argument.requestedToCapacityRatioArguments": 11,
+    "priorities.argument.requestedToCapacityRatioArguments.resources": 16,
 }
 """Fields by the minor release that brought them, where that is later than 1.3."""
+
+# The TLS settings had no names of their own on the wire: their keys are those of Go, `CAFile` and so on.
+_FOLDED: dict[str, type[msgspec.Struct]] = {
+    "extenders.tlsConfig": ExtenderTLSConfig,
+    "extenders.managedResources": ExtenderManagedResource,
+}
+"""Objects whose keys are read in any case, by every release."""
 
 
 def load_policy(text: str, version: str | Release = LATEST) -> Policy:
@@ -235,53 +246,21 @@ def _check_kind(tree: Value, text: str, release: Release) -> None:
 # What the release knew
 
 
-def _at_release(tree: Object, release: Release) -> Object:
-    """Return the document without the fields that came later, and with the keys of extenders in their usual case."""
-    changes: dict[str, Any] = {
-        "extenders": lambda value: _each(value, lambda entry: _extender(entry, release)),
-        "priorities": lambda value: _each(value, lambda entry: _priority(entry, release)),
-    }
-    kept = _known(tree, "policy", release)
-    return Object(tuple((key, changes[key](value) if key in changes else value) for key, value in kept.pairs))
-
-
-def _known(value: Object, kind: str, release: Release) -> Object:
-    since = _SINCE[kind]
-    return Object(tuple((key, item) for key, item in value.pairs if since.get(key, 0) <= release.minor))
-
-
-def _each(value: Value, change: Any) -> Value:
-    return [change(item) if isinstance(item, Object) else item for item in value] if isinstance(value, list) else value
-
-
-def _priority(entry: Object, release: Release) -> Object:
-    def ratio(value: Value) -> Value:
-        return _known(value, "ratio", release) if isinstance(value, Object) else value
-
-    def argument(value: Value) -> Value:
-        if not isinstance(value, Object):
-            return value
-        kept = _known(value, "priorityArgument", release)
-        return Object(
-            tuple((key, ratio(item) if key == "requestedToCapacityRatioArguments" else item) for key, item in kept.pairs)
-        )
-
-    return Object(tuple((key, argument(item) if key == "argument" else item) for key, item in entry.pairs))
-
-
-def _extender(entry: Object, release: Release) -> Object:
-    if release.folds_extender_keys:
-        entry = _folded(entry, PolicyExtender)
-    # The TLS settings had no names of their own on the wire: their keys are those of Go, `CAFile` and so on.
-    inner: dict[str, type[msgspec.Struct]] = {"tlsConfig": ExtenderTLSConfig, "managedResources": ExtenderManagedResource}
-    entry = Object(tuple((key, _fold_inside(item, inner[key]) if key in inner else item) for key, item in entry.pairs))
-    return _known(entry, "extender", release)
-
-
-def _fold_inside(value: Value, cls: type[msgspec.Struct]) -> Value:
+def _at_release(value: Value, release: Release, path: str = "") -> Any:
+    """Return a part of the document without the fields that came later, and with the keys of extenders in their usual case."""
     if isinstance(value, list):
-        return [_fold_inside(item, cls) for item in value]
-    return _folded(value, cls) if isinstance(value, Object) else value
+        return [_at_release(item, release, path) for item in value]
+    if not isinstance(value, Object):
+        return value
+    cls: type[msgspec.Struct] | None = (
+        PolicyExtender if path == "extenders" and release.folds_extender_keys else _FOLDED.get(path)
+    )
+    pairs = []
+    for key, item in (_folded(value, cls) if cls is not None else value).pairs:
+        inside = f"{path}.{key}" if path else key
+        if _SINCE.get(inside, 0) <= release.minor:
+            pairs.append((key, _at_release(item, release, inside)))
+    return Object(tuple(pairs))
 
 
 def _folded(value: Object, cls: type[msgspec.Struct]) -> Object:
@@ -291,23 +270,3 @@ def _folded(value: Object, cls: type[msgspec.Struct]) -> Object:
     """
     names = {field.encode_name.casefold(): field.encode_name for field in msgspec.structs.fields(cls)}
     return Object(tuple((names[key.casefold()], item) for key, item in value.pairs if key.casefold() in names))
-
-
-__all__ = [
-    "CONFIG_MAP_KEY",
-    "KIND",
-    "LabelPreference",
-    "LabelsPresence",
-    "Policy",
-    "PolicyExtender",
-    "PredicateArgument",
-    "PredicatePolicy",
-    "PriorityArgument",
-    "PriorityPolicy",
-    "RequestedToCapacityRatioArguments",
-    "ResourceSpec",
-    "ServiceAffinity",
-    "ServiceAntiAffinity",
-    "UtilizationShapePoint",
-    "load_policy",
-]

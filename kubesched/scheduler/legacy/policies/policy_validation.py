@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from kubesched.errors import ConfigError
 from kubesched.kube.api.requests import is_extended_name
-from kubesched.kube.values.gotext import go_quote
+from kubesched.kube.values.go_format import aggregate, go_quote
 from kubesched.kube.values.naming import qualified_name_complaints
-from kubesched.scheduler.config.documents.fielderrors import aggregate
 from kubesched.scheduler.legacy.policies.policy import (
     Policy,
     PolicyExtender,
@@ -91,26 +90,14 @@ def _extender_errors(extenders: tuple[PolicyExtender, ...], release: Release) ->
     return errors
 
 
-def check_predicate(predicate: PredicatePolicy) -> None:
-    """Raise ConfigError unless a predicate's argument, if it has one, is of exactly one kind."""
-    if predicate.argument is not None:
-        given = (predicate.argument.service_affinity, predicate.argument.labels_presence)
-        n_args = sum(argument is not None for argument in given)
+def check_argument(entry: PredicatePolicy | PriorityPolicy) -> None:
+    """Raise ConfigError unless an entry's argument, if it has one, is of exactly one kind."""
+    if entry.argument is not None:
+        kind = "Predicate" if isinstance(entry, PredicatePolicy) else "Priority"
+        n_args = sum(getattr(entry.argument, name) is not None for name in entry.argument.__struct_fields__)
         if n_args != 1:
-            raise ConfigError("", f"Exactly 1 predicate argument is required, numArgs: {n_args}, Predicate: {predicate.name}")
-
-
-def check_priority(priority: PriorityPolicy) -> None:
-    """Raise ConfigError unless a priority's argument, if it has one, is of exactly one kind."""
-    if priority.argument is not None:
-        given = (
-            priority.argument.service_anti_affinity,
-            priority.argument.label_preference,
-            priority.argument.requested_to_capacity_ratio_arguments,
-        )
-        n_args = sum(argument is not None for argument in given)
-        if n_args != 1:
-            raise ConfigError("", f"Exactly 1 priority argument is required, numArgs: {n_args}, Priority: {priority.name}")
+            text = f"Exactly 1 {kind.lower()} argument is required, numArgs: {n_args}, {kind}: {entry.name}"
+            raise ConfigError("", text)
 
 
 def shape_of(arguments: RequestedToCapacityRatioArguments, release: Release) -> tuple[tuple[int, int], ...]:

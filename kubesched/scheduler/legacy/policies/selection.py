@@ -8,18 +8,19 @@ added up.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from kubesched.errors import ConfigError
-from kubesched.kube.values.gotext import go_quote
+from kubesched.kube.values.go_format import go_quote
 from kubesched.scheduler.config.documents.reading import read_json
 from kubesched.scheduler.config.documents.wire import Raw
 from kubesched.scheduler.config.types import PluginConfig
+from kubesched.scheduler.framework import Plugin
 from kubesched.scheduler.legacy.algorithms import PredicateFactory, PriorityFactory
 from kubesched.scheduler.legacy.policies.policy import Policy, PredicatePolicy, PriorityPolicy
-from kubesched.scheduler.legacy.policies.policy_validation import check_predicate, check_priority, shape_of
+from kubesched.scheduler.legacy.policies.policy_validation import check_argument, shape_of
 from kubesched.scheduler.legacy.policies.providers import DEFAULT_PROVIDER
 from kubesched.scheduler.legacy.predicates.base import named
 from kubesched.scheduler.legacy.predicates.node_facts import CheckNodeLabelPresence
@@ -96,7 +97,7 @@ class _Chooser:
 
     def take_predicate(self, policy: PredicatePolicy) -> None:
         """Register a custom predicate, or find a known one."""
-        check_predicate(policy)
+        check_argument(policy)
         argument = policy.argument
         if argument is None:
             if policy.name not in self.registry.predicates:
@@ -106,12 +107,12 @@ class _Chooser:
         name = runs_as(policy, self.release)
         if argument.service_affinity is not None:
             self._affine = [*self._kept(self._affine), *argument.service_affinity.labels]
-            self.registry.add_predicate(name, _service_affinity(name, self._affine))
+            self.registry.add_predicate(name, _predicate(CheckServiceAffinity, name, self._affine))
         elif argument.labels_presence is not None:
             self._present, self._absent = self._kept(self._present), self._kept(self._absent)
             wanted = argument.labels_presence
             (self._present if wanted.presence else self._absent).extend(wanted.labels)
-            self.registry.add_predicate(name, _labels_presence(name, self._present, self._absent))
+            self.registry.add_predicate(name, _predicate(CheckNodeLabelPresence, name, self._present, self._absent))
         self.predicates.add(name)
 
     def take_priority(self, policy: PriorityPolicy) -> None:
@@ -121,7 +122,7 @@ class _Chooser:
         """
         if policy.name == "EqualPriority" and self.release.runs_plugins:
             return
-        check_priority(policy)
+        check_argument(policy)
         argument, name, weight = policy.argument, runs_as(policy, self.release), policy.weight
         if argument is None:
             if name not in self.registry.priorities:
@@ -131,18 +132,18 @@ class _Chooser:
         if argument.service_anti_affinity is not None:
             weight = self._added(name, weight)
             self._spread = [*self._kept(self._spread), argument.service_anti_affinity.label]
-            self.registry.add_priority(name, _service_anti_affinity(name, self._spread), weight)
+            self.registry.add_priority(name, _priority(ServiceAntiAffinity, name, tuple(self._spread)), weight)
         elif argument.label_preference is not None:
             weight = self._added(name, weight)
             present, absent = self._kept(self._preferred_present), self._kept(self._preferred_absent)
             (present if argument.label_preference.presence else absent).append(argument.label_preference.label)
             self._preferred_present, self._preferred_absent = present, absent
-            self.registry.add_priority(name, _label_preference(name, present, absent), weight)
+            self.registry.add_priority(name, _priority(NodeLabelPriority, name, tuple(present), tuple(absent)), weight)
         elif argument.requested_to_capacity_ratio_arguments is not None:
             ratio = argument.requested_to_capacity_ratio_arguments
             weights = {resource.name: resource.weight or 1 for resource in ratio.resources}
             self._shape, self._weights = shape_of(ratio, self.release), weights
-            self.registry.add_priority(name, _ratio(name, self._shape, weights), weight)
+            self.registry.add_priority(name, _priority(RequestedToCapacityRatioPriority, name, self._shape, weights), weight)
         self.priorities[name] = weight
 
     def _kept(self, labels: list[str]) -> list[str]:
@@ -190,26 +191,12 @@ def _conflict(present: Sequence[str], absent: Sequence[str]) -> str:
     return ""
 
 
-def _service_affinity(name: str, labels: Sequence[str]) -> PredicateFactory:
-    cls, given = named(CheckServiceAffinity, name), tuple(labels)
-    return lambda context, handle: [cls(context, handle, given)]
+def _predicate(cls: type[Plugin], name: str, *labels: Sequence[str]) -> PredicateFactory:
+    """Return what makes a predicate under another name, with the labels that it has now."""
+    make = _priority(cls, name, *map(tuple, labels))
+    return lambda context, handle: [make(context, handle)]
 
 
-def _labels_presence(name: str, present: Sequence[str], absent: Sequence[str]) -> PredicateFactory:
-    cls, wanted, unwanted = named(CheckNodeLabelPresence, name), tuple(present), tuple(absent)
-    return lambda context, handle: [cls(context, handle, wanted, unwanted)]
-
-
-def _service_anti_affinity(name: str, labels: Sequence[str]) -> PriorityFactory:
-    cls, given = named(ServiceAntiAffinity, name), tuple(labels)
-    return lambda context, handle: cls(context, handle, given)
-
-
-def _label_preference(name: str, present: Sequence[str], absent: Sequence[str]) -> PriorityFactory:
-    cls, wanted, unwanted = named(NodeLabelPriority, name), tuple(present), tuple(absent)
-    return lambda context, handle: cls(context, handle, wanted, unwanted)
-
-
-def _ratio(name: str, shape: Sequence[tuple[int, int]], weights: Mapping[str, int]) -> PriorityFactory:
-    cls = named(RequestedToCapacityRatioPriority, name)
-    return lambda context, handle: cls(context, handle, shape, weights)
+def _priority(cls: type[Plugin], name: str, *given: Any) -> PriorityFactory:
+    made = named(cls, name)
+    return lambda context, handle: made(context, handle, *given)

@@ -1,18 +1,22 @@
-"""Predicates about the node itself: its name, labels, ports, taints, and whether it is cordoned."""
+"""Predicates about the node itself: its name, labels, ports, taints, resources, and whether it is cordoned."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from kubesched.kube.api.matching import UNSCHEDULABLE_TAINT, compile_required_node_affinity, find_untolerated
-from kubesched.kube.api.requests import HostPort
+from kubesched.kube.api.requests import CPU, EPHEMERAL_STORAGE, MEMORY, HostPort
 from kubesched.scheduler.cluster import ABSENT, PodView, Snapshot
 from kubesched.scheduler.cluster.selection import match_required
-from kubesched.scheduler.framework import CycleState, Input, Rejections
+from kubesched.scheduler.framework import CycleState, Input, Reason, Rejections
 from kubesched.scheduler.framework.ports import Handle
 from kubesched.scheduler.legacy.context import LegacyContext
-from kubesched.scheduler.legacy.predicates.base import Predicate
-from kubesched.scheduler.legacy.shared.pod_requests import host_ports
+from kubesched.scheduler.legacy.predicates.base import Cases, Predicate
+from kubesched.scheduler.legacy.shared.pod_requests import asked, host_ports
+
+GPU = "alpha.kubernetes.io/nvidia-gpu"
+OPAQUE_PREFIX = "pod.alpha.kubernetes.io/opaque-int-resource-"
+_NAMES_OF_1_3 = {"pods": "PodCount", CPU: "CPU", MEMORY: "Memory", GPU: "NvidiaGpu"}
 
 
 class HostName(Predicate):
@@ -104,3 +108,36 @@ class CheckNodeLabelPresence(Predicate):
             refused |= nodes.codes(key) != ABSENT
         reason = self.reason("node(s) didn't have the requested labels", resolvable=False, failure="CheckNodeLabelPresence")
         return Rejections.where(refused, reason)
+
+
+class PodFitsResources(Predicate):
+    """The node must have room for one more pod and for everything that it asks for.
+
+    Unlike today, a pod that asks for anything at all is measured against cpu, memory and ephemeral storage even where it
+    asks for none of them: on a node that is overbooked in one of them, it does not fit.
+    """
+
+    depends_on = (Input.POD_TEMPLATE, Input.NODE, Input.PODS_ON_NODE)
+
+    def filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Rejections:
+        cases: Cases = [(nodes.pod_count >= nodes.allowed_pods, self._short_of("pods"))]
+        fitting = asked(pod, overhead=self.context.gates.pod_overhead).fitting
+        native = [name for name in (CPU, MEMORY, EPHEMERAL_STORAGE) if self._counts(name)]
+        others = [name for name in fitting if name not in native and self._counts(name)]
+        if others or any(fitting.get(name, 0) for name in native):
+            for name in native + [name for name in others if name not in self.context.ignored_resources]:
+                resource = nodes.resource(name)
+                short = nodes.allocatable(resource) < nodes.requested(resource) + fitting.get(name, 0)
+                cases.append((short, self._short_of(name)))
+        cases = [case for case in cases if case[0].any()]
+        return self.refuse(nodes, cases)
+
+    def _counts(self, name: str) -> bool:
+        """Return whether the release knew a resource."""
+        if self.release.minor >= 8:
+            return True
+        return name in (CPU, MEMORY, GPU) or (self.release.minor >= 5 and name.startswith(OPAQUE_PREFIX))
+
+    def _short_of(self, name: str) -> Reason:
+        shown = _NAMES_OF_1_3.get(name, name) if self.release.minor == 3 else name
+        return Reason(f"Insufficient {shown}")

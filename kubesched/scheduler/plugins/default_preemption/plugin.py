@@ -16,8 +16,8 @@ import numpy as np
 
 from kubesched.errors import SchedulerError
 from kubesched.kube.api.pod import Pod
-from kubesched.kube.api.selectors import aggregate
 from kubesched.kube.api.workload import PodGroup
+from kubesched.kube.values.go_format import aggregate
 from kubesched.scheduler.cluster import Bools, Ints, PodView, Snapshot
 from kubesched.scheduler.cluster.columns import Array
 from kubesched.scheduler.config.args import Args

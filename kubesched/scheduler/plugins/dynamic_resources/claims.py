@@ -8,7 +8,7 @@ from __future__ import annotations
 from kubesched.kube.api.pod import Pod, PodResourceClaim
 from kubesched.kube.api.resource import DeviceClass, ResourceClaim
 from kubesched.kube.api.workload import PodGroup, PodGroupResourceClaim
-from kubesched.kube.values.gotext import go_quote
+from kubesched.kube.values.go_format import go_quote
 from kubesched.scheduler.cluster import Objects
 from kubesched.scheduler.cluster.device_claims import DeviceClaims
 from kubesched.scheduler.framework import Status, failed, unresolvable

@@ -20,7 +20,14 @@ from kubesched.kube.values.amount import wrapped
 from kubesched.kube.values.quantity import INT64_MAX
 from kubesched.scheduler import kernels
 from kubesched.scheduler.cluster import EPHEMERAL_STORAGE, Bools, GroupKey, Ints
-from kubesched.scheduler.config.args import CPU_AND_MEMORY, Args, ResourceSpec, UtilizationShapePoint, validate_shape
+from kubesched.scheduler.config.args import (
+    CPU_AND_MEMORY,
+    Args,
+    ResourceSpec,
+    UtilizationShapePoint,
+    validate_label_key,
+    validate_shape,
+)
 from kubesched.scheduler.config.documents.fielderrors import (
     FieldError,
     Path,
@@ -31,7 +38,6 @@ from kubesched.scheduler.config.documents.fielderrors import (
     required,
 )
 from kubesched.scheduler.config.documents.wire import Go, Wire
-from kubesched.scheduler.config.names import validate_label_key
 from kubesched.scheduler.config.releases.gates import Gates
 from kubesched.scheduler.framework import (
     CycleState,

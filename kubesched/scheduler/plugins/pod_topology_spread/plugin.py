@@ -22,7 +22,7 @@ from kubesched.kube.api.pod import TopologySpreadConstraint as ApiConstraint
 from kubesched.kube.values.well_known import HOSTNAME, ZONE
 from kubesched.scheduler import kernels
 from kubesched.scheduler.cluster import Bools, Ints
-from kubesched.scheduler.config.args import Args
+from kubesched.scheduler.config.args import Args, validate_label_key
 from kubesched.scheduler.config.documents.fielderrors import (
     FieldError,
     Path,
@@ -34,7 +34,6 @@ from kubesched.scheduler.config.documents.fielderrors import (
     required,
 )
 from kubesched.scheduler.config.documents.wire import Go
-from kubesched.scheduler.config.names import validate_label_key
 from kubesched.scheduler.config.releases.gates import Gates
 from kubesched.scheduler.config.selectors import TopologySpreadConstraint
 from kubesched.scheduler.framework import (

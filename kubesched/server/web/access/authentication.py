@@ -13,15 +13,17 @@ import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from aiohttp import web
 
 from kubesched.errors import SchedulerError
-from kubesched.scheduler.config.documents.durations import Duration
 from kubesched.server.web.access.client_certificates import ClientCertificate, ProxyHeaders, Trust, certificate_of
 from kubesched.server.web.access.review_cache import Remembered, Review, Reviewer, insist
 from kubesched.telemetry.logs import logger
+
+if TYPE_CHECKING:
+    from kubesched.server.options.options import Authentication
 
 log = logger(__name__)
 
@@ -46,29 +48,12 @@ class User:
 ANONYMOUS = User("system:anonymous", groups=(UNAUTHENTICATED,), is_anonymous=True)
 
 
-class AuthenticationSettings(Protocol):
-    """The authentication flags that matter per request; the files and the look-up are `Trust`'s."""
-
-    @property
-    def token_webhook_cache_ttl(self) -> Duration: ...
-    @property
-    def requestheader_username_headers(self) -> Sequence[str]: ...
-    @property
-    def requestheader_uid_headers(self) -> Sequence[str]: ...
-    @property
-    def requestheader_group_headers(self) -> Sequence[str]: ...
-    @property
-    def requestheader_extra_headers_prefix(self) -> Sequence[str]: ...
-    @property
-    def requestheader_allowed_names(self) -> Sequence[str]: ...
-
-
 class Authenticator:
     """Tells who asks."""
 
     def __init__(
         self,
-        settings: AuthenticationSettings,
+        settings: Authentication,
         reviewer: Reviewer | None = None,
         trust: Trust | None = None,
         *,

@@ -8,27 +8,18 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from kubesched.errors import ConfigError
-from kubesched.scheduler.config.documents.durations import Duration
 from kubesched.server.web.access.authentication import User
 from kubesched.server.web.access.review_cache import Remembered, Reviewer, insist
 
+if TYPE_CHECKING:
+    from kubesched.server.options.options import Authorization
+
 MASTERS = "system:masters"
-
-
-class AuthorizationSettings(Protocol):
-    """The authorization flags."""
-
-    @property
-    def always_allow_paths(self) -> Sequence[str]: ...
-    @property
-    def webhook_cache_authorized_ttl(self) -> Duration: ...
-    @property
-    def webhook_cache_unauthorized_ttl(self) -> Duration: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +38,7 @@ class Authorizer:
 
     def __init__(
         self,
-        settings: AuthorizationSettings,
+        settings: Authorization,
         reviewer: Reviewer | None = None,
         *,
         now: Callable[[], float] = time.monotonic,

@@ -23,7 +23,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from kubesched.errors import ConfigError
-from kubesched.scheduler.config.building import unreadable
+from kubesched.scheduler.config.building import read_file
 
 HOST = "localhost"
 VALID_DAYS = 365
@@ -64,7 +64,7 @@ def read_pair(cert_file: str, key_file: str) -> Pair:
     """Read a pair from files; raise `ConfigError` if they are missing, broken or do not belong together."""
     if not cert_file or not key_file:
         raise ConfigError("", "missing filename for serving cert")
-    pair = Pair(_read(cert_file).rstrip() + b"\n", _read(key_file))
+    pair = Pair(read_file(cert_file).rstrip() + b"\n", read_file(key_file))
     for what, text in (("certificate", pair.certificate), ("key", pair.key)):
         if b"-----BEGIN " not in text:
             raise ConfigError("", f"tls: failed to find any PEM data in {what} input")
@@ -75,13 +75,6 @@ def read_pair(cert_file: str, key_file: str) -> Pair:
             raise ConfigError("", "tls: private key does not match public key") from error
         raise ConfigError("", f"unable to load server certificate {cert_file}, {key_file}: {error}") from error
     return pair
-
-
-def _read(file: str) -> bytes:
-    try:
-        return Path(file).read_bytes()
-    except OSError as error:
-        raise unreadable(file, error) from error
 
 
 def kept_pair(directory: str, name: str, address: str, now: float) -> Pair:

@@ -12,12 +12,15 @@ import time
 import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from kubesched.errors import ConfigError
 from kubesched.server.web.access.certificates import Pair, kept_pair, read_pair, self_signed
 from kubesched.server.web.access.client_certificates import Trust
 from kubesched.telemetry.logs import logger
+
+if TYPE_CHECKING:
+    from kubesched.server.options.options import Serving
 
 log = logger(__name__)
 
@@ -33,48 +36,6 @@ _VERSIONS = {
 _CURVES = {23: "prime256v1", 24: "secp384r1", 25: "secp521r1", 29: "X25519"}
 _ALWAYS_IN_13 = ("TLS_AES_128_GCM_SHA256", "TLS_AES_256_GCM_SHA384", "TLS_CHACHA20_POLY1305_SHA256")
 _WEAK = ("TLSv1", "TLSv1_1")
-
-
-class CertificateFiles(Protocol):
-    """A certificate and its key, for some names."""
-
-    @property
-    def cert_file(self) -> str: ...
-    @property
-    def key_file(self) -> str: ...
-    @property
-    def names(self) -> Sequence[str]: ...
-
-
-class ServingSettings(Protocol):
-    """The secure serving flags."""
-
-    @property
-    def bind_address(self) -> str: ...
-    @property
-    def secure_port(self) -> int: ...
-    @property
-    def cert_dir(self) -> str: ...
-    @property
-    def tls_cert_file(self) -> str: ...
-    @property
-    def tls_private_key_file(self) -> str: ...
-    @property
-    def tls_cipher_suites(self) -> Sequence[str]: ...
-    @property
-    def tls_curve_preferences(self) -> Sequence[int]: ...
-    @property
-    def tls_min_version(self) -> str: ...
-    @property
-    def tls_sni_cert_key(self) -> Sequence[CertificateFiles]: ...
-    @property
-    def http2_max_streams_per_connection(self) -> int: ...
-    @property
-    def disable_http2_serving(self) -> bool: ...
-    @property
-    def permit_port_sharing(self) -> bool: ...
-    @property
-    def permit_address_sharing(self) -> bool: ...
 
 
 class _Source:
@@ -105,7 +66,7 @@ class _Source:
 class ServingTls:
     """The certificates we serve, and the context to serve them with."""
 
-    def __init__(self, settings: ServingSettings, trust: Trust | None = None, now: Callable[[], float] = time.time) -> None:
+    def __init__(self, settings: Serving, trust: Trust | None = None, now: Callable[[], float] = time.time) -> None:
         self._settings = settings
         self._trust = trust or Trust()
         self._trusted = self._trust.version
@@ -174,7 +135,7 @@ class ServingTls:
             context.verify_mode = ssl.CERT_OPTIONAL
 
 
-def _default_source(settings: ServingSettings, now: float) -> _Source:
+def _default_source(settings: Serving, now: float) -> _Source:
     files = (settings.tls_cert_file, settings.tls_private_key_file)
     if any(files):
         return _Source(read_pair(*files), files)

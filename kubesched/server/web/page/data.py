@@ -11,19 +11,20 @@ from __future__ import annotations
 import asyncio
 import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from itertools import islice
 from typing import Any, TypeVar
 
 import msgspec
 
+from kubesched.errors import SchedulerError
 from kubesched.scheduler.cluster import PodView
 from kubesched.scheduler.engine.explaining.node_verdicts import node_verdict, node_verdicts
 from kubesched.scheduler.engine.explaining.pod_report import pod_report
 from kubesched.scheduler.engine.loop import Engine
 from kubesched.scheduler.engine.records.decision_record import PLACED, DecisionRing, document
 from kubesched.scheduler.queue.queued import QueuedPod
-from kubesched.server.web.page.contract import NotReady, Versions
 from kubesched.server.web.page.node_columns import facts, fingerprint, label_column, one_node, pods_inside, usage
 from kubesched.server.web.page.node_columns import usage_version as usage_version_of
 from kubesched.server.web.page.profiles_data import configuration_of
@@ -37,7 +38,22 @@ MOST_NAMES = 8
 _SAME_MOMENT_SECONDS = 2.0
 _PATIENCE_SECONDS = 10.0
 
+Document = Mapping[str, Any]
 Answer = TypeVar("Answer")
+WHAT_IFS = ("plan", "compare", "snapshot")
+"""What a page may offer to ask on any cluster; nothing of it writes."""
+
+
+class NotReady(SchedulerError):
+    """There is nothing to show yet, or nobody who has the time; asking again helps."""
+
+
+@dataclass(frozen=True, slots=True)
+class Versions:
+    """Which versions of the columns the asker has already got; empty for none."""
+
+    nodes: str = ""
+    usage: str = ""
 
 
 class EnginePageData:

@@ -15,7 +15,7 @@ import msgspec
 from aiohttp import web
 
 from kubesched.scheduler.engine.records.decision_record import OUTCOMES, DecisionFilter, DecisionRing, document
-from kubesched.server.web.answers import NO_SNIFF
+from kubesched.server.web.responses import NO_SNIFF
 
 PATH = "/api/decisions"
 MOST = 1000

@@ -1,6 +1,6 @@
 """Live updates: the picture of the moment as server-sent events, whenever it has changed.
 
-In: whoever shows an engine. Out: a stream of `state` events, each the document of /ui/api/state without the columns that this
+In: the data of an engine. Out: a stream of `state` events, each the document of /ui/api/state without the columns that this
 stream has already sent. A stream ends by itself after some minutes, so that who was let in is looked at again, and when the
 server stops; the asker comes back. There are only so many at a time.
 """
@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Mapping
-from typing import Any, Protocol
 
 import msgspec
 from aiohttp import web
 
-from kubesched.server.web.page.contract import HEADERS, NotReady, Versions
+from kubesched.server.web.page.data import EnginePageData, NotReady, Versions
+from kubesched.server.web.responses import PAGE_HEADERS
 
 MOST_STREAMS = 64
 STOPPING = web.AppKey("stopping", asyncio.Event)
@@ -27,18 +26,15 @@ QUIET_SECONDS = 15.0
 _encode = msgspec.json.Encoder().encode
 
 
-class ShowsState(Protocol):
-    """Whoever has a picture of the moment."""
-
-    def state(self, seen: Versions) -> Mapping[str, Any]:
-        """Return the picture; columns that the asker has are left out."""
-        ...
+def versions_of(request: web.Request) -> Versions:
+    """Return which columns the asker says that it has."""
+    return Versions(request.query.get("nodes", ""), request.query.get("usage", ""))
 
 
 class LiveStreams:
     """All streams of one server."""
 
-    def __init__(self, page_data: ShowsState) -> None:
+    def __init__(self, page_data: EnginePageData) -> None:
         self._page_data = page_data
         self._n_open = 0
 
@@ -46,8 +42,8 @@ class LiveStreams:
         """Send events until the asker goes, the time is over or the server stops."""
         if self._n_open >= MOST_STREAMS:
             raise NotReady(f"{MOST_STREAMS} pages are open already")
-        seen = Versions(request.query.get("nodes", ""), request.query.get("usage", ""))
-        answer = web.StreamResponse(headers={**HEADERS, "Content-Type": "text/event-stream", "X-Accel-Buffering": "no"})
+        seen = versions_of(request)
+        answer = web.StreamResponse(headers={**PAGE_HEADERS, "Content-Type": "text/event-stream", "X-Accel-Buffering": "no"})
         self._n_open += 1
         try:
             self._page_data.state(seen)  # says that it is not ready before anything is sent

@@ -1,6 +1,6 @@
 """The page: a look at the scheduler, as static files and a little JSON.
 
-In: somebody who shows an engine (`PageData`). Out: routes under /ui/, for the secure port behind its doors, or for a
+In: the data of an engine. Out: routes under /ui/, for the secure port behind its doors, or for a
 loopback port of a demo. Only GET is answered and nothing is ever changed. The files hold no secret and are there for
 everybody who reaches the port, so that they can ask for a token; the JSON under /ui/api/ is not. The page needs no other
 host, so it may not talk to any: its own policy says so to the browser. /ui/api/openapi.json describes the JSON.
@@ -16,9 +16,9 @@ import msgspec
 from aiohttp import web
 from aiohttp.typedefs import Handler
 
-from kubesched.server.web.answers import own_pages_only
-from kubesched.server.web.page.contract import HEADERS, Document, NotReady, PageData, Versions
-from kubesched.server.web.page.live import LiveStreams
+from kubesched.server.web.page.data import Document, EnginePageData, NotReady
+from kubesched.server.web.page.live import LiveStreams, versions_of
+from kubesched.server.web.responses import PAGE_HEADERS, own_pages_only
 
 ROOT = "/ui"
 API = f"{ROOT}/api"
@@ -29,7 +29,7 @@ _LONGEST_SEARCH = 500
 _WORTH_COMPRESSING = 4096
 _encode = msgspec.json.Encoder().encode
 
-Ask = Callable[[web.Request], Awaitable[Document | None]]
+Ask = Callable[[web.Request], Awaitable[Document | None] | Document]
 
 
 def page_files() -> dict[str, tuple[bytes, str]]:
@@ -45,55 +45,15 @@ def open_paths() -> frozenset[str]:
     return frozenset({ROOT, f"{ROOT}/", *(f"{ROOT}/{name}" for name in page_files())})
 
 
-def page_routes(page_data: PageData) -> list[web.RouteDef]:
+def page_routes(data: EnginePageData) -> list[web.RouteDef]:
     """Return the routes of the page."""
     files = page_files()
     described = (resources.files("kubesched.server.web") / "ui" / _DESCRIPTION).read_bytes()
 
-    async def state(request: web.Request) -> Document:
-        return page_data.state(Versions(request.query.get("nodes", ""), request.query.get("usage", "")))
-
-    async def queue(request: web.Request) -> Document:
-        return await page_data.queue(request.query.get("part", ""), request.query.get("search", "")[:_LONGEST_SEARCH])
-
-    async def pending(_: web.Request) -> Document:
-        return await page_data.pending()
-
-    async def pod(request: web.Request) -> Document | None:
-        return await page_data.pod(_key(request))
-
-    async def pod_nodes(request: web.Request) -> Document | None:
-        return await page_data.pod_nodes(_key(request))
-
-    async def pod_node(request: web.Request) -> Document | None:
-        return await page_data.pod_node(_key(request), request.match_info["node"])
-
-    async def pod_decisions(request: web.Request) -> Document:
-        return page_data.pod_decisions(_key(request))
-
-    async def node(request: web.Request) -> Document | None:
-        return await page_data.node(request.match_info["name"])
-
-    async def inside(_: web.Request) -> Document:
-        return await page_data.pods_inside()
-
-    async def label(request: web.Request) -> Document:
-        return page_data.label(request.query.get("key", ""))
-
-    async def history(request: web.Request) -> Document:
-        return page_data.history(_number(request.query.get("after", "")))
-
-    async def node_changes(request: web.Request) -> Document:
-        return page_data.node_changes(
-            _number(request.query.get("since", "")), _number(request.query.get("until", "")) or math.inf
-        )
-
-    async def configuration(_: web.Request) -> Document:
-        return page_data.configuration()
-
     async def to_root(_: web.Request) -> web.StreamResponse:
         raise web.HTTPFound(f"{ROOT}/")
 
+    pod = f"{API}/pods/{{namespace}}/{{name}}"
     unknown_pod = "pod {namespace}/{name} is neither queued nor placed here"
     unknown_pair = "pod {namespace}/{name} or node {node} is not known here, or the pod is for another scheduler"
     return [
@@ -101,31 +61,40 @@ def page_routes(page_data: PageData) -> list[web.RouteDef]:
         web.get(ROOT, to_root),
         web.get(f"{ROOT}/", _file(*files["index.html"])),
         web.get(f"{API}/{_DESCRIPTION}", _file(described, "application/json")),
-        web.get(f"{API}/state", _answering(state)),
-        web.get(f"{API}/events", _patiently(LiveStreams(page_data).handle)),
-        web.get(f"{API}/queue", _answering(queue)),
-        web.get(f"{API}/pending", _answering(pending)),
-        web.get(f"{API}/pods/{{namespace}}/{{name}}", _answering(pod, unknown_pod)),
-        web.get(f"{API}/pods/{{namespace}}/{{name}}/nodes", _answering(pod_nodes, unknown_pod)),
-        web.get(f"{API}/pods/{{namespace}}/{{name}}/nodes/{{node}}", _answering(pod_node, unknown_pair)),
-        web.get(f"{API}/pods/{{namespace}}/{{name}}/decisions", _answering(pod_decisions, unknown_pod)),
-        web.get(f"{API}/nodes/{{name}}", _answering(node, "node {name} is not known here")),
-        web.get(f"{API}/pods-inside", _answering(inside)),
-        web.get(f"{API}/labels", _answering(label)),
-        web.get(f"{API}/history", _answering(history)),
-        web.get(f"{API}/node-changes", _answering(node_changes)),
-        web.get(f"{API}/configuration", _answering(configuration)),
+        web.get(f"{API}/state", _answering(lambda request: data.state(versions_of(request)))),
+        web.get(f"{API}/events", _patiently(LiveStreams(data).handle)),
+        web.get(f"{API}/queue", _answering(lambda request: data.queue(_text(request, "part"), _text(request, "search")))),
+        web.get(f"{API}/pending", _answering(lambda _: data.pending())),
+        web.get(pod, _answering(lambda request: data.pod(_key(request)), unknown_pod)),
+        web.get(f"{pod}/nodes", _answering(lambda request: data.pod_nodes(_key(request)), unknown_pod)),
+        web.get(
+            f"{pod}/nodes/{{node}}",
+            _answering(lambda request: data.pod_node(_key(request), request.match_info["node"]), unknown_pair),
+        ),
+        web.get(f"{pod}/decisions", _answering(lambda request: data.pod_decisions(_key(request)))),
+        web.get(
+            f"{API}/nodes/{{name}}",
+            _answering(lambda request: data.node(request.match_info["name"]), "node {name} is not known here"),
+        ),
+        web.get(f"{API}/pods-inside", _answering(lambda _: data.pods_inside())),
+        web.get(f"{API}/labels", _answering(lambda request: data.label(request.query.get("key", "")))),
+        web.get(f"{API}/history", _answering(lambda request: data.history(_number(request, "after")))),
+        web.get(
+            f"{API}/node-changes",
+            _answering(lambda request: data.node_changes(_number(request, "since"), _number(request, "until") or math.inf)),
+        ),
+        web.get(f"{API}/configuration", _answering(lambda _: data.configuration())),
     ]
 
 
-def page_app(page_data: PageData, more: Sequence[web.RouteDef] = ()) -> web.Application:
+def page_app(data: EnginePageData, more: Sequence[web.RouteDef] = ()) -> web.Application:
     """Return the page alone, for everybody on this machine; but not for pages of other web sites."""
     app = web.Application(middlewares=[own_pages_only("127.0.0.1")])
 
     async def to_page(_: web.Request) -> web.StreamResponse:
         raise web.HTTPFound(f"{ROOT}/")
 
-    app.router.add_routes([web.get("/", to_page), *page_routes(page_data), *more])
+    app.router.add_routes([web.get("/", to_page), *page_routes(data), *more])
     return app
 
 
@@ -133,10 +102,14 @@ def _key(request: web.Request) -> str:
     return f"{request.match_info['namespace']}/{request.match_info['name']}"
 
 
-def _number(text: str) -> float:
+def _text(request: web.Request, name: str) -> str:
+    return request.query.get(name, "")[:_LONGEST_SEARCH]
+
+
+def _number(request: web.Request, name: str) -> float:
     """Return a number that was asked for; 0 for what is none."""
     try:
-        number = float(text)
+        number = float(request.query.get(name, ""))
     except ValueError:
         return 0.0
     return number if math.isfinite(number) else 0.0
@@ -144,7 +117,7 @@ def _number(text: str) -> float:
 
 def _file(content: bytes, kind: str) -> Handler:
     async def handle(_: web.Request) -> web.StreamResponse:
-        answer = web.Response(body=content, content_type=kind, charset="utf-8", headers=HEADERS)
+        answer = web.Response(body=content, content_type=kind, charset="utf-8", headers=PAGE_HEADERS)
         answer.enable_compression()
         return answer
 
@@ -156,7 +129,9 @@ def _answering(ask: Ask, unknown: str = "") -> Handler:
 
     async def handle(request: web.Request) -> web.StreamResponse:
         names = request.match_info
-        found = await ask(request) if all(len(name) <= _LONGEST_NAME for name in names.values()) else None
+        found = ask(request) if all(len(name) <= _LONGEST_NAME for name in names.values()) else None
+        if isinstance(found, Awaitable):
+            found = await found
         return answer(found) if found is not None else answer({"error": unknown.format(**names)}, 404)
 
     return _patiently(handle)
@@ -177,7 +152,7 @@ def _patiently(handler: Handler) -> Handler:
 def answer(document: Document, status: int = 200) -> web.Response:
     """Return a document as JSON, compressed if that is worth it."""
     body = _encode(document)
-    response = web.Response(body=body, status=status, content_type="application/json", headers=HEADERS)
+    response = web.Response(body=body, status=status, content_type="application/json", headers=PAGE_HEADERS)
     if len(body) > _WORTH_COMPRESSING:
         response.enable_compression()
     return response

@@ -71,7 +71,9 @@ class QueueData:
         """Return the pods that are held back, grouped by what would help them now; with those that were not looked at."""
         groups, queue = PendingGroups(), engine.queue
         held = _held_back(engine)
-        self._forget_old()
+        if len(self._reports) > _MOST_KEPT:
+            old = time.monotonic() - REPORT_SECONDS
+            self._reports = {key: kept for key, kept in self._reports.items() if kept.made >= old}
         n_made = n_skipped = 0
         for entry in held:
             key = alike(entry.view)
@@ -91,11 +93,6 @@ class QueueData:
 
     async def _report(self, pod: PodView) -> dict[str, Any]:
         return await self._in_turn(lambda engine: pod_report(engine, pod, top=1))
-
-    def _forget_old(self) -> None:
-        now = time.monotonic()
-        if len(self._reports) > _MOST_KEPT:
-            self._reports = {key: kept for key, kept in self._reports.items() if now - kept.made <= REPORT_SECONDS}
 
 
 def counts_of(engine: Engine) -> dict[str, int]:

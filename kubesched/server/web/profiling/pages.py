@@ -21,9 +21,9 @@ from typing import TypeVar
 
 from aiohttp import web
 
-from kubesched.server.web.answers import NO_SNIFF, plain
-from kubesched.server.web.profiling import memory, rendering, sampling, tasks
-from kubesched.server.web.profiling.stacks import Profile
+from kubesched.server.web.profiling import memory, rendering, sampling
+from kubesched.server.web.profiling.stacks import Profile, dump_tasks, profile_tasks
+from kubesched.server.web.responses import NO_SNIFF, plain
 
 ROOT = "/debug/pprof"
 MOST_SECONDS = 600.0
@@ -99,8 +99,8 @@ class ProfilingPages:
 
     async def _tasks(self, request: web.Request) -> web.StreamResponse:
         if request.query.get("debug") == "2":
-            return plain(tasks.dump_tasks())
-        return _shown(request, tasks.profile_tasks(), "Tasks and threads")
+            return plain(dump_tasks())
+        return _shown(request, profile_tasks(), "Tasks and threads")
 
     async def _trace(self, request: web.Request) -> web.StreamResponse:
         seconds = _seconds(request, 1.0)

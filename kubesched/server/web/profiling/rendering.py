@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 
 from kubesched.server.web.profiling.stacks import Frame, Profile, Stack
-from kubesched.telemetry.protobuf import varint
+from kubesched.telemetry.protobuf import bytes_field, uint_field, varint
 
 _WIDTH, _ROW, _CHARACTER = 1200, 18, 6.6
 _SCALES = {"nanoseconds": (1e-6, "ms"), "bytes": (1 / 1024, "KiB"), "count": (1.0, "")}
@@ -147,34 +147,26 @@ def pprof(profile: Profile) -> bytes:
 
     body = bytearray()
     for name, unit in profile.units:
-        body += _message(1, _number(1, text(name)) + _number(2, text(unit)))
+        body += bytes_field(1, uint_field(1, text(name)) + uint_field(2, text(unit)))
     for stack, weights in profile.stacks.items():
         ids = _packed(1, [location(frame) for frame in reversed(stack)])
-        body += _message(2, ids + _packed(2, weights))
+        body += bytes_field(2, ids + _packed(2, weights))
     for frame, number in locations.items():
-        line = _number(1, functions[frame.function, frame.file]) + _number(2, frame.line)
-        body += _message(4, _number(1, number) + _message(4, line))
+        line = uint_field(1, functions[frame.function, frame.file]) + uint_field(2, frame.line)
+        body += bytes_field(4, uint_field(1, number) + bytes_field(4, line))
     for (function, file), number in functions.items():
         named = text(function)
-        body += _message(5, _number(1, number) + _number(2, named) + _number(3, named) + _number(4, text(file)))
-    kind = _message(11, _number(1, text(profile.units[-1][0])) + _number(2, text(profile.units[-1][1])))
+        body += bytes_field(5, uint_field(1, number) + uint_field(2, named) + uint_field(3, named) + uint_field(4, text(file)))
+    kind = bytes_field(11, uint_field(1, text(profile.units[-1][0])) + uint_field(2, text(profile.units[-1][1])))
     for value in strings:
-        body += _message(6, value.encode())
-    body += _number(9, int(profile.started * 1e9)) + _number(10, int(profile.seconds * 1e9))
-    body += kind + _number(12, profile.period)
+        body += bytes_field(6, value.encode())
+    body += uint_field(9, int(profile.started * 1e9)) + uint_field(10, int(profile.seconds * 1e9))
+    body += kind + uint_field(12, profile.period)
     return gzip.compress(bytes(body))
 
 
-def _number(field: int, value: int) -> bytes:
-    return varint(field << 3) + varint(value)
-
-
-def _message(field: int, content: bytes) -> bytes:
-    return varint(field << 3 | 2) + varint(len(content)) + content
-
-
 def _packed(field: int, values: Iterable[int]) -> bytes:
-    return _message(field, b"".join(map(varint, values)))
+    return bytes_field(field, b"".join(map(varint, values)))
 
 
 def _amount(weight: int, unit: str) -> str:

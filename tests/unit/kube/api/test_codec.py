@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from kubesched.errors import MalformedObject
 from kubesched.kube.api import codec
-from kubesched.kube.api.codec import INFO, KIND_TABLE, KINDS
-from kubesched.kube.api.meta import ListMeta, ObjectMeta, OwnerReference, Status, TopLevel, Wire
+from kubesched.kube.api.kinds import INFO, KIND_TABLE, KINDS, KindInfo
+from kubesched.kube.api.meta import ObjectMeta, OwnerReference, TopLevel, Wire
 from kubesched.kube.api.node import Node
 from kubesched.kube.api.pod import Container, Pod, PodCondition, PodSpec, PodStatus
 from kubesched.kube.api.resource import AllocationResult, ResourceClaim, ResourceClaimConsumerReference, ResourceClaimStatus
@@ -26,7 +26,7 @@ def raw_pod(**more: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("row", KIND_TABLE, ids=lambda row: f"{row.api_version}/{row.kind}")
-def test_every_kind_writes_its_own_version_and_kind(row: codec.KindInfo) -> None:
+def test_every_kind_writes_its_own_version_and_kind(row: KindInfo) -> None:
     written = json.loads(codec.encode(row.type()))
     assert (written["apiVersion"], written["kind"]) == (row.api_version, row.kind)
     assert list(written)[:2] == ["apiVersion", "kind"]
@@ -37,7 +37,7 @@ def test_every_kind_writes_its_own_version_and_kind(row: codec.KindInfo) -> None
 
 
 @pytest.mark.parametrize("row", KIND_TABLE, ids=lambda row: f"{row.api_version}/{row.kind}")
-def test_no_two_fields_share_a_name_on_the_wire(row: codec.KindInfo) -> None:
+def test_no_two_fields_share_a_name_on_the_wire(row: KindInfo) -> None:
     for struct in structs_under(row.type):
         names = [field.encode_name for field in msgspec.structs.fields(struct)]
         assert len(names) == len(set(names)), struct
@@ -64,18 +64,17 @@ def structs_under(struct: type[Wire]) -> set[type[Wire]]:
 
 
 @pytest.mark.parametrize("row", KIND_TABLE, ids=lambda row: f"{row.api_version}/{row.kind}")
-def test_null_is_absent_in_every_field_of_every_struct(row: codec.KindInfo) -> None:
+def test_null_is_absent_in_every_field_of_every_struct(row: KindInfo) -> None:
     for struct in structs_under(row.type):
         nulls = {field.encode_name: None for field in msgspec.structs.fields(struct)}
         assert codec.convert(nulls, struct) == struct()
         assert codec.decode_as(struct, json.dumps(nulls)) == struct()
 
 
-def test_paths() -> None:
+def test_groups_and_versions() -> None:
     pods, leases = INFO[Pod], INFO[KINDS["coordination.k8s.io/v1", "Lease"]]
-    assert (pods.group, pods.version, pods.base_path) == ("", "v1", "/api/v1")
+    assert (pods.group, pods.version) == ("", "v1")
     assert (leases.group, leases.version) == ("coordination.k8s.io", "v1")
-    assert leases.base_path == "/apis/coordination.k8s.io/v1"
     assert KINDS["resource.k8s.io/v1alpha3", "DeviceTaintRule"] is KINDS["resource.k8s.io/v1beta2", "DeviceTaintRule"]
 
 
@@ -195,30 +194,6 @@ def test_absent_and_empty_stay_apart_where_they_differ() -> None:
 def test_numbers_are_quantities_too() -> None:
     decoded = codec.decode_as(Node, b'{"status":{"allocatable":{"cpu":4,"memory":1.5e9,"pods":"110"}}}')
     assert decoded.status.allocatable == {"cpu": 4, "memory": 1.5e9, "pods": "110"}
-
-
-def test_lists() -> None:
-    body = {
-        "kind": "PodList",
-        "metadata": {"resourceVersion": "7", "continue": "more"},
-        "items": [{"metadata": {"name": "a"}}, {"metadata": {"name": "b", "labels": None}}],
-    }
-    found = codec.decode_list(Pod, json.dumps(body))
-    assert [pod.name for pod in found.items] == ["a", "b"]
-    assert all(pod.kind == "Pod" for pod in found.items)
-    assert found.metadata == ListMeta(resource_version="7", continue_="more")
-    assert codec.decode_list(Pod, b'{"items":null}').items == ()
-    with pytest.raises(MalformedObject, match=r"^pod b: spec: invalid value 5"):
-        codec.decode_list(Pod, b'{"items":[{"metadata":{"name":"a"}},{"metadata":{"name":"b"},"spec":5}]}')
-
-
-def test_watch_events_carry_their_object_as_bytes() -> None:
-    line = b'{"type":"ADDED","object":{"kind":"Pod","apiVersion":"v1","metadata":{"name":"x"}}}'
-    event = codec.decode_as(codec.WatchEvent, line)
-    assert event.type == "ADDED"
-    assert codec.decode_as(Pod, bytes(event.object)).name == "x"
-    refusal = codec.decode_as(codec.WatchEvent, b'{"type":"ERROR","object":{"kind":"Status","code":410,"reason":"Expired"}}')
-    assert codec.decode_as(Status, bytes(refusal.object)).code == 410
 
 
 # --- complaining ------------------------------------------------------------------------------------------------------

@@ -1,6 +1,6 @@
 """A failure that lasts is told at once and then ever more rarely; another one, or one that comes back, at once."""
 
-from kubesched.kube.client.log_throttle import LogThrottle
+from kubesched.kube.client.timing import LogThrottle
 from kubesched.testing.fakes import FakeClock
 
 

@@ -13,6 +13,7 @@ from kubesched.scheduler.config.merging import expand, merge, merge_set, weigh
 from kubesched.scheduler.config.types import Configured, Plugin, Plugins, PluginSet
 from kubesched.scheduler.plugins.args import IN_TREE_CATALOGUE
 
+CATALOGUE = at_release(IN_TREE_CATALOGUE, (1, 36))
 NAMES = ["A", "B", "C", "D", "E"]
 
 plugin_lists = st.lists(st.builds(Plugin, st.sampled_from(NAMES), st.integers(0, 5)), max_size=5)
@@ -140,7 +141,7 @@ DEFAULT_ORDER = {
 @pytest.mark.parametrize("point", POINTS)
 def test_the_default_order_at_each_point(point: str) -> None:
     plugins = default_plugins(Gates.defaults())
-    found = weigh(plugins, expand(plugins, IN_TREE_CATALOGUE), IN_TREE_CATALOGUE)[point]
+    found = weigh(plugins, expand(plugins, CATALOGUE), CATALOGUE)[point]
     entries = (entry.partition("=") for entry in DEFAULT_ORDER[point].split())
     assert found == tuple(Configured(name, int(weight or 1)) for name, _, weight in entries)
 
@@ -173,15 +174,15 @@ def test_gates_add_their_plugins_at_the_end() -> None:
         "TopologyPlacementGenerator",
         "PodGroupPodsCount",
     ]
-    points = expand(plugins, IN_TREE_CATALOGUE)
+    points = expand(plugins, CATALOGUE)
     assert points["permit"] == (Configured("GangScheduling"),)
     assert points["placement_generate"] == (Configured("TopologyPlacementGenerator"),)
 
 
 def refused(plugins: Plugins) -> str:
     with pytest.raises(ConfigError) as caught:
-        points = expand(plugins, IN_TREE_CATALOGUE)
-        weigh(plugins, points, IN_TREE_CATALOGUE)
+        points = expand(plugins, CATALOGUE)
+        weigh(plugins, points, CATALOGUE)
     return str(caught.value)
 
 
@@ -216,5 +217,5 @@ def test_a_negative_weight_is_refused_unless_it_comes_last() -> None:
     first = merge(defaults, Plugins(score=plugin_set([Plugin("NodeResourcesFit", -1)], [])))
     assert refused(first) == "score plugins: total score of Score plugins could overflow"
     last = merge(defaults, Plugins(multi_point=plugin_set([Plugin("ImageLocality", -1)], [])))
-    points = weigh(last, expand(last, IN_TREE_CATALOGUE), IN_TREE_CATALOGUE)
+    points = weigh(last, expand(last, CATALOGUE), CATALOGUE)
     assert points["score"][-1] == Configured("ImageLocality", -1)

@@ -12,6 +12,7 @@ from web_fakes import AuthenticationFlags, AuthorizationFlags, FakeReviewer, cli
 
 from kubesched.errors import Forbidden
 from kubesched.server.web import PING, Authenticator, Authorizer, build_app, build_insecure_app
+from kubesched.server.web.application import is_protobuf_wanted
 from kubesched.telemetry import logs, protobuf
 from kubesched.telemetry.exposing import CONTENT_TYPE, register
 from kubesched.telemetry.metrics import Metrics
@@ -206,3 +207,22 @@ async def test_the_old_port_is_open_and_small() -> None:
             assert (await client.get(path)).status == 404, path
     async with client_for(build_insecure_app(new_parts(has_profiling=False))) as client:
         assert (await client.get("/debug/pprof/")).status == 404
+
+
+PROTOBUF = "application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited"
+
+
+@pytest.mark.parametrize(
+    ("accept", "wanted"),
+    [
+        ("", False),
+        ("*/*", False),
+        ("text/plain", False),
+        (PROTOBUF, True),
+        (f"{PROTOBUF};q=0.7,application/openmetrics-text;version=1.0.0;q=0.8,text/plain;version=0.0.4;q=0.5,*/*;q=0.1", True),
+        (f"{PROTOBUF};q=0.3,text/plain;version=0.0.4;q=0.5", False),
+        (PROTOBUF.replace("delimited", "text"), False),
+    ],
+)
+def test_who_prefers_protobuf_gets_it(accept: str, wanted: bool) -> None:
+    assert is_protobuf_wanted(accept) is wanted

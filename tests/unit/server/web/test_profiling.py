@@ -16,7 +16,7 @@ import pytest
 from web_fakes import client_for, new_parts
 
 from kubesched.server.web import build_app
-from kubesched.server.web.profiling import memory, rendering, sampling, tasks
+from kubesched.server.web.profiling import memory, rendering, sampling, stacks
 from kubesched.server.web.profiling.stacks import Frame, Profile
 
 OUTER, LEFT, RIGHT = Frame("m.outer", "m.py", 1), Frame("m.left", "m.py", 2), Frame("m.right<x>", "m.py", 3)
@@ -139,13 +139,13 @@ async def test_tasks_and_threads_are_named_with_what_they_wait_for() -> None:
 
     task = asyncio.create_task(outer(), name="the-one-who-waits")
     await asyncio.sleep(0)
-    text = tasks.dump_tasks()
+    text = stacks.dump_tasks()
     task.cancel()
     block = text.split("task the-one-who-waits [waiting]:\n")[1].split("\n\n")[0]
     names = [line.strip().split(" ")[0].rpartition(".")[2] for line in block.splitlines()]
     assert names == ["wait", "inner", "outer"]
     assert "thread MainThread" in text
-    assert tasks.profile_tasks().total >= 2
+    assert stacks.profile_tasks().total >= 2
 
 
 # --- rendering --------------------------------------------------------------------------------------------------------

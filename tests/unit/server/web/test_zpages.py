@@ -10,8 +10,7 @@ from web_fakes import client_for, new_parts
 
 from kubesched.scheduler.config.releases.gates import Gates
 from kubesched.server.web import About, build_app
-from kubesched.server.web.cbor import encode
-from kubesched.server.web.zpages import WARNING, statusz
+from kubesched.server.web.zpages import WARNING, encode_cbor, statusz
 
 FLAGS = {"v": "2", "secure-port": "10259", "config": ""}
 STRUCTURED = "application/json;as={kind};g=config.k8s.io;v={version}"
@@ -138,4 +137,4 @@ CBOR = [
 
 @pytest.mark.parametrize(("value", "encoded"), CBOR)
 def test_cbor(value: object, encoded: bytes) -> None:
-    assert encode(value) == encoded
+    assert encode_cbor(value) == encoded

@@ -19,7 +19,7 @@ from prometheus_client import CollectorRegistry
 
 from kubesched.scheduler.config.documents.durations import Duration
 from kubesched.scheduler.config.releases.gates import Gates
-from kubesched.server.web import About, WebParts
+from kubesched.server.web import About, AppConfig
 from kubesched.server.web.access.authorization import Authorizer
 from kubesched.telemetry.exposing import register
 from kubesched.telemetry.metrics import Metrics
@@ -107,7 +107,7 @@ def request(method: str = "GET", path: str = "/metrics", headers: Mapping[str, s
     return make_mocked_request(method, path, headers=dict(headers or {}))
 
 
-def new_parts(**changes: Any) -> WebParts:
+def new_parts(**changes: Any) -> AppConfig:
     """Return parts that let everybody in."""
     metrics = Metrics()
     values: dict[str, Any] = {
@@ -117,7 +117,7 @@ def new_parts(**changes: Any) -> WebParts:
         "reset_metrics": metrics.reset,
         "authorizer": Authorizer(AuthorizationFlags(always_allow_paths=("/*",))),
     }
-    return WebParts(**(values | changes))
+    return AppConfig(**(values | changes))
 
 
 def client_for(app: web.Application) -> TestClient[web.Request, web.Application]:

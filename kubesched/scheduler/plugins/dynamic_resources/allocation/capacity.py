@@ -12,7 +12,7 @@ from kubesched.errors import SchedulerError
 from kubesched.kube.api.meta import Quantity
 from kubesched.kube.api.resource import CapacityRequestPolicy, CapacityRequestPolicyRange
 from kubesched.kube.values import quantity
-from kubesched.kube.values.gotext import go_quote
+from kubesched.kube.values.go_format import go_quote
 from kubesched.scheduler.plugins.dynamic_resources.allocation.devices import Capacity, DeviceView
 from kubesched.scheduler.plugins.dynamic_resources.features import Features
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from kubesched.kube.client.writes.key_mutex import KeyMutex
+from kubesched.kube.client.writes.writer import KeyMutex
 
 
 class Acts:

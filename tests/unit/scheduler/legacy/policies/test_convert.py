@@ -16,7 +16,7 @@ from kubesched.scheduler.framework.runtime.building import build_profile
 from kubesched.scheduler.framework.runtime.registry import Registry as Plugins
 from kubesched.scheduler.legacy import Conversion, Custom, Options, convert_policy, load_policy, profile_from_policy
 from kubesched.scheduler.plugins import IN_TREE
-from kubesched.scheduler.plugins.args import IN_TREE_ARGS
+from kubesched.scheduler.plugins.args import IN_TREE_CATALOGUE
 
 
 def policy(**fields: Any) -> str:
@@ -264,5 +264,5 @@ def test_on_nodes_with_room_the_same_is_decided(seed: int, predicates: set[str],
 
 def modern(world: World, conversion: Conversion) -> Any:
     gates = config.Gates.defaults()
-    loaded = config.load(json.dumps(conversion.document), gates=gates, registry=config.in_tree(IN_TREE_ARGS))
+    loaded = config.load(json.dumps(conversion.document), gates=gates, registry=IN_TREE_CATALOGUE)
     return build_profile(loaded.profiles[0], Plugins(*IN_TREE), world.handle)

@@ -23,7 +23,7 @@ from kubesched.scheduler.framework.runtime.building import build_profile
 from kubesched.scheduler.framework.runtime.registry import Registry
 from kubesched.scheduler.framework.verdicts import Code, Unschedulable
 from kubesched.scheduler.plugins import IN_TREE
-from kubesched.scheduler.plugins.args import IN_TREE_ARGS
+from kubesched.scheduler.plugins.args import IN_TREE_CATALOGUE
 from kubesched.scheduler.plugins.default_preemption.plugin import DefaultPreemption, DefaultPreemptionArgs
 from kubesched.testing import near, node, pod, taint
 
@@ -68,7 +68,7 @@ class Scene:
         self.chance = Chance(number)
         self.nominations = Nominations()
         self.handle = EngineHandle(self.store.objects, random=self.chance, nominations=self.nominations)
-        configured = config.defaults(gates=config.Gates.defaults(), registry=config.in_tree(IN_TREE_ARGS)).profiles[0]
+        configured = config.defaults(gates=config.Gates.defaults(), registry=IN_TREE_CATALOGUE).profiles[0]
         self.profile = build_profile(configured, Registry(*IN_TREE), self.handle)
         for cls in extra:
             plugin = cls(None, self.handle)

@@ -1,4 +1,4 @@
-"""What our HTTP face answers when it says no: the API's Status objects, and plain texts as Go's server writes them."""
+"""Responses that several pages give: plain texts as Go's server writes them, JSON, Status objects; and what is accepted."""
 
 from __future__ import annotations
 
@@ -13,6 +13,14 @@ from kubesched.http import Origins
 
 _PRETTY = ("curl/", "Wget/", "Mozilla/5.0")  # people look at these, so the reference indents for them
 NO_SNIFF = {"X-Content-Type-Options": "nosniff"}
+PAGE_HEADERS = {
+    **NO_SNIFF,
+    "Cache-Control": "no-cache, private",
+    "Referrer-Policy": "no-referrer",
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
+    "img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+}
+"""What the page and its JSON go out with."""
 
 
 def plain(text: str, status: int = 200) -> web.Response:
@@ -38,14 +46,14 @@ def own_pages_only(host: str) -> Middleware:
     return refusing
 
 
-def json_answer(request: web.BaseRequest, document: Mapping[str, Any], status: int = 200) -> web.Response:
+def json_response(request: web.BaseRequest, document: Mapping[str, Any], status: int = 200) -> web.Response:
     """Return a document, indented for people."""
     if request.headers.get("User-Agent", "").startswith(_PRETTY):
         return _json(json.dumps(document, indent=2), status)
     return _json(f"{compact(document)}\n", status)
 
 
-def configuration_answer(document: Mapping[str, Any]) -> web.Response:
+def configuration_response(document: Mapping[str, Any]) -> web.Response:
     """Return a document on one line, whoever asks."""
     return _json(compact(document), 200)
 
@@ -74,7 +82,7 @@ def refusal(
     }
     if details is not None:
         status["details"] = dict(details)
-    return json_answer(request, {**status, "code": code}, code)
+    return json_response(request, {**status, "code": code}, code)
 
 
 def unauthorized(request: web.BaseRequest) -> web.Response:
@@ -86,3 +94,22 @@ def forbidden(request: web.BaseRequest, user: str, verb: str, path: str, why: st
     """Return 403: we know who asks, and they may not."""
     message = f'forbidden: User "{user}" cannot {verb} path "{path}"'
     return refusal(request, 403, "Forbidden", f"{message}: {why}" if why else message, {})
+
+
+def accepted(header: str) -> list[tuple[str, dict[str, str]]]:
+    """Return the media types of an Accept header with their parameters, the most wanted first."""
+    found = []
+    for part in header.split(",") if header.strip() else ["text/plain"]:
+        media, *rest = (piece.strip() for piece in part.split(";"))
+        parameters = {}
+        for piece in rest:
+            key, _, text = piece.partition("=")
+            parameters[key.strip()] = text.strip().strip('"')
+        try:
+            quality = float(parameters.pop("q", "1"))
+        except ValueError:
+            quality = 0.0
+        if media and quality > 0:
+            found.append((quality, media.lower(), parameters))
+    found.sort(key=lambda entry: -entry[0])
+    return [(media, parameters) for _, media, parameters in found]

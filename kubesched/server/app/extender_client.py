@@ -13,52 +13,16 @@ import ssl
 import tempfile
 import threading
 from types import SimpleNamespace
-from typing import Any, Protocol
+from typing import Any
 
 import aiohttp
 
 from kubesched.errors import SchedulerError
+from kubesched.scheduler.config import Extender
 
 MAX_ANSWER_BYTES = 64 << 20
 DEFAULT_SECONDS = 5.0
 """What an extender has that was given no time: policies of old releases do not say."""
-
-
-class Tls(Protocol):
-    """What of an extender's configuration says how to trust it."""
-
-    @property
-    def insecure(self) -> bool: ...
-    @property
-    def server_name(self) -> str: ...
-    @property
-    def cert_file(self) -> str: ...
-    @property
-    def key_file(self) -> str: ...
-    @property
-    def ca_file(self) -> str: ...
-    @property
-    def cert_data(self) -> bytes: ...
-    @property
-    def key_data(self) -> bytes: ...
-    @property
-    def ca_data(self) -> bytes: ...
-
-
-class Seconds(Protocol):
-    """A length of time."""
-
-    @property
-    def seconds(self) -> float: ...
-
-
-class Target(Protocol):
-    """What of an extender's configuration says how to reach it."""
-
-    @property
-    def tls_config(self) -> Tls | None: ...
-    @property
-    def http_timeout(self) -> Seconds: ...
 
 
 class HttpPoster:
@@ -68,10 +32,10 @@ class HttpPoster:
         self._starting = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._session: aiohttp.ClientSession | None = None
-        self._contexts: dict[int, tuple[Target, ssl.SSLContext]] = {}
+        self._contexts: dict[int, tuple[Extender, ssl.SSLContext]] = {}
         """By identity, with the extender itself so that nobody else gets its identity."""
 
-    def post(self, url: str, body: bytes, extender: Target) -> bytes:
+    def post(self, url: str, body: bytes, extender: Extender) -> bytes:
         """Post JSON and return the answer's body."""
         return asyncio.run_coroutine_threadsafe(self._post(url, body, extender), self._started()).result()
 
@@ -99,7 +63,7 @@ class HttpPoster:
         if session is not None:
             await session.close()
 
-    async def _post(self, url: str, body: bytes, extender: Target) -> bytes:
+    async def _post(self, url: str, body: bytes, extender: Extender) -> bytes:
         seconds = extender.http_timeout.seconds or DEFAULT_SECONDS
         try:
             async with asyncio.timeout(seconds):
@@ -109,7 +73,7 @@ class HttpPoster:
         except (OSError, ValueError, aiohttp.ClientError) as error:
             raise SchedulerError(f"extender at {url}: {str(error) or type(error).__name__}") from error
 
-    async def _answer(self, url: str, body: bytes, extender: Target) -> bytes:
+    async def _answer(self, url: str, body: bytes, extender: Extender) -> bytes:
         """Make the exchange; once more if it was tried on an old connection that the other side had closed meanwhile."""
         while True:
             way = SimpleNamespace(is_old=False)
@@ -119,7 +83,7 @@ class HttpPoster:
                 if not way.is_old:
                     raise
 
-    async def _exchange(self, url: str, body: bytes, extender: Target, way: SimpleNamespace) -> bytes:
+    async def _exchange(self, url: str, body: bytes, extender: Extender, way: SimpleNamespace) -> bytes:
         if self._session is None:
             self._session = _new_session()
         is_secure, tls = url.startswith("https:"), extender.tls_config
@@ -143,7 +107,7 @@ class HttpPoster:
                 raise SchedulerError(f"failed {verb} with extender at URL {url}, code {response.status}")
             return bytes(answer)
 
-    def _context(self, extender: Target) -> ssl.SSLContext:
+    def _context(self, extender: Extender) -> ssl.SSLContext:
         known = self._contexts.get(id(extender))
         if known is None:
             known = self._contexts[id(extender)] = extender, _trust(extender)
@@ -173,7 +137,7 @@ def _new_session() -> aiohttp.ClientSession:
     )
 
 
-def _trust(extender: Target) -> ssl.SSLContext:
+def _trust(extender: Extender) -> ssl.SSLContext:
     """Return how to trust an extender: without an authority, HTTPS is not verified, as in the reference."""
     given = extender.tls_config
     context = ssl.create_default_context()

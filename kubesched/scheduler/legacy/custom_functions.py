@@ -1,0 +1,243 @@
+"""Predicates and priorities that are Python functions of somebody's own, and what these functions are given.
+
+In: functions, or factories that make them when a scheduler is made. Out: plugins. A factory is given `PluginFactoryArgs`, the
+listers of then, to ask whenever its function runs. The functions of one attempt share its metadata. It is made by the producer
+that was registered, or by ours, and the registered precomputations complete it. Nothing may be kept between attempts.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from kubesched.errors import PluginError
+from kubesched.kube.api.apps import ReplicaSet, StatefulSet
+from kubesched.kube.api.core import ReplicationController, Service
+from kubesched.kube.api.policy import PodDisruptionBudget
+from kubesched.kube.api.requests import pod_requests
+from kubesched.kube.api.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
+from kubesched.scheduler.cluster import Bools, Ints, PodView, Snapshot
+from kubesched.scheduler.framework import CycleState, NodeView, Status, unschedulable
+from kubesched.scheduler.framework.ports import Handle
+from kubesched.scheduler.legacy.context import LegacyContext
+from kubesched.scheduler.legacy.log_lines import say_precomputation
+from kubesched.scheduler.legacy.predicates.base import Predicate
+from kubesched.scheduler.legacy.priorities.base import Priority
+
+_KEY = "PredicateMetadata"
+
+
+class PluginFactoryArgs:
+    """The listers. Nodes and pods are those of the attempt at hand; before the first there are none."""
+
+    def __init__(self, context: LegacyContext, handle: Handle) -> None:
+        self.hard_pod_affinity_symmetric_weight = context.hard_pod_affinity_weight
+        self._objects = handle.objects
+        self._nodes: Snapshot | None = None
+
+    def see(self, nodes: Snapshot) -> None:
+        """Look at an attempt's nodes."""
+        self._nodes = nodes.everything()
+
+    def nodes(self) -> list[NodeView]:
+        """Return all nodes."""
+        return [NodeView(self._nodes, row) for row in range(self._nodes.n)] if self._nodes is not None else []
+
+    def node_info(self, name: str) -> NodeView | None:
+        """Return the node of a name."""
+        return next((node for node in self.nodes() if node.name == name), None)
+
+    def pods(self) -> Iterator[PodView]:
+        """Yield all pods that have a node."""
+        for node in self.nodes():
+            yield from node.pods
+
+    def services(self) -> list[Service]:
+        """Return all services."""
+        return list(self._objects.all(Service))
+
+    def controllers(self) -> list[ReplicationController]:
+        """Return all replication controllers."""
+        return list(self._objects.all(ReplicationController))
+
+    def replica_sets(self) -> list[ReplicaSet]:
+        """Return all replica sets."""
+        return list(self._objects.all(ReplicaSet))
+
+    def stateful_sets(self) -> list[StatefulSet]:
+        """Return all stateful sets."""
+        return list(self._objects.all(StatefulSet))
+
+    def pod_disruption_budgets(self) -> list[PodDisruptionBudget]:
+        """Return all budgets."""
+        return list(self._objects.all(PodDisruptionBudget))
+
+    def persistent_volume(self, name: str) -> PersistentVolume | None:
+        """Return a volume."""
+        return self._objects.get(PersistentVolume, name)
+
+    def persistent_volume_claim(self, namespace: str, name: str) -> PersistentVolumeClaim | None:
+        """Return a claim."""
+        return self._objects.get(PersistentVolumeClaim, name, namespace)
+
+    def storage_class(self, name: str) -> StorageClass | None:
+        """Return a storage class."""
+        return self._objects.get(StorageClass, name)
+
+
+class Metadata:
+    """What is known about a pod before any node is looked at; precomputations add attributes of their own."""
+
+    def __init__(self, pod: PodView) -> None:
+        containers = pod.pod.spec.containers
+        self.pod = pod
+        self.pod_best_effort = not any(c.resources.requests or c.resources.limits for c in containers)
+        self.pod_request: Mapping[str, int] = pod_requests(pod.pod)
+        self.pod_ports = frozenset(port.host_port for c in containers for port in c.ports if port.host_port)
+
+
+MetadataProducer = Callable[[PodView, Sequence[NodeView]], Any]
+MetadataProducerFactory = Callable[[PluginFactoryArgs], MetadataProducer]
+Precomputation = Callable[[Any], None]
+
+
+class MetadataSource:
+    """Makes the metadata of attempts, once for each."""
+
+    def __init__(
+        self, args: PluginFactoryArgs, factory: MetadataProducerFactory | None, more: Mapping[str, Precomputation]
+    ) -> None:
+        self._args = args
+        self._produce = factory(args) if factory is not None else None
+        self._more = more
+
+    def of(self, pod: PodView, state: CycleState) -> Any:
+        """Return an attempt's metadata."""
+        return state.get(_KEY, lambda: self._made(pod))
+
+    def _made(self, pod: PodView) -> Any:
+        made = self._produce(pod, self._args.nodes()) if self._produce is not None else Metadata(pod)
+        for name, compute in self._more.items():
+            say_precomputation(name)
+            compute(made)
+        return made
+
+
+def takes_metadata(function: Callable[..., Any]) -> bool:
+    """Return whether a function of then wants three things, pod, metadata and node, and not pod and node alone."""
+    parameters = inspect.signature(function).parameters.values()
+    positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    return sum(parameter.kind in positional for parameter in parameters) >= 3
+
+
+FitFunction = Callable[..., bool | str | Sequence[str]]
+"""(pod, node) or (pod, metadata, node): True if the pod fits the node; False, or the reasons why it does not."""
+FitFunctionFactory = Callable[[PluginFactoryArgs], FitFunction]
+MapFunction = Callable[[PodView, NodeView], int]
+ReduceFunction = Callable[[PodView, dict[str, int]], Mapping[str, int] | None]
+"""(pod, score by node name) -> the scores to add up, one for each of these nodes; None if they were changed in place"""
+MapReduceFactory = Callable[[PluginFactoryArgs], tuple[MapFunction, ReduceFunction | None]]
+ListFunction = Callable[[PodView, Sequence[NodeView]], Mapping[str, int]]
+"""(pod, the nodes that fit) -> the score of each of them by name"""
+ListFunctionFactory = Callable[[PluginFactoryArgs], ListFunction]
+
+
+class FunctionPredicate(Predicate):
+    """Ask a function about every node."""
+
+    def __init__(
+        self,
+        context: LegacyContext,
+        handle: Handle,
+        factory: FitFunctionFactory,
+        source: Callable[[PluginFactoryArgs], MetadataSource],
+    ) -> None:
+        super().__init__(context, handle)
+        self._listers = PluginFactoryArgs(context, handle)
+        self._function = factory(self._listers)
+        self._metadata = source(self._listers) if takes_metadata(self._function) else None
+
+    def pre_filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> None:
+        self._listers.see(nodes)
+
+    def filter_node(self, pod: PodView, node: NodeView, state: CycleState) -> Status | None:
+        if self._metadata is None:
+            answer = self._function(pod, node)
+        else:
+            answer = self._function(pod, self._metadata.of(pod, state), node)
+        if answer is True:
+            return None
+        if answer is False:
+            return unschedulable(self.name)
+        reasons = [answer] if isinstance(answer, str) else answer
+        if not isinstance(reasons, Sequence) or not all(isinstance(reason, str) for reason in reasons):
+            raise PluginError(
+                self.name,
+                "Filter",
+                f'running "{self.name}" filter plugin: expected True, False or reasons for node {node.name}, got {answer!r}',
+                pod.key,
+            )
+        return unschedulable(*reasons) if reasons else None
+
+
+class FunctionPriority(Priority):
+    """Ask a map function about every node, and perhaps a reduce function about all scores."""
+
+    def __init__(self, context: LegacyContext, handle: Handle, factory: MapReduceFactory) -> None:
+        super().__init__(context, handle)
+        self._listers = PluginFactoryArgs(context, handle)
+        self._map, self._reduce = factory(self._listers)
+
+    def pre_score(self, pod: PodView, nodes: Snapshot, feasible: Bools, state: CycleState) -> None:
+        self._listers.see(nodes)
+
+    def score_node(self, pod: PodView, node: NodeView, state: CycleState) -> int:
+        answer = self._map(pod, node)
+        if isinstance(answer, bool) or not isinstance(answer, int):
+            raise _broken(self.name, pod, f"expected a whole number for node {node.name}, got {answer!r}")
+        return answer
+
+    def normalize(self, scores: Ints, feasible: Bools, pod: PodView, nodes: Snapshot, state: CycleState) -> Ints:
+        reduce = self._reduce
+        if reduce is None:
+            return scores
+        rows = np.flatnonzero(feasible).tolist()
+        given = {nodes.name(row): int(scores[row]) for row in rows}
+        changed = reduce(pod, given)
+        reduced = given if changed is None else changed
+        return _column(self.name, pod, reduced, {nodes.name(row): row for row in rows}, len(scores))
+
+
+class ListPriority(Priority):
+    """Ask one function about all nodes that fit: the form that map and reduce took the place of."""
+
+    def __init__(self, context: LegacyContext, handle: Handle, factory: ListFunctionFactory) -> None:
+        super().__init__(context, handle)
+        self._listers = PluginFactoryArgs(context, handle)
+        self._function = factory(self._listers)
+
+    def pre_score(self, pod: PodView, nodes: Snapshot, feasible: Bools, state: CycleState) -> None:
+        self._listers.see(nodes)
+        state.write(f"{self.name}.feasible", feasible)
+
+    def score(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Ints:
+        fitting = [NodeView(nodes, int(row)) for row in np.flatnonzero(state.read(f"{self.name}.feasible"))]
+        answer = self._function(pod, fitting)
+        return _column(self.name, pod, answer, {node.name: node.row for node in fitting}, nodes.n)
+
+
+def _column(name: str, pod: PodView, scores: Mapping[str, int], rows: Mapping[str, int], n: int) -> Ints:
+    """Return scores by node name as a column; raise PluginError if they are not one for each of these nodes."""
+    if not isinstance(scores, Mapping) or scores.keys() != rows.keys():
+        raise _broken(name, pod, f"expected a score for each of {len(rows)} nodes, got {scores!r}")
+    column = np.zeros(n, dtype=np.int64)
+    for node, row in rows.items():
+        column[row] = scores[node]
+    return column
+
+
+def _broken(name: str, pod: PodView, what: str) -> PluginError:
+    return PluginError(name, "Score", f'running Score plugins: plugin "{name}" failed with: {what}', pod.key)
