@@ -11,7 +11,7 @@ import dataclasses
 from typing import Any
 
 from kubesched.embedded import custom
-from kubesched.embedded.admission import defaulting
+from kubesched.embedded.admission import defaults
 from kubesched.embedded.admission import plugins as admission
 from kubesched.embedded.context import Asked, Context, key_of
 from kubesched.embedded.http.refusals import (
@@ -68,7 +68,7 @@ def create(context: Context, resource: Resource, obj: Object, namespace: str, as
         obj["metadata"].pop("managedFields", None)
     if resource.has_status and not resource.keeps_status_on_create:
         obj.pop("status", None)
-    defaulting.fill(obj, resource)
+    defaults.fill(obj, resource)
     admission.admit_new(context, resource, obj)
     validation.check_new(resource, obj)
     admission.check_new(context, resource, obj)
@@ -232,7 +232,7 @@ def replace(context: Context, resource: Resource, old: Entry, new: Object, subre
     if (
         subresource in ("", "ephemeralcontainers") or resource.table == "nodes"
     ):  # what a node offers has a default in its status
-        defaulting.fill(new, resource)
+        defaults.fill(new, resource)
     admission.admit_changed(context, resource, new, before, subresource)
     validation.check_changed(resource, new, before, subresource)
     admission.check_changed(context, resource, new, before, subresource)
