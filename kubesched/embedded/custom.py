@@ -14,12 +14,13 @@ from typing import Any
 import msgspec
 
 from kubesched.embedded.clock import timestamp
-from kubesched.embedded.http.refusals import Cause, duplicate, invalid_value, not_supported, required, too_long
 from kubesched.embedded.resources import Catalogue, Object, Resource
 from kubesched.embedded.schema.language import ANY, Field, Shape, root_shape, shape_named
 from kubesched.embedded.storage.objects import Storage
 from kubesched.embedded.storage.patching import copied
 from kubesched.embedded.storage.watch import Change
+from kubesched.embedded.validation import field
+from kubesched.embedded.validation.field import Cause
 from kubesched.kube.values.regex import RegexError, compile_regex
 
 TABLE = "customresourcedefinitions.apiextensions.k8s.io"
@@ -106,33 +107,33 @@ def definition_problems(definition: Object) -> list[Cause]:
     spec = definition.get("spec") or {}
     names = spec.get("names") or {}
     needed = ("plural", "singular", "kind", "listKind")
-    causes = [required(f"spec.names.{field}") for field in needed if not names.get(field)]
+    causes = [field.required(f"spec.names.{one}") for one in needed if not names.get(one)]
     if not spec.get("group"):
-        causes.append(required("spec.group"))
+        causes.append(field.required("spec.group"))
     elif "." not in spec["group"]:
-        causes.append(invalid_value("spec.group", spec["group"], "should be a domain with at least one dot"))
+        causes.append(field.invalid("spec.group", spec["group"], "should be a domain with at least one dot"))
     if not spec.get("scope"):
-        causes.append(required("spec.scope"))
+        causes.append(field.required("spec.scope"))
     elif spec["scope"] not in ("Namespaced", "Cluster"):
-        causes.append(not_supported("spec.scope", spec["scope"], ("Cluster", "Namespaced")))
+        causes.append(field.not_supported("spec.scope", spec["scope"], ("Cluster", "Namespaced")))
     versions = spec.get("versions") or []
     if sum(bool(one.get("storage")) for one in versions) != 1:
         text = "must have exactly one version marked as storage version"
-        causes.append(invalid_value("spec.versions", versions or None, text))
-        causes.append(invalid_value("status.storedVersions", None, "must have at least one stored version"))
+        causes.append(field.invalid("spec.versions", versions or None, text))
+        causes.append(field.invalid("status.storedVersions", None, "must have at least one stored version"))
     seen = set()
     for at, version in enumerate(versions):
         name = version.get("name", "")
         if name in seen:
-            causes.append(duplicate(f"spec.versions[{at}].name", name))
+            causes.append(field.duplicate(f"spec.versions[{at}].name", name))
         seen.add(name)
         if not (version.get("schema") or {}).get("openAPIV3Schema"):
-            causes.append(required(f"spec.versions[{at}].schema.openAPIV3Schema"))
+            causes.append(field.required(f"spec.versions[{at}].schema.openAPIV3Schema"))
         causes += _pattern_problems(version.get("schema"), f"spec.versions[{at}].schema")
     expected = f"{names.get('plural', '')}.{spec.get('group', '')}"
     if definition["metadata"]["name"] != expected:
         text = 'must be spec.names.plural+"."+spec.group'
-        causes.append(invalid_value("metadata.name", definition["metadata"]["name"], text))
+        causes.append(field.invalid("metadata.name", definition["metadata"]["name"], text))
     return causes
 
 
@@ -147,11 +148,11 @@ def _pattern_problems(schema: Any, path: str) -> Iterator[Cause]:
                 compile_regex(pattern)
             except RegexError as error:
                 text = f"must be a valid regular expression, but isn't: {error}"
-                yield invalid_value(f"{path}.pattern", pattern, text)
+                yield field.invalid(f"{path}.pattern", pattern, text)
         for name, one in schema.items():
             if name == "properties" and isinstance(one, dict):
-                for field, inner in one.items():
-                    yield from _pattern_problems(inner, f"{path}.{name}[{field}]")
+                for one_name, inner in one.items():
+                    yield from _pattern_problems(inner, f"{path}.{name}[{one_name}]")
             elif name not in ("default", "enum", "example"):
                 yield from _pattern_problems(one, f"{path}.{name}")
 
@@ -234,11 +235,11 @@ def value_problems(value: Any, schema: Any, path: str = "") -> Iterator[Cause]:
     if not isinstance(schema, dict) or value is None:
         return
     if "enum" in schema and value not in schema["enum"]:
-        yield not_supported(path, value, [str(one) for one in schema["enum"]])
+        yield field.not_supported(path, value, [str(one) for one in schema["enum"]])
     if isinstance(value, dict):
         for name in schema.get("required") or ():
             if name not in value:
-                yield required(f"{path}.{name}" if path else name)
+                yield field.required(f"{path}.{name}" if path else name)
         for name, inner in (schema.get("properties") or {}).items():
             if name in value and not (path == "" and name in ("apiVersion", "kind", "metadata")):
                 yield from value_problems(value[name], inner, f"{path}.{name}" if path else name)
@@ -247,32 +248,32 @@ def value_problems(value: Any, schema: Any, path: str = "") -> Iterator[Cause]:
                 yield from value_problems(one, schema["additionalProperties"], f"{path}.{name}")
     elif isinstance(value, list):
         if "minItems" in schema and len(value) < schema["minItems"]:
-            yield invalid_value(path, len(value), f"should have at least {schema['minItems']} items")
+            yield field.invalid(path, len(value), f"should have at least {schema['minItems']} items")
         if "maxItems" in schema and len(value) > schema["maxItems"]:
-            yield invalid_value(path, len(value), f"must have at most {schema['maxItems']} items")
+            yield field.invalid(path, len(value), f"must have at most {schema['maxItems']} items")
         for at, one in enumerate(value):
             yield from value_problems(one, schema.get("items"), f"{path}[{at}]")
     elif isinstance(value, str):
         yield from _text_problems(value, schema, path)
     elif isinstance(value, (int, float)) and not isinstance(value, bool):
         if "minimum" in schema and value < schema["minimum"]:
-            yield invalid_value(path, value, f"should be greater than or equal to {schema['minimum']}")
+            yield field.invalid(path, value, f"should be greater than or equal to {schema['minimum']}")
         if "maximum" in schema and value > schema["maximum"]:
-            yield invalid_value(path, value, f"should be less than or equal to {schema['maximum']}")
+            yield field.invalid(path, value, f"should be less than or equal to {schema['maximum']}")
 
 
 def _text_problems(value: str, schema: Object, path: str) -> Iterator[Cause]:
     if "maxLength" in schema and len(value) > schema["maxLength"]:
-        yield too_long(path, schema["maxLength"])
+        yield field.too_long(path, schema["maxLength"])
     if "minLength" in schema and len(value) < schema["minLength"]:
-        yield invalid_value(path, value, f"should be at least {schema['minLength']} chars long")
+        yield field.invalid(path, value, f"should be at least {schema['minLength']} chars long")
     pattern = schema.get("pattern")
     if pattern:
         try:
             regex = compile_regex(pattern)
             if regex.steps(value) > _MOST_STEPS:
-                yield invalid_value(path, value[:64], f"too long to be matched with '{pattern}'")
+                yield field.invalid(path, value[:64], f"too long to be matched with '{pattern}'")
             elif not regex.matches(value):
-                yield invalid_value(path, value, f"should match '{pattern}'")
+                yield field.invalid(path, value, f"should match '{pattern}'")
         except RegexError as error:
-            yield invalid_value(path, value, f"should match '{pattern}, but pattern is invalid: {error}'")
+            yield field.invalid(path, value, f"should match '{pattern}, but pattern is invalid: {error}'")

@@ -7,7 +7,7 @@ start the Service `kubernetes` and the default StorageClass, unless they are the
 from __future__ import annotations
 
 from kubesched.embedded.admission.plugins import DEFAULT_CLASS_ANNOTATION
-from kubesched.embedded.admission.service_accounts import DEFAULT
+from kubesched.embedded.admission.pod_plugins import DEFAULT_ACCOUNT
 from kubesched.embedded.controllers.controller import Controller
 from kubesched.embedded.controllers.event_recorder import EventRecorder
 from kubesched.embedded.resources import Object
@@ -48,12 +48,12 @@ class FirstObjects(Controller):
             self._work.add(change.key)
 
     def _account_changed(self, change: Change) -> None:
-        if change.new is None and change.key.endswith(f"/{DEFAULT}"):
+        if change.new is None and change.key.endswith(f"/{DEFAULT_ACCOUNT}"):
             self._work.add(change.namespace)
 
     def sync(self, obj: Object) -> float | None:
         if "deletionTimestamp" not in obj["metadata"]:
-            self._create("serviceaccounts", {"metadata": {"name": DEFAULT, "namespace": obj["metadata"]["name"]}})
+            self._create("serviceaccounts", {"metadata": {"name": DEFAULT_ACCOUNT, "namespace": obj["metadata"]["name"]}})
         return None
 
     def _create(self, resource: str, obj: Object) -> None:

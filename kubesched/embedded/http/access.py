@@ -18,8 +18,9 @@ from pathlib import Path
 from typing import Any
 
 from kubesched.embedded.context import Context
-from kubesched.embedded.http.refusals import invalid, invalid_value, unauthorized
+from kubesched.embedded.http.refusals import invalid, unauthorized
 from kubesched.embedded.resources import Object, Resource
+from kubesched.embedded.validation import field
 from kubesched.errors import ConfigError, Forbidden
 
 RBAC = "rbac.authorization.k8s.io"
@@ -249,7 +250,7 @@ def check_review(resource: Resource, body: Object) -> None:
     asked = [name for name in ("resourceAttributes", "nonResourceAttributes") if isinstance(spec, dict) and spec.get(name)]
     if len(asked) != 1:
         text = "exactly one of nonResourceAttributes or resourceAttributes must be specified"
-        cause = invalid_value("spec.resourceAttributes", None, text)
+        cause = field.invalid("spec.resourceAttributes", None, text)
         raise invalid(dataclasses.replace(resource, kind=""), "", [cause])
 
 

@@ -8,81 +8,15 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
-
-import msgspec
 
 from kubesched import errors
 from kubesched.embedded.resources import Resource
+from kubesched.embedded.validation.field import Cause
 from kubesched.errors import ApiError
 
 # What kube-apiserver's router refuses has details, if empty ones; clients (kubectl debug) read them without asking.
 _ALWAYS_WITH_DETAILS = (404, 405)
-
-
-@dataclass(frozen=True, slots=True)
-class Cause:
-    """One field that is wrong: the API's reason word, the path, the text."""
-
-    reason: str
-    field: str
-    message: str
-
-    def __str__(self) -> str:
-        return f"{self.field}: {self.message}" if self.field else self.message
-
-
-def invalid_value(field: str, value: object, detail: str) -> Cause:
-    """Return the cause for a value that is not allowed; strings are quoted, as the API quotes them."""
-    return Cause("FieldValueInvalid", field, f"Invalid value: {_shown(value)}: {detail}")
-
-
-def invalid_values(field: str, value: object, faults: Sequence[str]) -> list[Cause]:
-    """Return a cause for everything that is wrong with one value."""
-    return [invalid_value(field, value, fault) for fault in faults]
-
-
-def required(field: str, detail: str = "") -> Cause:
-    return Cause("FieldValueRequired", field, "Required value" + (f": {detail}" if detail else ""))
-
-
-def forbidden_field(field: str, detail: str) -> Cause:
-    return Cause("FieldValueForbidden", field, f"Forbidden: {detail}")
-
-
-def duplicate(field: str, value: object, detail: str = "") -> Cause:
-    return Cause("FieldValueDuplicate", field, f"Duplicate value: {_shown(value)}" + (f": {detail}" if detail else ""))
-
-
-def unknown_name(field: str, value: object, detail: str = "") -> Cause:
-    return Cause("FieldValueNotFound", field, f"Not found: {_shown(value)}" + (f": {detail}" if detail else ""))
-
-
-def not_supported(field: str, value: object, allowed: Sequence[str]) -> Cause:
-    listed = ", ".join(f'"{one}"' for one in allowed)
-    return Cause("FieldValueNotSupported", field, f"Unsupported value: {_shown(value)}: supported values: {listed}")
-
-
-def too_long(field: str, limit: int) -> Cause:
-    return Cause("FieldValueTooLong", field, f"Too long: may not be more than {limit} bytes")
-
-
-def _shown(value: object) -> str:
-    if isinstance(value, str):
-        return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if value is None:
-        return "null"
-    if isinstance(value, (dict, list)):
-        return _as_json(value)
-    return str(value)
-
-
-def _as_json(value: object) -> str:
-    text = msgspec.json.encode(value).decode()
-    return text if len(text) <= 200 else text[:200] + "..."  # a message is for reading
 
 
 def not_found(resource: Resource, name: str) -> ApiError:

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from kubesched.embedded.admission.amounts import amount
 from kubesched.embedded.admission.plugins import DEFAULT_INGRESS_CLASS_ANNOTATION
-from kubesched.embedded.admission.qos import amount
 from kubesched.embedded.printing import cells as p
 from kubesched.embedded.printing.columns import AGE, NAME, Column, at, of
 from kubesched.embedded.resources import Object

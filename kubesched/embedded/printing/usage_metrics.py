@@ -12,7 +12,7 @@ import math
 import zlib
 from collections.abc import Iterator
 
-from kubesched.embedded.admission.qos import amount
+from kubesched.embedded.admission.amounts import amount
 from kubesched.embedded.clock import timestamp
 from kubesched.embedded.context import Context
 from kubesched.embedded.http.refusals import not_found

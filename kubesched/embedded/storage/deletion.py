@@ -12,12 +12,13 @@ from dataclasses import dataclass
 from kubesched.embedded.admission import plugins as admission
 from kubesched.embedded.clock import timestamp
 from kubesched.embedded.context import Asked, Context
-from kubesched.embedded.http.refusals import bad_request, conflict_of_kind, invalid_options, invalid_value, not_supported
+from kubesched.embedded.http.refusals import bad_request, conflict_of_kind, invalid_options
 from kubesched.embedded.resources import Object, Resource
 from kubesched.embedded.storage.patching import copied
 from kubesched.embedded.storage.reading import ListQuery, list_objects
 from kubesched.embedded.storage.watch import Entry
 from kubesched.embedded.storage.writing import store
+from kubesched.embedded.validation import field
 
 FOREGROUND, ORPHAN = "foregroundDeletion", "orphan"
 _POLICIES = {"": "", "Background": "", "Foreground": FOREGROUND, "Orphan": ORPHAN}
@@ -45,11 +46,11 @@ class DeleteOptions:
         propagation = body.get("propagationPolicy") or ""
         causes = []
         if propagation not in _POLICIES:
-            causes.append(not_supported("propagationPolicy", propagation, ("Foreground", "Background", "Orphan", "nil")))
+            causes.append(field.not_supported("propagationPolicy", propagation, ("Foreground", "Background", "Orphan", "nil")))
         if body.get("orphanDependents") is not None:
             if propagation:
                 text = "orphanDependents and deletionPropagation cannot be both set"
-                causes.append(invalid_value("propagationPolicy", propagation, text))
+                causes.append(field.invalid("propagationPolicy", propagation, text))
             propagation = "Orphan" if body["orphanDependents"] else "Background"
         if causes:
             raise invalid_options("DeleteOptions", causes)

@@ -10,8 +10,10 @@ import uuid
 from collections.abc import Callable
 
 from kubesched.embedded.clock import timestamp
-from kubesched.embedded.http.refusals import Cause, Undecoded, bad_request, invalid, invalid_value, invalid_values, required
+from kubesched.embedded.http.refusals import Undecoded, bad_request, invalid
 from kubesched.embedded.resources import Object, Resource
+from kubesched.embedded.validation import field
+from kubesched.embedded.validation.field import Cause
 from kubesched.embedded.validation.naming import dns_label_faults, dns_subdomain_faults
 
 _LETTERS = "bcdfghjklmnpqrstvwxz2456789"  # no vowels and no look-alikes, so no words come out
@@ -66,7 +68,7 @@ def name_new(obj: Object, resource: Resource, rng: random.Random, is_taken: Call
     if not metadata.get("name"):
         prefix = metadata.get("generateName")
         if not prefix:
-            raise invalid(resource, "", [required("metadata.name", "name or generateName is required")])
+            raise invalid(resource, "", [field.required("metadata.name", "name or generateName is required")])
         for _ in range(_GENERATED_TRIES):
             metadata["name"] = prefix[:_GENERATED_BASE] + suffix(rng)
             if not is_taken(metadata["name"]):
@@ -79,20 +81,20 @@ def name_new(obj: Object, resource: Resource, rng: random.Random, is_taken: Call
         raise invalid(resource, metadata["name"], causes)
 
 
-def name_problems(name: str, resource: Resource, field: str = "metadata.name") -> list[Cause]:
+def name_problems(name: str, resource: Resource, path: str = "metadata.name") -> list[Cause]:
     """Return what is wrong with a name."""
     if resource.table in _PATH_NAMES:
         if name in (".", "..") or "/" in name or "%" in name:
-            return [invalid_value(field, name, "may not be '.', '..' or contain '/' or '%'")]
+            return [field.invalid(path, name, "may not be '.', '..' or contain '/' or '%'")]
         return []
-    return invalid_values(field, name, dns_label_faults(name) if resource.names_are_labels else dns_subdomain_faults(name))
+    return field.invalid_each(path, name, dns_label_faults(name) if resource.names_are_labels else dns_subdomain_faults(name))
 
 
 def begin(obj: Object, resource: Resource, now: float, rng: random.Random) -> None:
     """Fill in what every new object gets from the server."""
     metadata = obj["metadata"]
-    for field in ("resourceVersion", "selfLink", "deletionTimestamp", "deletionGracePeriodSeconds"):
-        metadata.pop(field, None)
+    for one in ("resourceVersion", "selfLink", "deletionTimestamp", "deletionGracePeriodSeconds"):
+        metadata.pop(one, None)
     metadata["uid"] = new_uid(rng)
     metadata["creationTimestamp"] = timestamp(now)
     if resource.has_generation or resource.custom is not None:
@@ -102,11 +104,11 @@ def begin(obj: Object, resource: Resource, now: float, rng: random.Random) -> No
 def carry_over(new: Object, old: Object) -> None:
     """Make `new` a later version of `old`: what the server decides stays as it was."""
     metadata, before = new["metadata"], old["metadata"]
-    for field in _SERVER_OWNED:
-        if field in before:
-            metadata[field] = before[field]
+    for one in _SERVER_OWNED:
+        if one in before:
+            metadata[one] = before[one]
         else:
-            metadata.pop(field, None)
+            metadata.pop(one, None)
     metadata["resourceVersion"] = before["resourceVersion"]
     metadata.pop("selfLink", None)
     metadata["name"] = before["name"]

@@ -12,19 +12,13 @@ from dataclasses import dataclass
 import msgspec
 
 from kubesched.embedded.context import Context, key_of
-from kubesched.embedded.http.refusals import (
-    Cause,
-    bad_request,
-    expired,
-    forbidden_field,
-    invalid_options,
-    not_supported,
-    version_too_large,
-)
+from kubesched.embedded.http.refusals import bad_request, expired, invalid_options, version_too_large
 from kubesched.embedded.resources import Object, Resource
 from kubesched.embedded.storage.objects import Table
 from kubesched.embedded.storage.selectors import name_in, pin_of, predicate
 from kubesched.embedded.storage.watch import ADDED, BUFFER_LIMIT, Entry, Watch, WatchEvent
+from kubesched.embedded.validation import field
+from kubesched.embedded.validation.field import Cause
 from kubesched.errors import Gone
 
 _STALE_TOKEN = (
@@ -147,11 +141,11 @@ def _check_list(query: ListQuery) -> None:
         if query.continue_token:
             causes.append(_forbidden_match("is forbidden when continue is provided"))
         if match not in ("Exact", "NotOlderThan"):
-            causes.append(not_supported("resourceVersionMatch", match, ("Exact", "NotOlderThan", "")))
+            causes.append(field.not_supported("resourceVersionMatch", match, ("Exact", "NotOlderThan", "")))
         elif match == "Exact" and version == "0":
             causes.append(_forbidden_match('"exact" is forbidden for resourceVersion "0"'))
     if query.send_initial_events is not None:
-        causes.append(forbidden_field("sendInitialEvents", "sendInitialEvents is forbidden for list"))
+        causes.append(field.forbidden("sendInitialEvents", "sendInitialEvents is forbidden for list"))
     if causes:
         raise invalid_options("ListOptions", causes)
     if query.continue_token and version not in ("", "0"):
@@ -163,11 +157,11 @@ def _check_watch(query: ListQuery) -> None:
     causes = []
     if query.send_initial_events is not None and match != "NotOlderThan":
         text = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"
-        causes.append(forbidden_field("resourceVersionMatch", text))
+        causes.append(field.forbidden("resourceVersionMatch", text))
     elif match and query.send_initial_events is None:
         causes.append(_forbidden_match("is forbidden for watch unless sendInitialEvents is provided"))
     if match and match != "NotOlderThan":
-        causes.append(not_supported("resourceVersionMatch", match, ("NotOlderThan",)))
+        causes.append(field.not_supported("resourceVersionMatch", match, ("NotOlderThan",)))
     if query.continue_token:
         causes.append(_forbidden_match("is forbidden when continue is provided"))
     if causes:
@@ -175,7 +169,7 @@ def _check_watch(query: ListQuery) -> None:
 
 
 def _forbidden_match(why: str) -> Cause:
-    return forbidden_field("resourceVersionMatch", f"resourceVersionMatch {why}")
+    return field.forbidden("resourceVersionMatch", f"resourceVersionMatch {why}")
 
 
 def _write_token(version: int, key: str) -> str:

@@ -12,8 +12,8 @@ from typing import Any
 
 from kubesched.embedded.http.refusals import bad_request
 from kubesched.embedded.resources import Object, Resource
-from kubesched.embedded.validation.naming import is_label_key, is_label_value, label_value_faults, qualified_name_faults
 from kubesched.errors import ApiError, BadRequest
+from kubesched.kube.values.naming import label_value_complaints, qualified_name_complaints
 
 Predicate = Callable[[Object], bool]
 Requirement = tuple[str, str, tuple[str, ...]]
@@ -259,14 +259,14 @@ def _parenthesised(key: str, take: Callable[[], str]) -> tuple[str, ...]:
 
 
 def _key(key: str) -> str:
-    if not is_label_key(key):
-        raise _unparsable(f'<nil>: Invalid value: "{key}": {qualified_name_faults(key)[0]}')
+    for complaint in qualified_name_complaints(key):
+        raise _unparsable(f'<nil>: Invalid value: "{key}": {complaint}')
     return key
 
 
 def _value(key: str, value: str) -> str:
-    if not is_label_value(value):
-        raise _unparsable(f'values[0][{key}]: Invalid value: "{value}": {label_value_faults(value)[0]}')
+    for complaint in label_value_complaints(value):
+        raise _unparsable(f'values[0][{key}]: Invalid value: "{value}": {complaint}')
     return value
 
 

@@ -12,22 +12,14 @@ from typing import Any
 from kubesched import errors
 from kubesched.embedded.clock import timestamp
 from kubesched.embedded.context import Asked, Context
-from kubesched.embedded.http.refusals import (
-    Undecoded,
-    bad_request,
-    conflict,
-    invalid,
-    invalid_value,
-    modified,
-    not_supported,
-    required,
-)
+from kubesched.embedded.http.refusals import Undecoded, bad_request, conflict, invalid, modified
 from kubesched.embedded.resources import Object, Resource
 from kubesched.embedded.storage import writing
 from kubesched.embedded.storage.deletion import Deleted, DeleteOptions, check_preconditions, delete
 from kubesched.embedded.storage.patching import copied
 from kubesched.embedded.storage.selectors import requirements_of, selects
 from kubesched.embedded.storage.watch import Entry
+from kubesched.embedded.validation import field
 from kubesched.errors import ApiError
 from kubesched.kube.values.well_known import REGION, ZONE
 
@@ -46,9 +38,9 @@ def bind_object(context: Context, namespace: str, name: str, binding: Object, as
         raise bad_request("name in URL does not match name in Binding object")
     causes = []
     if target.get("kind") not in (None, "", "Node"):
-        causes.append(not_supported("target.kind", target["kind"], ("Node", "<empty>")))
+        causes.append(field.not_supported("target.kind", target["kind"], ("Node", "<empty>")))
     if not target.get("name"):
-        causes.append(required("target.name"))
+        causes.append(field.required("target.name"))
     if causes:
         raise invalid(_binding_resource(context), name, causes)
     return bind(
@@ -267,7 +259,7 @@ def set_scale(context: Context, resource: Resource, entry: Entry, scale: Any, as
     if replicas < 0:
         text = "must be greater than or equal to 0"
         scaled = dataclasses.replace(resource, group="autoscaling", kind="Scale")
-        raise invalid(scaled, name, [invalid_value("spec.replicas", replicas, text)])
+        raise invalid(scaled, name, [field.invalid("spec.replicas", replicas, text)])
     obj = copied(entry.obj)
     place = obj
     *above, last = _scale_paths(resource)[0]

@@ -21,10 +21,8 @@ from kubesched.embedded.http.refusals import (
     conflict,
     invalid,
     invalid_options,
-    invalid_value,
     modified,
     not_found,
-    required,
     unfit_patch,
     unsupported_media_type,
 )
@@ -43,6 +41,7 @@ from kubesched.embedded.storage.patching import (
     strategic_merge,
 )
 from kubesched.embedded.storage.watch import Entry
+from kubesched.embedded.validation import field
 from kubesched.embedded.validation import objects as validation
 
 _RESIZABLE = ("resources", "resizePolicy")
@@ -113,7 +112,7 @@ def update(
         obj["metadata"].pop("resourceVersion", None)
         return create(context, resource, obj, namespace, asked)
     if resource.needs_version_on_update and not obj["metadata"].get("resourceVersion"):
-        cause = invalid_value("metadata.resourceVersion", 0, "must be specified for an update")
+        cause = field.invalid("metadata.resourceVersion", 0, "must be specified for an update")
         raise invalid(dataclasses.replace(resource, kind=resource.plural), name, [cause])
     return replace(context, resource, old, obj, subresource, asked)
 
@@ -169,7 +168,7 @@ def _store_patched(context: Context, resource: Resource, old: Entry, after: Any,
     identity.place(after, resource, old.namespace)
     uid = after["metadata"].get("uid")
     if uid and uid != old.obj["metadata"]["uid"]:
-        raise invalid(resource, name, [invalid_value("metadata.uid", uid, "field is immutable")])
+        raise invalid(resource, name, [field.invalid("metadata.uid", uid, "field is immutable")])
     return replace(context, resource, old, after, subresource, asked)
 
 
@@ -185,7 +184,7 @@ def _apply(
 ) -> Entry:
     """Server-side apply: the fields of `body` are what its manager wants, and no others."""
     if not asked.manager:
-        raise invalid_options("PatchOptions", [required("fieldManager", "is required for apply patch")])
+        raise invalid_options("PatchOptions", [field.required("fieldManager", "is required for apply patch")])
     if not isinstance(body, dict):
         raise bad_request("error decoding patch: an apply patch is an object")
     if not body.get("apiVersion") or not body.get("kind"):
