@@ -37,15 +37,21 @@ class Walk(Generic[T]):
             found += visit(obj, path)
         for name, inner in below:
             value = obj.get(name)
-            if value is not None and (path or name != "status"):
-                self._value(value, inner, f"{path}.{name}" if path else name, found)
+            if value is None or (name == "status" and not path):
+                continue
+            if inner.form == "object":
+                self._object(value, inner, f"{path}.{name}" if path else name, found)
+            else:
+                self._items(value, inner, f"{path}.{name}" if path else name, found)
 
-    def _value(self, value: Any, shape: Shape, path: str, found: list[T]) -> None:
-        if shape.form == "object":
-            self._object(value, shape, path, found)
-        elif shape.item is not None:
-            for at, one in enumerate(value) if shape.form == "list" else value.items():
-                self._value(one, shape.item, f"{path}[{at}]", found)
+    def _items(self, value: Any, shape: Shape, path: str, found: list[T]) -> None:
+        item = shape.item
+        assert item is not None
+        for at, one in enumerate(value) if shape.form == "list" else value.items():
+            if item.form == "object":
+                self._object(one, item, f"{path}[{at}]", found)
+            else:
+                self._items(one, item, f"{path}[{at}]", found)
 
     def _plan(self, shape: Shape) -> tuple[Visit[T] | None, list[tuple[str, Shape]]]:
         below = [(one.name, one.shape) for one in shape.fields.values() if self._leads(one.shape, {shape.name})]

@@ -95,7 +95,8 @@ def _spec(spec: Object, path: str) -> Iterator[Cause]:
     system = spec.get("os")
     if system is not None and system.get("name") not in ("linux", "windows"):
         yield field.not_supported(f"{path}.os", system.get("name", ""), ("linux", "windows"))
-    yield from label_problems(spec.get("nodeSelector"), f"{path}.nodeSelector")
+    if spec.get("nodeSelector"):
+        yield from label_problems(spec["nodeSelector"], f"{path}.nodeSelector")
     gates = set()
     for at, gate in enumerate(spec.get("schedulingGates") or ()):
         name = gate.get("name", "")
@@ -105,10 +106,12 @@ def _spec(spec: Object, path: str) -> Iterator[Cause]:
         gates.add(name)
     if gates and spec.get("nodeName"):
         yield field.forbidden(f"{path}.nodeName", "cannot be set until all schedulingGates have been cleared")
-    yield from _spread_pairs(spec.get("topologySpreadConstraints") or [], f"{path}.topologySpreadConstraints")
+    if spec.get("topologySpreadConstraints"):
+        yield from _spread_pairs(spec["topologySpreadConstraints"], f"{path}.topologySpreadConstraints")
     if spec.get("overhead"):
         yield from _amounts({"limits": spec["overhead"]}, f"{path}.overhead")
-    yield from _whole_pod(spec, path)
+    if spec.get("resources"):
+        yield from _whole_pod(spec, path)
 
 
 def _name(named: Object, path: str, names: set[str]) -> Iterator[Cause]:
@@ -129,7 +132,8 @@ def _container(container: Object, path: str) -> Iterator[Cause]:
     image = container.get("image", "")
     if image != image.strip():
         yield field.invalid(f"{path}.image", image, "must not have leading or trailing whitespace")
-    yield from _amounts(container.get("resources") or {}, f"{path}.resources")
+    if container.get("resources"):
+        yield from _amounts(container["resources"], f"{path}.resources")
     for name in ("livenessProbe", "readinessProbe", "startupProbe"):
         probe = container.get(name)
         if probe is not None and not probe.keys() & {"exec", "httpGet", "tcpSocket", "grpc"}:
@@ -173,12 +177,12 @@ def _amounts(resources: Object, path: str, whole: bool = False) -> Iterator[Caus
 
 
 def _amount(name: str, asked: str, path: str, whole: bool) -> Iterator[Cause]:
-    complaints = qualified_name_complaints(name)
     if whole and name not in ("cpu", "memory") and not name.startswith("hugepages-"):
         yield field.not_supported(path, name, ("cpu", "hugepages-", "memory"))
     elif "/" in name:
-        yield from field.invalid_each(path, name, complaints)
+        yield from field.invalid_each(path, name, qualified_name_complaints(name))
     elif name not in _COMPUTE and not name.startswith("hugepages-"):
+        complaints = qualified_name_complaints(name)
         yield from field.invalid_each(path, name, complaints)
         if not complaints and name not in _QUOTA_ONLY:
             yield field.invalid(path, name, "must be a standard resource type or fully qualified")
@@ -199,7 +203,7 @@ def _may_be_overcommitted(name: str) -> bool:
 
 def _whole_pod(spec: Object, path: str) -> Iterator[Cause]:
     """Yield what is wrong with the amounts of the pod as a whole."""
-    whole = spec.get("resources") or {}
+    whole = spec["resources"]
     yield from _amounts(whole, f"{path}.resources", whole=True)
     for name in ("cpu", "memory"):
         given = (whole.get("requests") or {}).get(name)

@@ -7,7 +7,7 @@ judged by the functions of pods.py and objects.py.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from kubesched.embedded.resources import Object
@@ -18,7 +18,7 @@ from kubesched.embedded.validation.naming import dns_label_faults, dns_subdomain
 from kubesched.kube.values.naming import qualified_name_complaints
 
 Check = Callable[[Object, str], Iterable[Cause]]
-Rule = Callable[[Any, str], list[Cause]]
+Rule = tuple[Callable[[Any], bool], Callable[[str, Any], list[Cause]]]  # is a value fine; what is wrong with it at a path
 
 NOT_NEGATIVE = "must be greater than or equal to 0"
 _PERCENT = (
@@ -26,7 +26,6 @@ _PERCENT = (
     "regex used for validation is '[0-9]+%')"
 )
 _VARIABLE = re.compile(r"[ -<>-~]+\Z")  # printable, and no equals sign
-_MOST = 2**63
 _LEAST = {  # rule: the least number and the text
     ">=0": (0, NOT_NEGATIVE),
     ">0": (1, "must be greater than 0"),
@@ -58,18 +57,19 @@ def check_of(shape: Shape, special: Check | None) -> Check | None:
     if not ruled:
         return special
 
-    def check(obj: Object, path: str) -> Iterator[Cause]:
+    def check(obj: Object, path: str) -> list[Cause]:
+        found: list[Cause] = []
         for name, blank, rules in ruled:
             value = obj.get(name, blank)
             if value is None or (value == "" and blank is None):
                 continue
-            for rule in rules:
-                causes = rule(value, f"{path}.{name}" if path else name)
-                if causes:
-                    yield from causes
+            for is_fine, causes_of in rules:
+                if not is_fine(value):
+                    found += causes_of(f"{path}.{name}" if path else name, value)
                     break
         if special is not None:
-            yield from special(obj, path)
+            found += special(obj, path)
+        return found
 
     return check
 
@@ -77,40 +77,34 @@ def check_of(shape: Shape, special: Check | None) -> Check | None:
 def _read(rule: str) -> Rule:
     kind, _, argument = rule.partition(":")
     if kind == "needed":
-        return lambda value, path: [] if value else [field.required(path)]
+        return bool, lambda path, value: [field.required(path)]
     if kind == "in":
-        return _one_of(argument.split("|"))
+        allowed = argument.split("|")
+        return allowed.__contains__, lambda path, value: [field.not_supported(path, value, allowed)]
     if kind in _LEAST:
-        return _between(_LEAST[kind][0], _MOST, _LEAST[kind][1])
+        return _between(*_LEAST[kind], 2**63)
     if kind == "weight":
-        return _between(1, 100, "must be in the range 1-100")
+        return _between(1, "must be in the range 1-100", 100)
     if kind == "percent":
-        return _count_or_percentage
+        return lambda value: not _share_faults(value), lambda path, value: field.invalid_each(path, value, _share_faults(value))
     if kind == "is":
-        return _of_form(_FORMS[argument])
+        faults_of = _FORMS[argument]
+        return lambda value: not faults_of(value), lambda path, value: field.invalid_each(path, value, faults_of(value))
     lowest, _, highest = rule.rstrip("?").partition("..")
-    return _between(int(lowest), int(highest), f"must be between {lowest} and {highest}, inclusive", rule.endswith("?"))
+    text = f"must be between {lowest} and {highest}, inclusive"
+    return _between(int(lowest), text, int(highest), rule.endswith("?"))
 
 
-def _one_of(allowed: list[str]) -> Rule:
-    return lambda value, path: [] if value in allowed else [field.not_supported(path, value, allowed)]
+def _between(lowest: int, text: str, highest: int, or_zero: bool = False) -> Rule:
+    def is_fine(value: Any) -> bool:
+        return isinstance(value, str) or lowest <= value <= highest or (or_zero and not value)
+
+    return is_fine, lambda path, value: [field.invalid(path, value, text)]
 
 
-def _between(lowest: int, highest: int, text: str, or_zero: bool = False) -> Rule:
-    def check(value: Any, path: str) -> list[Cause]:
-        is_fine = isinstance(value, str) or lowest <= value <= highest or (or_zero and not value)
-        return [] if is_fine else [field.invalid(path, value, text)]
-
-    return check
-
-
-def _of_form(faults_of: Callable[[str], Iterable[str]]) -> Rule:
-    return lambda value, path: field.invalid_each(path, value, faults_of(value))
-
-
-def _count_or_percentage(value: Any, path: str) -> list[Cause]:
+def _share_faults(value: int | str) -> list[str]:
     if isinstance(value, int):
-        return [field.invalid(path, value, NOT_NEGATIVE)] if value < 0 else []
+        return [NOT_NEGATIVE] if value < 0 else []
     if not re.fullmatch(r"[0-9]{1,9}%", value):
-        return [field.invalid(path, value, _PERCENT)]
-    return [field.invalid(path, value, "must not be greater than 100%")] if int(value[:-1]) > 100 else []
+        return [_PERCENT]
+    return ["must not be greater than 100%"] if int(value[:-1]) > 100 else []
