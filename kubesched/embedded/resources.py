@@ -28,16 +28,117 @@ SUBRESOURCE_VERBS: dict[str, tuple[str, ...]] = {
     "resize": ("get", "patch", "update"),
     "ephemeralcontainers": ("get", "patch", "update"),
 }
-# A deletion is answered with the object that is gone for these, with a Status for the others.
-RETURNED_WHEN_DELETED = frozenset(
-    (
-        *("namespaces", "persistentvolumeclaims", "persistentvolumes", "pods", "podtemplates", "resourcequotas"),
-        *("serviceaccounts", "services"),
-        *(f"{one}.storage.k8s.io" for one in ("csidrivers", "csinodes", "storageclasses", "volumeattachments")),
-        *(f"{one}.resource.k8s.io" for one in ("deviceclasses", "devicetaintrules", "resourceclaims")),
-        *(f"{one}.resource.k8s.io" for one in ("resourceclaimtemplates", "resourceslices")),
-    )
-)
+_VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
+_FLAGS = {  # word of the table: field of a Resource, and its value
+    "cluster": ("namespaced", False),
+    "generation": ("has_generation", True),
+    "keeps-status": ("keeps_status_on_create", True),
+    "needs-version": ("needs_version_on_update", True),
+    "put-creates": ("creates_on_update", True),
+    "label-names": ("names_are_labels", True),
+    "returned": ("returned_when_deleted", True),
+    "not-stored": ("is_storage", False),
+}
+# A line for each group and version, and under it one for each resource: its plural, its kind, and what is special about it.
+# `/status` is a subresource, `in:all` a category; `since` and `until` are minors of releases.
+_TABLE = """
+v1
+  namespaces Namespace short:ns cluster /status /finalize label-names returned without:deletecollection
+  nodes Node short:no cluster /status keeps-status
+  pods Pod short:po in:all /status /binding /ephemeralcontainers /eviction /resize generation returned
+  bindings Binding only:create
+  services Service short:svc in:all /status label-names returned
+  endpoints Endpoints short:ep
+  persistentvolumes PersistentVolume short:pv cluster /status returned
+  persistentvolumeclaims PersistentVolumeClaim short:pvc /status returned
+  replicationcontrollers ReplicationController short:rc in:all /status /scale generation
+  configmaps ConfigMap short:cm
+  secrets Secret
+  serviceaccounts ServiceAccount short:sa returned
+  limitranges LimitRange short:limits put-creates
+  resourcequotas ResourceQuota short:quota /status returned
+  podtemplates PodTemplate generation returned
+  events Event short:ev put-creates
+events.k8s.io/v1
+  events Event short:ev put-creates not-stored table:events
+apps/v1
+  deployments Deployment short:deploy in:all /status /scale generation
+  replicasets ReplicaSet short:rs in:all /status /scale generation
+  statefulsets StatefulSet short:sts in:all /status /scale generation
+  daemonsets DaemonSet short:ds in:all /status generation
+  controllerrevisions ControllerRevision
+batch/v1
+  jobs Job in:all /status generation
+  cronjobs CronJob short:cj in:all /status generation
+autoscaling/v2
+  horizontalpodautoscalers HorizontalPodAutoscaler short:hpa in:all /status
+policy/v1
+  poddisruptionbudgets PodDisruptionBudget short:pdb /status generation needs-version
+coordination.k8s.io/v1
+  leases Lease needs-version put-creates
+scheduling.k8s.io/v1
+  priorityclasses PriorityClass short:pc cluster generation
+scheduling.k8s.io/v1beta1
+  podgroups PodGroup /status generation since:37
+  workloads Workload generation since:37
+scheduling.k8s.io/v1alpha3
+  podgroups PodGroup /status generation not-stored since:37
+  workloads Workload generation not-stored since:37
+  compositepodgroups CompositePodGroup /status generation since:37
+scheduling.k8s.io/v1alpha2
+  podgroups PodGroup /status generation not-stored until:36
+  workloads Workload generation not-stored until:36
+storage.k8s.io/v1
+  storageclasses StorageClass short:sc cluster returned
+  csinodes CSINode cluster returned
+  csidrivers CSIDriver cluster returned
+  csistoragecapacities CSIStorageCapacity
+  volumeattachments VolumeAttachment cluster /status returned
+resource.k8s.io/v1
+  resourceclaims ResourceClaim /status returned
+  resourceclaimtemplates ResourceClaimTemplate returned
+  resourceslices ResourceSlice cluster generation returned
+  deviceclasses DeviceClass cluster generation returned
+resource.k8s.io/v1beta2
+  devicetaintrules DeviceTaintRule cluster /status generation returned
+resource.k8s.io/v1
+  devicetaintrules DeviceTaintRule cluster /status generation returned not-stored since:37
+networking.k8s.io/v1
+  ingresses Ingress short:ing /status generation
+  ingressclasses IngressClass cluster generation
+  networkpolicies NetworkPolicy short:netpol generation
+node.k8s.io/v1
+  runtimeclasses RuntimeClass cluster needs-version put-creates
+admissionregistration.k8s.io/v1
+  validatingwebhookconfigurations ValidatingWebhookConfiguration cluster in:api-extensions generation needs-version
+  mutatingwebhookconfigurations MutatingWebhookConfiguration cluster in:api-extensions generation needs-version
+  validatingadmissionpolicies ValidatingAdmissionPolicy cluster in:api-extensions /status generation
+  validatingadmissionpolicybindings ValidatingAdmissionPolicyBinding cluster in:api-extensions generation
+  mutatingadmissionpolicies MutatingAdmissionPolicy cluster in:api-extensions generation
+  mutatingadmissionpolicybindings MutatingAdmissionPolicyBinding cluster in:api-extensions generation
+apiregistration.k8s.io/v1
+  apiservices APIService cluster in:api-extensions /status needs-version
+metrics.k8s.io/v1beta1
+  nodes NodeMetrics cluster only:get,list
+  pods PodMetrics only:get,list
+discovery.k8s.io/v1
+  endpointslices EndpointSlice generation
+rbac.authorization.k8s.io/v1
+  roles Role
+  rolebindings RoleBinding
+  clusterroles ClusterRole cluster
+  clusterrolebindings ClusterRoleBinding cluster
+apiextensions.k8s.io/v1
+  customresourcedefinitions CustomResourceDefinition short:crd,crds cluster in:api-extensions /status generation needs-version
+authentication.k8s.io/v1
+  tokenreviews TokenReview cluster only:create
+  selfsubjectreviews SelfSubjectReview cluster only:create
+authorization.k8s.io/v1
+  subjectaccessreviews SubjectAccessReview cluster only:create
+  selfsubjectaccessreviews SelfSubjectAccessReview cluster only:create
+  localsubjectaccessreviews LocalSubjectAccessReview only:create
+  selfsubjectrulesreviews SelfSubjectRulesReview cluster only:create
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,12 +155,13 @@ class Resource:
     subresources: tuple[str, ...] = ()
     table: str = ""  # where the objects are kept; shared by the versions of one resource
     is_storage: bool = True
-    verbs: tuple[str, ...] = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
+    verbs: tuple[str, ...] = _VERBS
     has_generation: bool = False
     keeps_status_on_create: bool = False
     needs_version_on_update: bool = False
     creates_on_update: bool = False
     names_are_labels: bool = False  # DNS label instead of DNS subdomain
+    returned_when_deleted: bool = False  # a deletion is answered with the object that is gone, else with a Status
     custom: Mapping[str, Any] | None = field(default=None, compare=False)  # the CRD version this came from
     singular: str = ""
     since: int = 0  # the minors of the first and the last release that serve this version
@@ -80,201 +182,28 @@ class Resource:
 
 
 def _rows() -> Iterator[Resource]:
-    status = ("status",)
-
-    def core(plural: str, kind: str, short: str = "", namespaced: bool = True, **more: Any) -> Resource:
-        return _row("", "v1", plural, kind, short, namespaced, **more)
-
-    yield core(
-        "namespaces",
-        "Namespace",
-        "ns",
-        False,
-        subresources=("status", "finalize"),
-        names_are_labels=True,
-        verbs=("create", "delete", "get", "list", "patch", "update", "watch"),
-    )
-    yield core("nodes", "Node", "no", False, subresources=status, keeps_status_on_create=True)
-    yield core(
-        "pods",
-        "Pod",
-        "po",
-        categories=("all",),
-        subresources=("status", "binding", "ephemeralcontainers", "eviction", "resize"),
-        has_generation=True,
-    )
-    yield core("bindings", "Binding", verbs=("create",))
-    yield core("services", "Service", "svc", categories=("all",), subresources=status, names_are_labels=True)
-    yield core("endpoints", "Endpoints", "ep")
-    yield core("persistentvolumes", "PersistentVolume", "pv", False, subresources=status)
-    yield core("persistentvolumeclaims", "PersistentVolumeClaim", "pvc", subresources=status)
-    yield core(
-        "replicationcontrollers",
-        "ReplicationController",
-        "rc",
-        categories=("all",),
-        subresources=("status", "scale"),
-        has_generation=True,
-    )
-    yield core("configmaps", "ConfigMap", "cm")
-    yield core("secrets", "Secret")
-    yield core("serviceaccounts", "ServiceAccount", "sa")
-    yield core("limitranges", "LimitRange", "limits", creates_on_update=True)
-    yield core("resourcequotas", "ResourceQuota", "quota", subresources=status)
-    yield core("podtemplates", "PodTemplate", has_generation=True)
-    yield core("events", "Event", "ev", creates_on_update=True)
-    yield _row("events.k8s.io", "v1", "events", "Event", "ev", table="events", is_storage=False, creates_on_update=True)
-
-    for plural, kind, short in (
-        ("deployments", "Deployment", "deploy"),
-        ("replicasets", "ReplicaSet", "rs"),
-        ("statefulsets", "StatefulSet", "sts"),
-    ):
-        yield _row(
-            "apps",
-            "v1",
-            plural,
-            kind,
-            short,
-            categories=("all",),
-            subresources=("status", "scale"),
-            has_generation=True,
-        )
-    yield _row("apps", "v1", "daemonsets", "DaemonSet", "ds", categories=("all",), subresources=status, has_generation=True)
-    yield _row("apps", "v1", "controllerrevisions", "ControllerRevision")
-    yield _row("batch", "v1", "jobs", "Job", categories=("all",), subresources=status, has_generation=True)
-    yield _row("batch", "v1", "cronjobs", "CronJob", "cj", categories=("all",), subresources=status, has_generation=True)
-    yield _row(
-        "autoscaling",
-        "v2",
-        "horizontalpodautoscalers",
-        "HorizontalPodAutoscaler",
-        "hpa",
-        categories=("all",),
-        subresources=status,
-    )
-    yield _row(
-        "policy",
-        "v1",
-        "poddisruptionbudgets",
-        "PodDisruptionBudget",
-        "pdb",
-        subresources=status,
-        has_generation=True,
-        needs_version_on_update=True,
-    )
-    yield _row(
-        "coordination.k8s.io",
-        "v1",
-        "leases",
-        "Lease",
-        creates_on_update=True,
-        needs_version_on_update=True,
-    )
-    yield _row("scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", "pc", False, has_generation=True)
-    for plural, kind, sub in (("podgroups", "PodGroup", status), ("workloads", "Workload", ())):
-        for version, first, last in (("v1beta1", 37, 1_000), ("v1alpha3", 37, 1_000), ("v1alpha2", 0, 36)):
-            kept = {"is_storage": version == "v1beta1", "subresources": sub, "since": first, "until": last}
-            yield _row("scheduling.k8s.io", version, plural, kind, "", True, has_generation=True, **kept)
-    yield _row(
-        "scheduling.k8s.io",
-        "v1alpha3",
-        "compositepodgroups",
-        "CompositePodGroup",
-        subresources=status,
-        has_generation=True,
-        since=37,
-    )
-
-    storage = "storage.k8s.io"
-    yield _row(storage, "v1", "storageclasses", "StorageClass", "sc", False)
-    yield _row(storage, "v1", "csinodes", "CSINode", "", False)
-    yield _row(storage, "v1", "csidrivers", "CSIDriver", "", False)
-    yield _row(storage, "v1", "csistoragecapacities", "CSIStorageCapacity")
-    yield _row(storage, "v1", "volumeattachments", "VolumeAttachment", "", False, subresources=status)
-
-    devices = "resource.k8s.io"
-    yield _row(devices, "v1", "resourceclaims", "ResourceClaim", subresources=status)
-    yield _row(devices, "v1", "resourceclaimtemplates", "ResourceClaimTemplate")
-    yield _row(devices, "v1", "resourceslices", "ResourceSlice", "", False, has_generation=True)
-    yield _row(devices, "v1", "deviceclasses", "DeviceClass", "", False, has_generation=True)
-    rule: dict[str, Any] = {"subresources": status, "has_generation": True}
-    yield _row(devices, "v1beta2", "devicetaintrules", "DeviceTaintRule", "", False, **rule)
-    yield _row(devices, "v1", "devicetaintrules", "DeviceTaintRule", "", False, is_storage=False, since=37, **rule)
-
-    network = "networking.k8s.io"
-    yield _row(network, "v1", "ingresses", "Ingress", "ing", subresources=status, has_generation=True)
-    yield _row(network, "v1", "ingressclasses", "IngressClass", "", False, has_generation=True)
-    yield _row(network, "v1", "networkpolicies", "NetworkPolicy", "netpol", has_generation=True)
-    yield _row(
-        "node.k8s.io",
-        "v1",
-        "runtimeclasses",
-        "RuntimeClass",
-        "",
-        False,
-        creates_on_update=True,
-        needs_version_on_update=True,
-    )
-    yield from _admission_rows()
-    for plural, kind in (("nodes", "NodeMetrics"), ("pods", "PodMetrics")):
-        yield _row(METRICS_GROUP, "v1beta1", plural, kind, "", plural == "pods", verbs=("get", "list"))
-    yield _row("discovery.k8s.io", "v1", "endpointslices", "EndpointSlice", has_generation=True)
-    rbac = "rbac.authorization.k8s.io"
-    yield _row(rbac, "v1", "roles", "Role")
-    yield _row(rbac, "v1", "rolebindings", "RoleBinding")
-    yield _row(rbac, "v1", "clusterroles", "ClusterRole", "", False)
-    yield _row(rbac, "v1", "clusterrolebindings", "ClusterRoleBinding", "", False)
-    yield _row(
-        "apiextensions.k8s.io",
-        "v1",
-        "customresourcedefinitions",
-        "CustomResourceDefinition",
-        "crd crds",
-        False,
-        categories=("api-extensions",),
-        subresources=status,
-        has_generation=True,
-        needs_version_on_update=True,
-    )
-
-    asked = ("create",)
-    yield _row("authentication.k8s.io", "v1", "tokenreviews", "TokenReview", "", False, verbs=asked)
-    yield _row("authentication.k8s.io", "v1", "selfsubjectreviews", "SelfSubjectReview", "", False, verbs=asked)
-    access = "authorization.k8s.io"
-    yield _row(access, "v1", "subjectaccessreviews", "SubjectAccessReview", "", False, verbs=asked)
-    yield _row(access, "v1", "selfsubjectaccessreviews", "SelfSubjectAccessReview", "", False, verbs=asked)
-    yield _row(access, "v1", "localsubjectaccessreviews", "LocalSubjectAccessReview", verbs=asked)
-    yield _row(access, "v1", "selfsubjectrulesreviews", "SelfSubjectRulesReview", "", False, verbs=asked)
-
-
-def _admission_rows() -> Iterator[Resource]:
-    """What would change the server itself; kept and shown, and acted on by nobody."""
-    for kind in ("ValidatingWebhookConfiguration", "MutatingWebhookConfiguration"):
-        more: dict[str, Any] = {"categories": ("api-extensions",), "has_generation": True, "needs_version_on_update": True}
-        yield _row(ADMISSION_GROUP, "v1", f"{kind.lower()}s", kind, "", False, **more)
-    for way, subresources in (("Validating", ("status",)), ("Mutating", ())):
-        more = {"categories": ("api-extensions",), "has_generation": True}
-        policy, plural = f"{way}AdmissionPolicy", f"{way.lower()}admissionpolicies"
-        yield _row(ADMISSION_GROUP, "v1", plural, policy, "", False, subresources=subresources, **more)
-        binding = f"{policy}Binding"
-        yield _row(ADMISSION_GROUP, "v1", f"{binding.lower()}s", binding, "", False, **more)
-    yield _row(
-        AGGREGATION_GROUP,
-        "v1",
-        "apiservices",
-        "APIService",
-        "",
-        False,
-        categories=("api-extensions",),
-        subresources=("status",),
-        needs_version_on_update=True,
-    )
-
-
-def _row(group: str, version: str, plural: str, kind: str, short: str = "", namespaced: bool = True, **more: Any) -> Resource:
-    more.setdefault("table", f"{plural}.{group}" if group else plural)
-    return Resource(group, version, plural, kind, namespaced, tuple(short.split()), singular=kind.lower(), **more)
+    group = version = ""
+    for line in _TABLE.strip().splitlines():
+        if not line.startswith(" "):
+            group, _, version = line.rpartition("/")
+            continue
+        plural, kind, *words = line.split()
+        row: dict[str, Any] = {"table": f"{plural}.{group}" if group else plural, "namespaced": True}
+        for word in words:
+            name, _, value = word.partition(":")
+            if word in _FLAGS:
+                row[_FLAGS[word][0]] = _FLAGS[word][1]
+            elif word.startswith("/"):
+                row["subresources"] = (*row.get("subresources", ()), word[1:])
+            elif name == "short":
+                row["short_names"] = tuple(value.split(","))
+            elif name == "in":
+                row["categories"] = (value,)
+            elif name in ("only", "without"):
+                row["verbs"] = tuple(verb for verb in _VERBS if (verb in value.split(",")) == (name == "only"))
+            else:  # since, until and table
+                row[name] = int(value) if value.isdecimal() else value
+        yield Resource(group, version, plural, kind, singular=kind.lower(), **row)
 
 
 class Catalogue:

@@ -37,7 +37,7 @@ from kubesched.embedded.http.request_parsing import YAML
 from kubesched.embedded.http.streaming import stream_watch
 from kubesched.embedded.printing.tables import encode_table
 from kubesched.embedded.printing.usage_metrics import get_metrics, is_metrics, list_metrics
-from kubesched.embedded.resources import RETURNED_WHEN_DELETED, SUBRESOURCE_VERBS, Object, Resource
+from kubesched.embedded.resources import SUBRESOURCE_VERBS, Object, Resource
 from kubesched.embedded.schema import protobuf
 from kubesched.embedded.storage import deletion, reading, subresources, writing
 from kubesched.embedded.storage.deletion import DeleteOptions
@@ -359,7 +359,7 @@ class HttpFace:
             return web.Response(body=encode_listing(resource, listing, Form()), headers=_JSON_HEADERS)
         _require_verb(target, "delete")
         done = deletion.delete(context, resource, target.namespace, target.name, options)
-        if not done.is_gone or resource.table in RETURNED_WHEN_DELETED:
+        if not done.is_gone or resource.returned_when_deleted:
             return self._entry(request, resource, done.entry)
         details: Object = {"name": target.name, "kind": resource.plural, "uid": done.entry.obj["metadata"]["uid"]}
         if resource.group:
