@@ -9,6 +9,6 @@ dictionaries as they stand in JSON. One thread writes: the event loop, or whoeve
 
 from kubesched.embedded.clock import ManualClock, RealClock, ServerClock
 from kubesched.embedded.http.server import ApiServer
-from kubesched.embedded.storage.store import ObjectStore
+from kubesched.embedded.store import ObjectStore
 
 __all__ = ["ApiServer", "ManualClock", "ObjectStore", "RealClock", "ServerClock"]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kubesched.embedded.resources import Object
+from kubesched.embedded.schema.resources import Object
 from kubesched.kube.values import quantity
 from kubesched.kube.values.quantity import QuantityError
 

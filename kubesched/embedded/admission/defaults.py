@@ -13,9 +13,9 @@ from typing import Any
 
 import msgspec
 
-from kubesched.embedded.custom import fill_defaults, schema_of
-from kubesched.embedded.resources import Object, Resource
+from kubesched.embedded.schema.custom_resources import fill_defaults, schema_of
 from kubesched.embedded.schema.language import Shape, root_shape
+from kubesched.embedded.schema.resources import Object, Resource
 from kubesched.embedded.schema.walking import Visit, Walk
 from kubesched.kube.values import quantity
 

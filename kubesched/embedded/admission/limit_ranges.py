@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kubesched.embedded.admission.amounts import Amounts, amount, asked_by, containers_of, pod_amounts
-from kubesched.embedded.context import Context
-from kubesched.embedded.http.refusals import forbidden
-from kubesched.embedded.resources import Object, Resource
+from kubesched.embedded.api_errors import forbidden
+from kubesched.embedded.schema.resources import Object, Resource
+from kubesched.embedded.verbs.context import Context
 
 ANNOTATION = "kubernetes.io/limit-ranger"
 

@@ -17,13 +17,13 @@ from kubesched.embedded.admission.pod_plugins import (
     default_priority_class,
 )
 from kubesched.embedded.admission.services import give_addresses
+from kubesched.embedded.api_errors import forbidden, not_found
 from kubesched.embedded.clock import timestamp
-from kubesched.embedded.context import Context
-from kubesched.embedded.custom import definition_problems, established
-from kubesched.embedded.http.refusals import forbidden, not_found
-from kubesched.embedded.resources import Object, Resource
-from kubesched.embedded.storage.patching import copied
+from kubesched.embedded.schema.custom_resources import definition_problems, established
+from kubesched.embedded.schema.resources import Object, Resource
 from kubesched.embedded.validation.field import Cause
+from kubesched.embedded.verbs.context import Context
+from kubesched.embedded.verbs.patching import copied
 
 DEFAULT_CLASS_ANNOTATION = "storageclass.kubernetes.io/is-default-class"
 DEFAULT_INGRESS_CLASS_ANNOTATION = "ingressclass.kubernetes.io/is-default-class"

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from kubesched.embedded.admission.amounts import affinity_terms, amount, qos_class
 from kubesched.embedded.admission.limit_ranges import apply_limit_ranges
+from kubesched.embedded.api_errors import forbidden
 from kubesched.embedded.clock import timestamp
-from kubesched.embedded.context import Context
-from kubesched.embedded.http.refusals import forbidden
-from kubesched.embedded.resources import Object, Resource
+from kubesched.embedded.schema.resources import Object, Resource
+from kubesched.embedded.verbs.context import Context
 
 PRIORITY_CLASSES = "priorityclasses.scheduling.k8s.io"
 DEFAULT_ACCOUNT = "default"

@@ -18,8 +18,8 @@ from kubesched.embedded.admission.amounts import (
     pod_amounts,
     qos_class,
 )
-from kubesched.embedded.http.refusals import forbidden
-from kubesched.embedded.resources import Object, Resource
+from kubesched.embedded.api_errors import forbidden
+from kubesched.embedded.schema.resources import Object, Resource
 from kubesched.embedded.storage.objects import Storage
 from kubesched.embedded.storage.selectors import selects
 from kubesched.embedded.storage.watch import Change, Entry

@@ -6,11 +6,11 @@ when it asks for what another one has, or when all are taken.
 
 from __future__ import annotations
 
-from kubesched.embedded.context import Context
-from kubesched.embedded.http.refusals import internal, invalid
-from kubesched.embedded.resources import Object, Resource
+from kubesched.embedded.api_errors import internal, invalid
+from kubesched.embedded.schema.resources import Object, Resource
 from kubesched.embedded.validation import field
 from kubesched.embedded.validation.field import Cause
+from kubesched.embedded.verbs.context import Context
 
 _ADDRESSES = tuple(f"10.96.{n >> 8}.{n & 255}" for n in range(1, 65_535))
 _NODE_PORTS = range(30_000, 32_768)

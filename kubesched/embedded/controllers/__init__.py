@@ -19,25 +19,25 @@ from typing import Protocol
 
 from kubesched.embedded.controllers.endpoints import ServiceEndpoints
 from kubesched.embedded.controllers.ephemeral_volumes import EphemeralVolumes
-from kubesched.embedded.controllers.event_recorder import EventRecorder
 from kubesched.embedded.controllers.first_objects import FirstObjects
 from kubesched.embedded.controllers.garbage_collector import GarbageCollector
 from kubesched.embedded.controllers.kubelets import Kubelets
 from kubesched.embedded.controllers.load_balancers import LoadBalancers
 from kubesched.embedded.controllers.node_lifecycle import NodeLifecycle
-from kubesched.embedded.controllers.pace import INSTANT, Pace
 from kubesched.embedded.controllers.quota_status import QuotaStatus
 from kubesched.embedded.controllers.resource_claims import ResourceClaimController
+from kubesched.embedded.controllers.shared.event_recorder import EventRecorder
+from kubesched.embedded.controllers.shared.pace import INSTANT, Pace
+from kubesched.embedded.controllers.shared.pods import PodIndex
 from kubesched.embedded.controllers.volumes import Volumes
 from kubesched.embedded.controllers.workloads.cronjobs import CronJobs
 from kubesched.embedded.controllers.workloads.daemonsets import DaemonSets
 from kubesched.embedded.controllers.workloads.deployments import Deployments
 from kubesched.embedded.controllers.workloads.disruption import DisruptionController
 from kubesched.embedded.controllers.workloads.jobs import Jobs
-from kubesched.embedded.controllers.workloads.pods import PodIndex
 from kubesched.embedded.controllers.workloads.replicas import ReplicaSets
 from kubesched.embedded.controllers.workloads.statefulsets import StatefulSets
-from kubesched.embedded.storage.store import ObjectStore
+from kubesched.embedded.store import ObjectStore
 
 
 class _Part(Protocol):

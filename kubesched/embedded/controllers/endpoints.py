@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from kubesched.embedded.controllers.controller import Controller
-from kubesched.embedded.controllers.event_recorder import EventRecorder
-from kubesched.embedded.controllers.workloads.pods import MANY, PodIndex, is_finished, is_ready, owned_by, split
-from kubesched.embedded.resources import Object
+from kubesched.embedded.controllers.shared.controller import Controller
+from kubesched.embedded.controllers.shared.event_recorder import EventRecorder
+from kubesched.embedded.controllers.shared.pods import MANY, PodIndex, is_finished, is_ready, owned_by, split
+from kubesched.embedded.schema.resources import Object
 from kubesched.embedded.storage.selectors import selects
-from kubesched.embedded.storage.store import ObjectStore
 from kubesched.embedded.storage.watch import Change
+from kubesched.embedded.store import ObjectStore
 from kubesched.errors import NotFound
 from kubesched.kube.values.well_known import ZONE
 

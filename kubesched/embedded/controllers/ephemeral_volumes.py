@@ -5,13 +5,13 @@ In: pods with `ephemeral` volumes. Out: claims named after pod and volume, owned
 
 from __future__ import annotations
 
-from kubesched.embedded.controllers.controller import Controller
-from kubesched.embedded.controllers.event_recorder import EventRecorder
-from kubesched.embedded.controllers.workloads.pods import is_finished, owned_by
-from kubesched.embedded.resources import Object
-from kubesched.embedded.storage.patching import copied
-from kubesched.embedded.storage.store import ObjectStore
+from kubesched.embedded.controllers.shared.controller import Controller
+from kubesched.embedded.controllers.shared.event_recorder import EventRecorder
+from kubesched.embedded.controllers.shared.pods import is_finished, owned_by
+from kubesched.embedded.schema.resources import Object
 from kubesched.embedded.storage.watch import Change
+from kubesched.embedded.store import ObjectStore
+from kubesched.embedded.verbs.patching import copied
 from kubesched.errors import AlreadyExists
 
 

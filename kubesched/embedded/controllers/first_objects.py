@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from kubesched.embedded.admission.plugins import DEFAULT_CLASS_ANNOTATION
 from kubesched.embedded.admission.pod_plugins import DEFAULT_ACCOUNT
-from kubesched.embedded.controllers.controller import Controller
-from kubesched.embedded.controllers.event_recorder import EventRecorder
-from kubesched.embedded.resources import Object
-from kubesched.embedded.storage.store import ObjectStore
+from kubesched.embedded.controllers.shared.controller import Controller
+from kubesched.embedded.controllers.shared.event_recorder import EventRecorder
+from kubesched.embedded.schema.resources import Object
 from kubesched.embedded.storage.watch import Change
+from kubesched.embedded.store import ObjectStore
 from kubesched.errors import AlreadyExists
 
 _API_SERVICE: Object = {

@@ -6,13 +6,13 @@ or before their owner, or left behind as orphans; everything in a deleted namesp
 
 from __future__ import annotations
 
-from kubesched.embedded.context import Asked
-from kubesched.embedded.controllers.work import Worker
-from kubesched.embedded.resources import Object, Resource
-from kubesched.embedded.storage.deletion import FOREGROUND, ORPHAN, finalize_namespace
-from kubesched.embedded.storage.patching import MERGE_PATCH
-from kubesched.embedded.storage.store import ObjectStore
+from kubesched.embedded.controllers.shared.work_queue import Worker
+from kubesched.embedded.schema.resources import Object, Resource
 from kubesched.embedded.storage.watch import Change, Entry
+from kubesched.embedded.store import ObjectStore
+from kubesched.embedded.verbs.context import Asked
+from kubesched.embedded.verbs.deletion import FOREGROUND, ORPHAN, finalize_namespace
+from kubesched.embedded.verbs.patching import MERGE_PATCH
 from kubesched.errors import NotFound
 
 _NOT_COLLECTED = ("events", "bindings")

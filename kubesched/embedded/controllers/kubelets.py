@@ -16,14 +16,14 @@ from __future__ import annotations
 import itertools
 
 from kubesched.embedded.clock import micro_timestamp, timestamp
-from kubesched.embedded.controllers.event_recorder import EventRecorder
-from kubesched.embedded.controllers.pace import Pace
-from kubesched.embedded.controllers.work import Worker
-from kubesched.embedded.controllers.workloads.pods import PodIndex, controller_of, is_finished, key_of, split
-from kubesched.embedded.resources import RELEASES, Object
-from kubesched.embedded.storage.store import ObjectStore
-from kubesched.embedded.storage.subresources import with_condition
+from kubesched.embedded.controllers.shared.event_recorder import EventRecorder
+from kubesched.embedded.controllers.shared.pace import Pace
+from kubesched.embedded.controllers.shared.pods import PodIndex, controller_of, is_finished, key_of, split
+from kubesched.embedded.controllers.shared.work_queue import Worker
+from kubesched.embedded.schema.resources import RELEASES, Object
 from kubesched.embedded.storage.watch import Change
+from kubesched.embedded.store import ObjectStore
+from kubesched.embedded.verbs.subresources import with_condition
 from kubesched.errors import NotFound
 from kubesched.kube.values.well_known import HOSTNAME
 

@@ -6,10 +6,10 @@ type changes. A Service that names a `loadBalancerClass` has another controller,
 
 from __future__ import annotations
 
-from kubesched.embedded.controllers.controller import Controller
-from kubesched.embedded.controllers.event_recorder import EventRecorder
-from kubesched.embedded.resources import Object
-from kubesched.embedded.storage.store import ObjectStore
+from kubesched.embedded.controllers.shared.controller import Controller
+from kubesched.embedded.controllers.shared.event_recorder import EventRecorder
+from kubesched.embedded.schema.resources import Object
+from kubesched.embedded.store import ObjectStore
 
 
 class LoadBalancers(Controller):

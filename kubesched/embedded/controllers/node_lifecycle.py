@@ -9,15 +9,15 @@ so that who replaces it and a scheduler with an old view of the nodes do not go 
 from __future__ import annotations
 
 from kubesched.embedded.clock import seconds_of, timestamp
-from kubesched.embedded.controllers.event_recorder import EventRecorder
 from kubesched.embedded.controllers.kubelets import LEASE_NAMESPACE, with_node_condition
-from kubesched.embedded.controllers.work import Worker
-from kubesched.embedded.controllers.workloads.pods import PodIndex, is_finished, key_of, split
-from kubesched.embedded.resources import Object
-from kubesched.embedded.storage.patching import MERGE_PATCH
-from kubesched.embedded.storage.store import ObjectStore
-from kubesched.embedded.storage.subresources import with_condition
+from kubesched.embedded.controllers.shared.event_recorder import EventRecorder
+from kubesched.embedded.controllers.shared.pods import PodIndex, is_finished, key_of, split
+from kubesched.embedded.controllers.shared.work_queue import Worker
+from kubesched.embedded.schema.resources import Object
 from kubesched.embedded.storage.watch import Change, Entry
+from kubesched.embedded.store import ObjectStore
+from kubesched.embedded.verbs.patching import MERGE_PATCH
+from kubesched.embedded.verbs.subresources import with_condition
 from kubesched.kube.api.codec import convert
 from kubesched.kube.api.matching import tolerates
 from kubesched.kube.api.node import Taint

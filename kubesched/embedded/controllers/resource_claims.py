@@ -6,13 +6,13 @@ ended pods removed; an allocation nobody has reserved given back; generated clai
 
 from __future__ import annotations
 
-from kubesched.embedded.controllers.event_recorder import EventRecorder
-from kubesched.embedded.controllers.work import Worker
-from kubesched.embedded.controllers.workloads.pods import PodIndex, is_finished, key_of, owned_by, split
-from kubesched.embedded.resources import Object
-from kubesched.embedded.storage.patching import MERGE_PATCH, copied
-from kubesched.embedded.storage.store import ObjectStore
+from kubesched.embedded.controllers.shared.event_recorder import EventRecorder
+from kubesched.embedded.controllers.shared.pods import PodIndex, is_finished, key_of, owned_by, split
+from kubesched.embedded.controllers.shared.work_queue import Worker
+from kubesched.embedded.schema.resources import Object
 from kubesched.embedded.storage.watch import Change
+from kubesched.embedded.store import ObjectStore
+from kubesched.embedded.verbs.patching import MERGE_PATCH, copied
 from kubesched.errors import NotFound
 from kubesched.kube.api.resource import DELETE_PROTECTION_FINALIZER
 

@@ -7,14 +7,14 @@ alone until the scheduler has chosen a node for it, or a volume.
 
 from __future__ import annotations
 
-from kubesched.embedded.controllers.event_recorder import EventRecorder
-from kubesched.embedded.controllers.pace import Pace
-from kubesched.embedded.controllers.work import Worker
-from kubesched.embedded.controllers.workloads.pods import key_of, split
-from kubesched.embedded.resources import Object
+from kubesched.embedded.controllers.shared.event_recorder import EventRecorder
+from kubesched.embedded.controllers.shared.pace import Pace
+from kubesched.embedded.controllers.shared.pods import key_of, split
+from kubesched.embedded.controllers.shared.work_queue import Worker
+from kubesched.embedded.schema.resources import Object
 from kubesched.embedded.storage.selectors import selects
-from kubesched.embedded.storage.store import ObjectStore
 from kubesched.embedded.storage.watch import Change
+from kubesched.embedded.store import ObjectStore
 from kubesched.errors import NotFound
 from kubesched.kube.values import quantity
 from kubesched.kube.values.well_known import BIND_COMPLETED, BOUND_BY_CONTROLLER, SELECTED_NODE, ZONE

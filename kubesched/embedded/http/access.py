@@ -17,10 +17,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from kubesched.embedded.context import Context
-from kubesched.embedded.http.refusals import invalid, unauthorized
-from kubesched.embedded.resources import Object, Resource
+from kubesched.embedded.api_errors import invalid, unauthorized
+from kubesched.embedded.schema.resources import Object, Resource
 from kubesched.embedded.validation import field
+from kubesched.embedded.verbs.context import Context
 from kubesched.errors import ConfigError, Forbidden
 
 RBAC = "rbac.authorization.k8s.io"

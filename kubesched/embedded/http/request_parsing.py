@@ -14,15 +14,15 @@ import yaml
 from aiohttp import web
 from aiohttp.web_exceptions import HTTPRequestEntityTooLarge
 
-from kubesched.embedded.context import Asked
-from kubesched.embedded.http.refusals import bad_request, invalid_options, timed_out, too_large_body, unsupported_media_type
-from kubesched.embedded.resources import Object
+from kubesched.embedded.api_errors import bad_request, invalid_options, timed_out, too_large_body, unsupported_media_type
 from kubesched.embedded.schema import protobuf
-from kubesched.embedded.storage.deletion import DeleteOptions
-from kubesched.embedded.storage.patching import APPLY_PATCH
-from kubesched.embedded.storage.reading import ListQuery
+from kubesched.embedded.schema.resources import Object
 from kubesched.embedded.validation import field
 from kubesched.embedded.validation.field import Cause
+from kubesched.embedded.verbs.context import Asked
+from kubesched.embedded.verbs.deletion import DeleteOptions
+from kubesched.embedded.verbs.patching import APPLY_PATCH
+from kubesched.embedded.verbs.reading import ListQuery
 from kubesched.errors import ConfigError
 from kubesched.kube.values.bounds import yaml_document
 

@@ -15,12 +15,7 @@ from dataclasses import dataclass
 
 from aiohttp import web
 
-from kubesched.embedded.context import Asked, Context
-from kubesched.embedded.http import discovery, request_parsing
-from kubesched.embedded.http.access import Access, User, Wish, check_review
-from kubesched.embedded.http.encoding import JSON, Form, encode, encode_listing, encoder_for, wanted_form
-from kubesched.embedded.http.openapi import V2_PROTOBUF, V2_PROTOBUF_TYPE, OpenApi
-from kubesched.embedded.http.refusals import (
+from kubesched.embedded.api_errors import (
     Undecoded,
     bad_request,
     internal,
@@ -32,16 +27,22 @@ from kubesched.embedded.http.refusals import (
     unfit_patch,
     unsupported_media_type,
 )
+from kubesched.embedded.http import discovery, request_parsing
+from kubesched.embedded.http.access import Access, User, Wish, check_review
+from kubesched.embedded.http.encoding import JSON, Form, encode, encode_listing, encoder_for, wanted_form
+from kubesched.embedded.http.openapi import V2_PROTOBUF, V2_PROTOBUF_TYPE, OpenApi
 from kubesched.embedded.http.request_parsing import MAX_BODY_BYTES as MAX_BODY_BYTES
 from kubesched.embedded.http.request_parsing import YAML
 from kubesched.embedded.http.streaming import stream_watch
 from kubesched.embedded.printing.tables import encode_table
 from kubesched.embedded.printing.usage_metrics import get_metrics, is_metrics, list_metrics
-from kubesched.embedded.resources import SUBRESOURCE_VERBS, Object, Resource
 from kubesched.embedded.schema import protobuf
-from kubesched.embedded.storage import deletion, reading, subresources, writing
-from kubesched.embedded.storage.deletion import DeleteOptions
-from kubesched.embedded.storage.patching import (
+from kubesched.embedded.schema.resources import SUBRESOURCE_VERBS, Object, Resource
+from kubesched.embedded.storage.watch import Entry
+from kubesched.embedded.verbs import deletion, reading, subresources, writing
+from kubesched.embedded.verbs.context import Asked, Context
+from kubesched.embedded.verbs.deletion import DeleteOptions
+from kubesched.embedded.verbs.patching import (
     APPLY_PATCH,
     JSON_PATCH,
     MERGE_PATCH,
@@ -50,8 +51,7 @@ from kubesched.embedded.storage.patching import (
     json_patch,
     merge,
 )
-from kubesched.embedded.storage.reading import ListQuery
-from kubesched.embedded.storage.watch import Entry
+from kubesched.embedded.verbs.reading import ListQuery
 from kubesched.errors import ApiError, Forbidden
 from kubesched.http import Origins
 

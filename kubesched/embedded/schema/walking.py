@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable
 from functools import cache
 from typing import Any, Generic, TypeVar
 
-from kubesched.embedded.resources import Object
 from kubesched.embedded.schema.language import Shape
+from kubesched.embedded.schema.resources import Object
 
 T = TypeVar("T")
 Visit = Callable[[Object, str], Iterable[T]]

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 
 import msgspec
 
-from kubesched.embedded.resources import Object
+from kubesched.embedded.schema.resources import Object
 from kubesched.embedded.storage.watch import Change, Entry, Feed
 from kubesched.embedded.storage.write_ahead_log import Record, WriteAheadLog
 

@@ -10,8 +10,8 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from kubesched.embedded.http.refusals import bad_request
-from kubesched.embedded.resources import Object, Resource
+from kubesched.embedded.api_errors import bad_request
+from kubesched.embedded.schema.resources import Object, Resource
 from kubesched.errors import ApiError, BadRequest
 from kubesched.kube.values.naming import label_value_complaints, qualified_name_complaints
 
@@ -141,6 +141,20 @@ def meets(labels: Mapping[str, str], requirements: list[Requirement]) -> bool:
         ):
             return False
     return True
+
+
+def written_selector(selector: Mapping[str, Any]) -> str:
+    """Return a LabelSelector in its query form."""
+    parts = []
+    for key, operator, values in sorted(requirements_of(selector)):
+        listed = ",".join(sorted(values))
+        if operator == "In":
+            parts.append(f"{key}={values[0]}" if len(values) == 1 else f"{key} in ({listed})")
+        elif operator == "NotIn":
+            parts.append(f"{key} notin ({listed})")
+        else:
+            parts.append(key if operator == "Exists" else f"!{key}")
+    return ",".join(parts)
 
 
 def selects(selector: Mapping[str, Any] | None, labels: Mapping[str, str] | None) -> bool:

@@ -13,10 +13,10 @@ from functools import partial
 from typing import Any
 
 from kubesched.embedded.admission.amounts import amount
-from kubesched.embedded.custom import definition_problems, schema_of, value_problems
-from kubesched.embedded.http.refusals import invalid
-from kubesched.embedded.resources import Object, Resource
+from kubesched.embedded.api_errors import invalid
+from kubesched.embedded.schema.custom_resources import definition_problems, schema_of, value_problems
 from kubesched.embedded.schema.language import root_shape
+from kubesched.embedded.schema.resources import Object, Resource
 from kubesched.embedded.schema.walking import Walk
 from kubesched.embedded.storage.selectors import selects
 from kubesched.embedded.validation import field, pods

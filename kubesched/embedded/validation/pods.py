@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from kubesched.embedded.admission.amounts import CONTAINER_GROUPS, amount, containers_of
-from kubesched.embedded.resources import Object
+from kubesched.embedded.schema.resources import Object
 from kubesched.embedded.validation import field
 from kubesched.embedded.validation.field import Cause
 from kubesched.embedded.validation.naming import dns_label_faults, dns_subdomain_faults

@@ -10,8 +10,8 @@ import re
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from kubesched.embedded.resources import Object
 from kubesched.embedded.schema.language import Shape
+from kubesched.embedded.schema.resources import Object
 from kubesched.embedded.validation import field
 from kubesched.embedded.validation.field import Cause
 from kubesched.embedded.validation.naming import dns_label_faults, dns_subdomain_faults

@@ -8,13 +8,13 @@ the status.
 from __future__ import annotations
 
 from kubesched.embedded.clock import seconds_of, timestamp
-from kubesched.embedded.controllers.controller import Controller
-from kubesched.embedded.controllers.event_recorder import EventRecorder
-from kubesched.embedded.controllers.workloads.pods import controller_of, owned_by
-from kubesched.embedded.resources import Object
-from kubesched.embedded.storage.patching import copied
-from kubesched.embedded.storage.store import ObjectStore
+from kubesched.embedded.controllers.shared.controller import Controller
+from kubesched.embedded.controllers.shared.event_recorder import EventRecorder
+from kubesched.embedded.controllers.shared.pods import controller_of, owned_by
+from kubesched.embedded.schema.resources import Object
+from kubesched.embedded.store import ObjectStore
 from kubesched.embedded.validation.cron import read_schedule, zone_named
+from kubesched.embedded.verbs.patching import copied
 from kubesched.errors import AlreadyExists, NotFound
 
 SCHEDULED = "batch.kubernetes.io/cronjob-scheduled-timestamp"

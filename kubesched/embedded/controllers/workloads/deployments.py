@@ -9,12 +9,12 @@ from __future__ import annotations
 import math
 
 from kubesched.embedded.clock import seconds_of, timestamp
-from kubesched.embedded.controllers.controller import Controller
-from kubesched.embedded.controllers.event_recorder import EventRecorder
-from kubesched.embedded.controllers.workloads.pods import controller_of, owned_by, template_hash
-from kubesched.embedded.resources import Object
-from kubesched.embedded.storage.patching import copied
-from kubesched.embedded.storage.store import ObjectStore
+from kubesched.embedded.controllers.shared.controller import Controller
+from kubesched.embedded.controllers.shared.event_recorder import EventRecorder
+from kubesched.embedded.controllers.shared.pods import controller_of, owned_by, template_hash
+from kubesched.embedded.schema.resources import Object
+from kubesched.embedded.store import ObjectStore
+from kubesched.embedded.verbs.patching import copied
 from kubesched.kube.values.well_known import POD_TEMPLATE_HASH
 
 REVISION = "deployment.kubernetes.io/revision"

@@ -7,15 +7,15 @@ eviction that has begun counts until its pod is gone, or for two minutes.
 from __future__ import annotations
 
 from kubesched.embedded.clock import seconds_of, timestamp
-from kubesched.embedded.controllers.controller import Controller
-from kubesched.embedded.controllers.event_recorder import EventRecorder
+from kubesched.embedded.controllers.shared.controller import Controller
+from kubesched.embedded.controllers.shared.event_recorder import EventRecorder
+from kubesched.embedded.controllers.shared.pods import PodIndex, controller_of, is_finished, is_ready
 from kubesched.embedded.controllers.workloads.deployments import whole
-from kubesched.embedded.controllers.workloads.pods import PodIndex, controller_of, is_finished, is_ready
-from kubesched.embedded.resources import Object
+from kubesched.embedded.schema.resources import Object
 from kubesched.embedded.storage.selectors import selects
-from kubesched.embedded.storage.store import ObjectStore
-from kubesched.embedded.storage.subresources import budget_conditions
 from kubesched.embedded.storage.watch import Change
+from kubesched.embedded.store import ObjectStore
+from kubesched.embedded.verbs.subresources import budget_conditions
 
 _EVICTION_SECONDS = 120.0
 _SCALED = {"ReplicaSet": "replicasets.apps", "StatefulSet": "statefulsets.apps"}

@@ -7,12 +7,12 @@ conditions Complete, Failed and Suspended. A finished job goes away after its ti
 from __future__ import annotations
 
 from kubesched.embedded.clock import seconds_of, timestamp
-from kubesched.embedded.controllers.controller import PodController
-from kubesched.embedded.controllers.event_recorder import EventRecorder
-from kubesched.embedded.controllers.workloads.pods import PodIndex, from_template, is_active, is_ready
-from kubesched.embedded.resources import Object
-from kubesched.embedded.storage.store import ObjectStore
+from kubesched.embedded.controllers.shared.controller import PodController
+from kubesched.embedded.controllers.shared.event_recorder import EventRecorder
+from kubesched.embedded.controllers.shared.pods import PodIndex, from_template, is_active, is_ready
+from kubesched.embedded.schema.resources import Object
 from kubesched.embedded.storage.watch import Change
+from kubesched.embedded.store import ObjectStore
 
 INDEX = "batch.kubernetes.io/job-completion-index"
 _FIRST_BACKOFF_SECONDS = 10.0

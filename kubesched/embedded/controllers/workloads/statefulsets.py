@@ -6,9 +6,9 @@ says; pods of an older template deleted from the highest number down to the part
 
 from __future__ import annotations
 
-from kubesched.embedded.controllers.controller import PodController
-from kubesched.embedded.controllers.event_recorder import EventRecorder
-from kubesched.embedded.controllers.workloads.pods import (
+from kubesched.embedded.controllers.shared.controller import PodController
+from kubesched.embedded.controllers.shared.event_recorder import EventRecorder
+from kubesched.embedded.controllers.shared.pods import (
     PodIndex,
     available_in,
     from_template,
@@ -17,9 +17,9 @@ from kubesched.embedded.controllers.workloads.pods import (
     owned_by,
     template_hash,
 )
-from kubesched.embedded.resources import Object
-from kubesched.embedded.storage.patching import copied
-from kubesched.embedded.storage.store import ObjectStore
+from kubesched.embedded.schema.resources import Object
+from kubesched.embedded.store import ObjectStore
+from kubesched.embedded.verbs.patching import copied
 from kubesched.errors import AlreadyExists
 from kubesched.kube.values.well_known import CONTROLLER_REVISION_HASH
 

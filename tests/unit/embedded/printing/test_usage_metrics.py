@@ -7,8 +7,8 @@ import pytest
 from kubesched.embedded import ManualClock, ObjectStore
 from kubesched.embedded.admission.amounts import amount
 from kubesched.embedded.printing.usage_metrics import get_metrics, list_metrics
-from kubesched.embedded.resources import Object
-from kubesched.embedded.storage.reading import ListQuery
+from kubesched.embedded.schema.resources import Object
+from kubesched.embedded.verbs.reading import ListQuery
 from kubesched.errors import NotFound
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from kubesched.embedded.clock import timestamp
-from kubesched.embedded.resources import Object
-from kubesched.embedded.storage.identity import suffix
-from kubesched.embedded.storage.store import ObjectStore
+from kubesched.embedded.schema.resources import Object
+from kubesched.embedded.store import ObjectStore
+from kubesched.embedded.verbs.identity import suffix
 from kubesched.errors import ApiError
 
 

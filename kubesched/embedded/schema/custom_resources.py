@@ -14,13 +14,13 @@ from typing import Any
 import msgspec
 
 from kubesched.embedded.clock import timestamp
-from kubesched.embedded.resources import Catalogue, Object, Resource
 from kubesched.embedded.schema.language import ANY, Field, Shape, root_shape, shape_named
+from kubesched.embedded.schema.resources import Catalogue, Object, Resource
 from kubesched.embedded.storage.objects import Storage
-from kubesched.embedded.storage.patching import copied
 from kubesched.embedded.storage.watch import Change
 from kubesched.embedded.validation import field
 from kubesched.embedded.validation.field import Cause
+from kubesched.embedded.verbs.patching import copied
 from kubesched.kube.values.regex import RegexError, compile_regex
 
 TABLE = "customresourcedefinitions.apiextensions.k8s.io"

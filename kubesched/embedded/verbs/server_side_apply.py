@@ -12,11 +12,11 @@ from typing import Any
 
 from kubesched import errors
 from kubesched.embedded.clock import timestamp
-from kubesched.embedded.context import Asked
-from kubesched.embedded.custom import shape_of
-from kubesched.embedded.resources import Object, Resource
+from kubesched.embedded.schema.custom_resources import shape_of
 from kubesched.embedded.schema.language import ANY, Shape
-from kubesched.embedded.storage.managed_fields import (
+from kubesched.embedded.schema.resources import Object, Resource
+from kubesched.embedded.verbs.context import Asked
+from kubesched.embedded.verbs.managed_fields import (
     PRESENCE,
     Path,
     field_shape,
@@ -28,7 +28,7 @@ from kubesched.embedded.storage.managed_fields import (
     spelled,
     to_fields,
 )
-from kubesched.embedded.storage.patching import copied
+from kubesched.embedded.verbs.patching import copied
 from kubesched.errors import ApiError
 
 BEFORE = "before-first-apply"

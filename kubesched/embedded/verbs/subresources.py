@@ -10,16 +10,16 @@ import dataclasses
 from typing import Any
 
 from kubesched import errors
+from kubesched.embedded.api_errors import Undecoded, bad_request, conflict, invalid, modified
 from kubesched.embedded.clock import timestamp
-from kubesched.embedded.context import Asked, Context
-from kubesched.embedded.http.refusals import Undecoded, bad_request, conflict, invalid, modified
-from kubesched.embedded.resources import Object, Resource
-from kubesched.embedded.storage import writing
-from kubesched.embedded.storage.deletion import Deleted, DeleteOptions, check_preconditions, delete
-from kubesched.embedded.storage.patching import copied
-from kubesched.embedded.storage.selectors import requirements_of, selects
+from kubesched.embedded.schema.resources import Object, Resource
+from kubesched.embedded.storage.selectors import selects, written_selector
 from kubesched.embedded.storage.watch import Entry
 from kubesched.embedded.validation import field
+from kubesched.embedded.verbs import writing
+from kubesched.embedded.verbs.context import Asked, Context
+from kubesched.embedded.verbs.deletion import Deleted, DeleteOptions, check_preconditions, delete
+from kubesched.embedded.verbs.patching import copied
 from kubesched.errors import ApiError
 from kubesched.kube.values.well_known import REGION, ZONE
 
@@ -228,7 +228,7 @@ def scale_of(resource: Resource, entry: Entry) -> Object:
     selector = _dig(obj, selector_path) if selector_path else None
     if isinstance(selector, dict):
         plain = resource.table == "replicationcontrollers"
-        status["selector"] = _selector_text({"matchLabels": selector} if plain else selector)
+        status["selector"] = written_selector({"matchLabels": selector} if plain else selector)
     elif isinstance(selector, str):
         status["selector"] = selector
     return {
@@ -288,16 +288,3 @@ def _dig(obj: Any, path: list[str]) -> Any:
     for step in path:
         obj = obj.get(step) if isinstance(obj, dict) else None
     return obj
-
-
-def _selector_text(selector: Object) -> str:
-    parts = []
-    for key, operator, values in sorted(requirements_of(selector)):
-        listed = ",".join(sorted(values))
-        if operator == "In":
-            parts.append(f"{key}={values[0]}" if len(values) == 1 else f"{key} in ({listed})")
-        elif operator == "NotIn":
-            parts.append(f"{key} notin ({listed})")
-        else:
-            parts.append(key if operator == "Exists" else f"!{key}")
-    return ",".join(parts)

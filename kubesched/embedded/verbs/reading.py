@@ -11,14 +11,14 @@ from dataclasses import dataclass
 
 import msgspec
 
-from kubesched.embedded.context import Context, key_of
-from kubesched.embedded.http.refusals import bad_request, expired, invalid_options, version_too_large
-from kubesched.embedded.resources import Object, Resource
+from kubesched.embedded.api_errors import bad_request, expired, invalid_options, version_too_large
+from kubesched.embedded.schema.resources import Object, Resource
 from kubesched.embedded.storage.objects import Table
 from kubesched.embedded.storage.selectors import name_in, pin_of, predicate
 from kubesched.embedded.storage.watch import ADDED, BUFFER_LIMIT, Entry, Watch, WatchEvent
 from kubesched.embedded.validation import field
 from kubesched.embedded.validation.field import Cause
+from kubesched.embedded.verbs.context import Context, key_of
 from kubesched.errors import Gone
 
 _STALE_TOKEN = (

@@ -7,7 +7,7 @@ import errno
 import pytest
 
 from kubesched.embedded import ManualClock
-from kubesched.embedded.controllers.work import Worker
+from kubesched.embedded.controllers.shared.work_queue import Worker
 from kubesched.errors import ApiError
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from kubesched.embedded.resources import Object, Resource
+from kubesched.embedded.schema.resources import Object, Resource
 
 _EVENT_NAMES = {  # core name: name in events.k8s.io/v1
     "involvedObject": "regarding",

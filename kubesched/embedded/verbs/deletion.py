@@ -10,15 +10,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from kubesched.embedded.admission import plugins as admission
+from kubesched.embedded.api_errors import bad_request, conflict_of_kind, invalid_options
 from kubesched.embedded.clock import timestamp
-from kubesched.embedded.context import Asked, Context
-from kubesched.embedded.http.refusals import bad_request, conflict_of_kind, invalid_options
-from kubesched.embedded.resources import Object, Resource
-from kubesched.embedded.storage.patching import copied
-from kubesched.embedded.storage.reading import ListQuery, list_objects
+from kubesched.embedded.schema.resources import Object, Resource
 from kubesched.embedded.storage.watch import Entry
-from kubesched.embedded.storage.writing import store
 from kubesched.embedded.validation import field
+from kubesched.embedded.verbs.context import Asked, Context
+from kubesched.embedded.verbs.patching import copied
+from kubesched.embedded.verbs.reading import ListQuery, list_objects
+from kubesched.embedded.verbs.writing import store
 
 FOREGROUND, ORPHAN = "foregroundDeletion", "orphan"
 _POLICIES = {"": "", "Background": "", "Foreground": FOREGROUND, "Orphan": ORPHAN}

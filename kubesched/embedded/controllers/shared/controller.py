@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 
-from kubesched.embedded.controllers.event_recorder import EventRecorder
-from kubesched.embedded.controllers.work import Worker
-from kubesched.embedded.controllers.workloads.pods import PodIndex, controller_of, split
-from kubesched.embedded.resources import Object, Resource
-from kubesched.embedded.storage.store import ObjectStore
+from kubesched.embedded.controllers.shared.event_recorder import EventRecorder
+from kubesched.embedded.controllers.shared.pods import PodIndex, controller_of, split
+from kubesched.embedded.controllers.shared.work_queue import Worker
+from kubesched.embedded.schema.resources import Object, Resource
 from kubesched.embedded.storage.watch import Change
+from kubesched.embedded.store import ObjectStore
 from kubesched.errors import ApiError, NotFound
 
 

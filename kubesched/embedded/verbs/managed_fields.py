@@ -12,8 +12,8 @@ from typing import Any
 
 import msgspec
 
-from kubesched.embedded.resources import Object
 from kubesched.embedded.schema.language import ANY, Shape
+from kubesched.embedded.schema.resources import Object
 
 Step = tuple[str, str]
 Path = tuple[Step, ...]

@@ -12,10 +12,10 @@ from typing import Any
 import msgspec
 
 from kubesched.embedded.clock import seconds_of
-from kubesched.embedded.resources import Object
-from kubesched.embedded.storage.patching import copied
-from kubesched.embedded.storage.store import ObjectStore
+from kubesched.embedded.schema.resources import Object
 from kubesched.embedded.storage.watch import Change
+from kubesched.embedded.store import ObjectStore
+from kubesched.embedded.verbs.patching import copied
 
 MANY = 200  # pods of one owner; looking at all of them whenever one changes would cost their square
 _ALPHABET = "bcdfghjklmnpqrstvwxz2456789"

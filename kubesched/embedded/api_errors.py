@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from kubesched import errors
-from kubesched.embedded.resources import Resource
+from kubesched.embedded.schema.resources import Resource
 from kubesched.embedded.validation.field import Cause
 from kubesched.errors import ApiError
 

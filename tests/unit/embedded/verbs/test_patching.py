@@ -9,7 +9,7 @@ import pytest
 from kubesched import errors
 from kubesched.embedded import ManualClock, ObjectStore
 from kubesched.embedded.schema import shape_named
-from kubesched.embedded.storage.patching import APPLY_PATCH, json_patch, merge, strategic_merge
+from kubesched.embedded.verbs.patching import APPLY_PATCH, json_patch, merge, strategic_merge
 
 JSON_CASES = [
     ("add to an object", {"a": 1}, [{"op": "add", "path": "/b", "value": 2}], {"a": 1, "b": 2}),

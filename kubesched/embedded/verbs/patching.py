@@ -11,9 +11,9 @@ from typing import Any
 import msgspec
 
 from kubesched import errors
-from kubesched.embedded.http.refusals import bad_request
+from kubesched.embedded.api_errors import bad_request
 from kubesched.embedded.schema.language import ANY, Shape
-from kubesched.embedded.storage.managed_fields import field_shape
+from kubesched.embedded.verbs.managed_fields import field_shape
 
 JSON_PATCH = "application/json-patch+json"
 MERGE_PATCH = "application/merge-patch+json"

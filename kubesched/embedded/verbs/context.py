@@ -6,10 +6,10 @@ import random
 from dataclasses import dataclass, field
 
 from kubesched.embedded.admission.quotas import Quotas
+from kubesched.embedded.api_errors import bad_request, not_found
 from kubesched.embedded.clock import ServerClock
-from kubesched.embedded.event_expiry import EventExpiry
-from kubesched.embedded.http.refusals import bad_request, not_found
-from kubesched.embedded.resources import Catalogue, Resource
+from kubesched.embedded.schema.resources import Catalogue, Resource
+from kubesched.embedded.storage.event_ttl import EventExpiry
 from kubesched.embedded.storage.objects import Storage, Table
 from kubesched.embedded.storage.watch import Entry
 

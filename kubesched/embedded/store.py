@@ -14,18 +14,18 @@ from typing import Any
 
 import msgspec
 
-from kubesched.embedded import custom
 from kubesched.embedded.clock import RealClock, ServerClock
-from kubesched.embedded.context import Asked, Context
-from kubesched.embedded.resources import NEWEST_RELEASE, Catalogue, Object, Resource
-from kubesched.embedded.storage import deletion, reading, subresources, writing
-from kubesched.embedded.storage.conversion import from_storage
-from kubesched.embedded.storage.deletion import DeleteOptions
+from kubesched.embedded.schema import custom_resources
+from kubesched.embedded.schema.resources import NEWEST_RELEASE, Catalogue, Object, Resource
 from kubesched.embedded.storage.objects import HISTORY_LIMIT, Storage
-from kubesched.embedded.storage.patching import STRATEGIC_PATCH
-from kubesched.embedded.storage.reading import Listing, ListQuery
 from kubesched.embedded.storage.watch import BUFFER_LIMIT, Change, Watch
 from kubesched.embedded.storage.write_ahead_log import WriteAheadLog
+from kubesched.embedded.verbs import deletion, reading, subresources, writing
+from kubesched.embedded.verbs.context import Asked, Context
+from kubesched.embedded.verbs.conversion import from_storage
+from kubesched.embedded.verbs.deletion import DeleteOptions
+from kubesched.embedded.verbs.patching import STRATEGIC_PATCH
+from kubesched.embedded.verbs.reading import Listing, ListQuery
 from kubesched.errors import AlreadyExists
 
 FIRST_NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
@@ -60,7 +60,7 @@ class ObjectStore:
         clock = clock or RealClock()
         storage = Storage(journal, history_limit, clock.now)
         catalogue = Catalogue(release)
-        custom.follow(storage, catalogue)
+        custom_resources.follow(storage, catalogue)
         self.context = Context(storage, catalogue, clock, rng, has_priority_admission)
         self._begin()
 

@@ -3,8 +3,9 @@
 import pytest
 
 from kubesched import errors
-from kubesched.embedded import ManualClock, ObjectStore, event_expiry
-from kubesched.embedded.storage.patching import JSON_PATCH, MERGE_PATCH
+from kubesched.embedded import ManualClock, ObjectStore
+from kubesched.embedded.storage import event_ttl
+from kubesched.embedded.verbs.patching import JSON_PATCH, MERGE_PATCH
 
 
 @pytest.fixture
@@ -42,7 +43,7 @@ def test_a_generated_name_with_a_namesake_is_generated_again_seven_times(
 ) -> None:
     store.create("pods", pod("a-taken"))
     suffixes = iter(["taken"] * n_taken + ["fresh"])
-    monkeypatch.setattr("kubesched.embedded.storage.identity.suffix", lambda rng: next(suffixes))
+    monkeypatch.setattr("kubesched.embedded.verbs.identity.suffix", lambda rng: next(suffixes))
     asked = {"metadata": {"generateName": "a-"}, "spec": pod()["spec"]}
     if is_found:
         assert store.create("pods", asked)["metadata"]["name"] == "a-fresh"
@@ -229,7 +230,7 @@ def test_an_event_ends_at_the_next_write_of_anything() -> None:
 
 
 def test_the_oldest_of_too_many_events_go(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(event_expiry, "MOST_EVENTS", 3)
+    monkeypatch.setattr(event_ttl, "MOST_EVENTS", 3)
     store = ObjectStore(ManualClock())
     for name in "abc":
         store.create("events", {"metadata": {"name": name}, "involvedObject": {"namespace": "default"}, "reason": "r"})

@@ -9,9 +9,9 @@ import random
 import uuid
 from collections.abc import Callable
 
+from kubesched.embedded.api_errors import Undecoded, bad_request, invalid
 from kubesched.embedded.clock import timestamp
-from kubesched.embedded.http.refusals import Undecoded, bad_request, invalid
-from kubesched.embedded.resources import Object, Resource
+from kubesched.embedded.schema.resources import Object, Resource
 from kubesched.embedded.validation import field
 from kubesched.embedded.validation.field import Cause
 from kubesched.embedded.validation.naming import dns_label_faults, dns_subdomain_faults

@@ -10,11 +10,9 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from kubesched.embedded import custom
 from kubesched.embedded.admission import defaults
 from kubesched.embedded.admission import plugins as admission
-from kubesched.embedded.context import Asked, Context, key_of
-from kubesched.embedded.http.refusals import (
+from kubesched.embedded.api_errors import (
     Undecoded,
     already_exists,
     bad_request,
@@ -26,11 +24,16 @@ from kubesched.embedded.http.refusals import (
     unfit_patch,
     unsupported_media_type,
 )
-from kubesched.embedded.resources import ADMISSION_GROUP, AGGREGATION_GROUP, Object, Resource
+from kubesched.embedded.schema import custom_resources
 from kubesched.embedded.schema.checking import Undecodable, settle
-from kubesched.embedded.storage import identity, server_side_apply
-from kubesched.embedded.storage.conversion import from_storage, to_storage
-from kubesched.embedded.storage.patching import (
+from kubesched.embedded.schema.resources import ADMISSION_GROUP, AGGREGATION_GROUP, Object, Resource
+from kubesched.embedded.storage.watch import Entry
+from kubesched.embedded.validation import field
+from kubesched.embedded.validation import objects as validation
+from kubesched.embedded.verbs import identity, server_side_apply
+from kubesched.embedded.verbs.context import Asked, Context, key_of
+from kubesched.embedded.verbs.conversion import from_storage, to_storage
+from kubesched.embedded.verbs.patching import (
     APPLY_PATCH,
     JSON_PATCH,
     MERGE_PATCH,
@@ -40,9 +43,6 @@ from kubesched.embedded.storage.patching import (
     merge,
     strategic_merge,
 )
-from kubesched.embedded.storage.watch import Entry
-from kubesched.embedded.validation import field
-from kubesched.embedded.validation import objects as validation
 
 _RESIZABLE = ("resources", "resizePolicy")
 
@@ -74,7 +74,7 @@ def create(context: Context, resource: Resource, obj: Object, namespace: str, as
     if key in table.entries:
         raise already_exists(resource, name)
     _warn(resource, asked)
-    if resource.table == custom.TABLE and custom.has_expressions(obj["spec"]):
+    if resource.table == custom_resources.TABLE and custom_resources.has_expressions(obj["spec"]):
         asked.warnings.append("x-kubernetes-validations: expressions are not evaluated by this server")
     if asked.dry_run:
         obj["metadata"].pop("resourceVersion", None)
@@ -143,7 +143,7 @@ def patch(
     elif patch_type == STRATEGIC_PATCH:
         if resource.custom is not None:
             raise unsupported_media_type(patch_type, (JSON_PATCH, MERGE_PATCH, APPLY_PATCH))
-        after = strategic_merge(before, body, custom.shape_of(resource))
+        after = strategic_merge(before, body, custom_resources.shape_of(resource))
     else:
         raise unsupported_media_type(patch_type, (JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH, APPLY_PATCH))
     return _store_patched(context, resource, old, after, subresource, asked)
@@ -252,7 +252,7 @@ def replace(context: Context, resource: Resource, old: Entry, new: Object, subre
 def settled(context: Context, resource: Resource, obj: Object, asked: Asked) -> Object:
     """Return `obj` in the storage version, without what the API does not know; refuse what it cannot decode."""
     try:
-        unknown = settle(obj, custom.shape_of(resource))
+        unknown = settle(obj, custom_resources.shape_of(resource))
     except Undecodable as error:
         raise Undecoded(resource, str(error)) from error
     except RecursionError:
