@@ -26,7 +26,7 @@ from kubesched.embedded.verbs.conversion import from_storage
 from kubesched.embedded.verbs.deletion import DeleteOptions
 from kubesched.embedded.verbs.patching import STRATEGIC_PATCH
 from kubesched.embedded.verbs.reading import Listing, ListQuery
-from kubesched.errors import AlreadyExists
+from kubesched.errors import AlreadyExists, NotFound
 
 FIRST_NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
 _SYSTEM_CLASSES = (
@@ -67,15 +67,9 @@ class ObjectStore:
     def _begin(self) -> None:
         """Create what every cluster has from its first day."""
         for name in FIRST_NAMESPACES:
-            self._create_if_missing("namespaces", {"metadata": {"name": name}})
+            self.create_if_missing("namespaces", {"metadata": {"name": name}})
         for name, value, text in _SYSTEM_CLASSES:
-            self._create_if_missing("priorityclasses", {"metadata": {"name": name}, "value": value, "description": text})
-
-    def _create_if_missing(self, resource: str, obj: Object) -> None:
-        try:
-            self.create(resource, obj)
-        except AlreadyExists:
-            return
+            self.create_if_missing("priorityclasses", {"metadata": {"name": name}, "value": value, "description": text})
 
     @property
     def resource_version(self) -> str:
@@ -97,6 +91,18 @@ class ObjectStore:
             self.context, kind, copy, namespace, Asked(dry_run=dry_run, field_validation="Strict" if strict else "Warn")
         )
         return from_storage(entry.obj, kind)
+
+    def create_if_missing(self, resource: str | Resource, obj: Object) -> Object | None:
+        """Create an object unless one of its name is there; return what was created."""
+        try:
+            return self.create(resource, obj)
+        except AlreadyExists:
+            return None
+
+    def find(self, resource: str | Resource, name: str, namespace: str = "") -> Object | None:
+        """Return an object as it is stored, or None."""
+        entry = self.context.find(self.context.resource(resource), namespace, name)
+        return None if entry is None else entry.obj
 
     def get(self, resource: str | Resource, name: str, namespace: str = "") -> Object:
         kind = self.context.resource(resource)
@@ -177,6 +183,16 @@ class ObjectStore:
         kind = self.context.resource(resource)
         options = DeleteOptions(grace_seconds, uid, resource_version, propagation, dry_run)
         return deletion.delete(self.context, kind, self._namespace(kind, namespace), name, options).entry.obj
+
+    def delete_if_there(self, resource: str | Resource, obj: Object, *, propagation: str = "") -> bool:
+        """Delete an object if it is still that object; say whether it was."""
+        metadata = obj["metadata"]
+        namespace = metadata.get("namespace", "")
+        try:
+            self.delete(resource, metadata["name"], namespace, uid=metadata["uid"], propagation=propagation)
+        except NotFound:
+            return False
+        return True
 
     def delete_collection(
         self, resource: str | Resource, namespace: str = "", *, label_selector: str = "", field_selector: str = ""

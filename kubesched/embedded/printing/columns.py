@@ -178,7 +178,8 @@ def _read(column: str) -> Column:
     title, _, written = column.partition(": ")
     name = title.rstrip("*")
     words = (written or _USUAL[name]).split()
-    kind, default = "string", ""
+    kind = "string"
+    default: Any = ""
     if words[-1].startswith(":"):
         kind = words.pop()[1:]
     if words[-1].startswith("="):

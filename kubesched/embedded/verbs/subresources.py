@@ -17,6 +17,7 @@ from kubesched.embedded.storage.selectors import selects, written_selector
 from kubesched.embedded.storage.watch import Entry
 from kubesched.embedded.validation import field
 from kubesched.embedded.verbs import writing
+from kubesched.embedded.verbs.conditions import is_true, with_condition
 from kubesched.embedded.verbs.context import Asked, Context
 from kubesched.embedded.verbs.deletion import Deleted, DeleteOptions, check_preconditions, delete
 from kubesched.embedded.verbs.patching import copied
@@ -82,7 +83,8 @@ def bind(
     if annotations:
         bound["metadata"]["annotations"] = {**(pod["metadata"].get("annotations") or {}), **annotations}
     status = {key: value for key, value in (pod.get("status") or {}).items() if key != "nominatedNodeName"}
-    status["conditions"] = with_condition(status.get("conditions"), "PodScheduled", "True", timestamp(context.clock.now()))
+    now = timestamp(context.clock.now())
+    status["conditions"] = with_condition(status.get("conditions"), "PodScheduled", "True", now, lastProbeTime=None)
     bound["status"] = status
     if asked is not None and asked.dry_run:
         return Entry(entry.key, bound, entry.version)
@@ -110,28 +112,6 @@ def _topology_of(context: Context, node: str) -> dict[str, str]:
     return {key: labels[key] for key in TOPOLOGY_LABELS if key in labels}
 
 
-def with_condition(
-    conditions: list[Object] | None, kind: str, status: str, now: str, reason: str = "", message: str = ""
-) -> list[Object]:
-    """Return the conditions with one of them set; its transition time moves only when its status does."""
-    new: Object = {"type": kind, "status": status, "lastProbeTime": None, "lastTransitionTime": now}
-    if reason:
-        new["reason"] = reason
-    if message:
-        new["message"] = message
-    result = []
-    found = False
-    for condition in conditions or ():
-        if condition.get("type") == kind:
-            found = True
-            if condition.get("status") == status:
-                new["lastTransitionTime"] = condition.get("lastTransitionTime", now)
-            result.append(new)
-        else:
-            result.append(condition)
-    return result if found else [*result, new]
-
-
 def evict(context: Context, namespace: str, name: str, options: DeleteOptions) -> Deleted:
     """Delete a pod if its disruption budget allows; 429 when it does not now."""
     resource = context.resource("pods")
@@ -143,14 +123,9 @@ def evict(context: Context, namespace: str, name: str, options: DeleteOptions) -
         _take_from_budget(context, namespace, pod, options.dry_run)
     if not options.dry_run and phase not in _FINISHED and "deletionTimestamp" not in pod["metadata"]:
         status = dict(pod.get("status") or {})
-        status["conditions"] = with_condition(
-            status.get("conditions"),
-            "DisruptionTarget",
-            "True",
-            timestamp(context.clock.now()),
-            "EvictionByEvictionAPI",
-            "Eviction API: evicting",
-        )
+        said = {"reason": "EvictionByEvictionAPI", "message": "Eviction API: evicting", "lastProbeTime": None}
+        now = timestamp(context.clock.now())
+        status["conditions"] = with_condition(status.get("conditions"), "DisruptionTarget", "True", now, **said)
         writing.store(context, resource, entry.key, {**pod, "metadata": dict(pod["metadata"]), "status": status})
     return delete(context, resource, namespace, name, dataclasses.replace(options, resource_version=""))
 
@@ -170,7 +145,7 @@ def _take_from_budget(context: Context, namespace: str, pod: Object, dry_run: bo
     entry = budgets[0]
     budget, status = entry.obj, dict(entry.obj.get("status") or {})
     healthy, desired = status.get("currentHealthy", 0), status.get("desiredHealthy", 0)
-    if not is_ready(pod):
+    if not is_true(pod, "Ready"):
         policy = (budget.get("spec") or {}).get("unhealthyPodEvictionPolicy", "IfHealthyBudget")
         if policy == "AlwaysAllow" or (healthy >= desired and desired > 0):
             return
@@ -199,24 +174,8 @@ def _too_many(why: str, retry_after: float | None = None) -> ApiError:
 def budget_conditions(before: Object, allowed: int, generation: int, now: str) -> list[Object]:
     """Return the conditions of a budget that allows so many disruptions."""
     value, reason = ("True", "SufficientPods") if allowed > 0 else ("False", "InsufficientPods")
-    old = next((one for one in before.get("conditions") or () if one.get("type") == "DisruptionAllowed"), None)
-    since = old["lastTransitionTime"] if old is not None and old.get("status") == value else now
-    return [
-        {
-            "type": "DisruptionAllowed",
-            "status": value,
-            "reason": reason,
-            "message": "",
-            "lastTransitionTime": since,
-            "observedGeneration": generation,
-        }
-    ]
-
-
-def is_ready(pod: Object) -> bool:
-    """Say whether the pod's Ready condition is true."""
-    conditions = (pod.get("status") or {}).get("conditions") or ()
-    return any(one.get("type") == "Ready" and one.get("status") == "True" for one in conditions)
+    said = {"reason": reason, "message": "", "observedGeneration": generation}
+    return with_condition(before.get("conditions"), "DisruptionAllowed", value, now, **said)
 
 
 def scale_of(resource: Resource, entry: Entry) -> Object:

@@ -7,6 +7,7 @@ per object. A controller says what it does in `sync`; how it hears of changes, t
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 
 from kubesched.embedded.controllers.shared.event_recorder import EventRecorder
 from kubesched.embedded.controllers.shared.pods import PodIndex, controller_of, split
@@ -14,19 +15,36 @@ from kubesched.embedded.controllers.shared.work_queue import Worker
 from kubesched.embedded.schema.resources import Object, Resource
 from kubesched.embedded.storage.watch import Change
 from kubesched.embedded.store import ObjectStore
-from kubesched.errors import ApiError, NotFound
+from kubesched.errors import ApiError
 
 
-class Controller(ABC):
-    """Keeps the objects of one resource in order."""
+class Workers:
+    """A part of the fake cluster that has one or more queues of work."""
 
-    def __init__(self, store: ObjectStore, recorder: EventRecorder, resource: str, component: str = "") -> None:
+    def __init__(self, store: ObjectStore, recorder: EventRecorder) -> None:
         self._store = store
         self._clock = store.context.clock
         self._recorder = recorder
+        self._workers: list[Worker] = []
+
+    def worker(self, name: str, sync: Callable[[str], float | None]) -> Worker:
+        """Return a queue of keys that `sync` is called with, until the part is stopped."""
+        self._workers.append(Worker(self._clock, name, sync))
+        return self._workers[-1]
+
+    def stop(self) -> None:
+        for worker in self._workers:
+            worker.stop()
+
+
+class Controller(Workers, ABC):
+    """Keeps the objects of one resource in order."""
+
+    def __init__(self, store: ObjectStore, recorder: EventRecorder, resource: str, component: str = "") -> None:
+        super().__init__(store, recorder)
         self._resource: Resource = store.context.resource(resource)
         self._component = component or f"{self._resource.kind.lower()}-controller"
-        self._work = Worker(self._clock, self._resource.plural, self._sync_key)
+        self._work = self.worker(self._resource.plural, self._sync_key)
 
     @abstractmethod
     def sync(self, obj: Object) -> float | None:
@@ -35,9 +53,6 @@ class Controller(ABC):
     def start(self) -> None:
         self._store.listen(self._resource, self.changed)
         self.add_all()
-
-    def stop(self) -> None:
-        self._work.stop()
 
     def changed(self, change: Change) -> None:
         """Look at an object of the resource that has changed."""
@@ -104,14 +119,8 @@ class PodController(Controller):
 
     def delete_pod(self, owner: Object, pod: Object) -> None:
         """Delete a pod of an owner, unless it is on its way already."""
-        metadata = pod["metadata"]
-        if "deletionTimestamp" in metadata:
-            return
-        try:
-            self._store.delete("pods", metadata["name"], metadata["namespace"], uid=metadata["uid"])
-        except NotFound:
-            return
-        self.tell(owner, "SuccessfulDelete", _said(self.deleted_text, owner, pod))
+        if "deletionTimestamp" not in pod["metadata"] and self._store.delete_if_there("pods", pod):
+            self.tell(owner, "SuccessfulDelete", _said(self.deleted_text, owner, pod))
 
 
 def _said(text: str, owner: Object, pod: Object) -> str:

@@ -15,6 +15,7 @@ from kubesched.embedded.clock import seconds_of
 from kubesched.embedded.schema.resources import Object
 from kubesched.embedded.storage.watch import Change
 from kubesched.embedded.store import ObjectStore
+from kubesched.embedded.verbs.conditions import condition, is_true
 from kubesched.embedded.verbs.patching import copied
 
 MANY = 200  # pods of one owner; looking at all of them whenever one changes would cost their square
@@ -92,22 +93,15 @@ def is_finished(pod: Object) -> bool:
 
 
 def is_ready(pod: Object) -> bool:
-    for one in (pod.get("status") or {}).get("conditions") or ():
-        if one.get("type") == "Ready":
-            return bool(one.get("status") == "True")
-    return False
+    return is_true(pod, "Ready")
 
 
 def available_in(pod: Object, min_ready_seconds: int, now: float) -> float | None:
     """Return in how many seconds a pod counts as available: 0 for now, None for not before it is ready."""
-    if not is_ready(pod):
+    ready = condition(pod, "Ready")
+    if ready is None or ready.get("status") != "True":
         return None
-    if not min_ready_seconds:
-        return 0.0
-    for one in pod["status"]["conditions"]:
-        if one.get("type") == "Ready":
-            return max(0.0, seconds_of(one["lastTransitionTime"]) + min_ready_seconds - now)
-    return None
+    return max(0.0, seconds_of(ready["lastTransitionTime"]) + min_ready_seconds - now) if min_ready_seconds else 0.0
 
 
 def deletion_order(pods: Iterable[Object]) -> list[Object]:

@@ -20,7 +20,6 @@ from kubesched.embedded.controllers.shared.pods import (
 from kubesched.embedded.schema.resources import Object
 from kubesched.embedded.store import ObjectStore
 from kubesched.embedded.verbs.patching import copied
-from kubesched.errors import AlreadyExists
 from kubesched.kube.values.well_known import CONTROLLER_REVISION_HASH
 
 
@@ -46,9 +45,7 @@ class StatefulSets(PodController):
         return again
 
     def _keep_revision(self, owner: Object, revision: str) -> None:
-        if self._store.context.find(
-            self._store.context.resource("controllerrevisions"), owner["metadata"]["namespace"], revision
-        ):
+        if self._store.find("controllerrevisions", revision, owner["metadata"]["namespace"]):
             return
         metadata = {
             "name": revision,
@@ -111,10 +108,7 @@ class StatefulSets(PodController):
     def _create(self, owner: Object, ordinal: int, revision: str) -> None:
         pod, claims = numbered_pod(owner, ordinal, revision)
         for claim in claims:
-            try:
-                self._store.create("persistentvolumeclaims", claim)
-            except AlreadyExists:
-                continue
+            self._store.create_if_missing("persistentvolumeclaims", claim)
         self.create_pod(owner, pod)
 
     def _delete(self, owner: Object, pod: Object) -> None:

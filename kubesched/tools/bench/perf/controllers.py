@@ -27,7 +27,7 @@ def controllers_of(store: ObjectStore) -> Parts:
     """Return what acts on claims, volumes, owners and namespaces."""
     silent = EventRecorder(store, False)
     claims = ResourceClaimController(store, PodIndex(store), silent)
-    return Parts((Volumes(store, INSTANT, silent), claims, GarbageCollector(store)))
+    return Parts((Volumes(store, INSTANT, silent), claims, GarbageCollector(store, silent)))
 
 
 async def serve(kubeconfig: Path) -> None:

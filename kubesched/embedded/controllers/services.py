@@ -1,4 +1,4 @@
-"""The endpoint controllers: which pods answer for a Service, as EndpointSlices and as the older Endpoints.
+"""The controllers of Services: which pods answer for one, as EndpointSlices and as the older Endpoints; load balancers.
 
 In: Services with a selector, and their pods. Out: for each Service slices of at most a hundred endpoints, one group of
 slices for each set of ports that its pods have, and one Endpoints object of at most a thousand. What is right stays as it
@@ -103,7 +103,7 @@ class ServiceEndpoints(Controller):
                 self._write_slice(service, labels, ports, slice_, content)
         for outdated in held.values():
             for old in outdated:
-                self._delete_slice(old)
+                self._store.delete_if_there(self._slices, old)
 
     def _write_slice(
         self, service: Object, labels: dict[str, str], ports: Ports, held: Object | None, content: list[Object]
@@ -119,16 +119,10 @@ class ServiceEndpoints(Controller):
             body = {"metadata": metadata, "addressType": "IPv4", "ports": _written(ports), "endpoints": content}
             self._store.create(self._slices, body)
         elif not content and ports:
-            self._delete_slice(held)
+            self._store.delete_if_there(self._slices, held)
         elif (held.get("endpoints") or []) != content or held["metadata"].get("labels") != labels:
             metadata = {**held["metadata"], "labels": labels}
             self._store.update(self._slices, {**held, "metadata": metadata, "endpoints": content})
-
-    def _delete_slice(self, held: Object) -> None:
-        try:
-            self._store.delete(self._slices, held["metadata"]["name"], held["metadata"]["namespace"])
-        except NotFound:
-            return
 
     def _slices_of(self, service: Object) -> Iterator[Object]:
         mine = (_MANAGED_SLICE | {SERVICE_NAME: service["metadata"]["name"]}).items()
@@ -149,8 +143,8 @@ class ServiceEndpoints(Controller):
             endpoint["hostname"] = spec["hostname"]
         if spec.get("nodeName"):
             endpoint["nodeName"] = spec["nodeName"]
-            node = self._store.context.find(self._store.context.resource("nodes"), "", spec["nodeName"])
-            zone = (node.obj["metadata"].get("labels") or {}).get(ZONE) if node is not None else None
+            node = self._store.find("nodes", spec["nodeName"])
+            zone = (node["metadata"].get("labels") or {}).get(ZONE) if node is not None else None
             if zone:
                 endpoint["zone"] = zone
         return endpoint
@@ -171,26 +165,55 @@ class ServiceEndpoints(Controller):
         namespace, name = service["metadata"]["namespace"], service["metadata"]["name"]
         labels = {**_labels(service), **_MANAGED_ENDPOINTS}
         annotations = _TRUNCATED if len(there) > MAX_PER_ENDPOINTS else {}
-        endpoints = self._store.context.resource("endpoints")
-        held = self._store.context.find(endpoints, namespace, name)
+        before = self._store.find("endpoints", name, namespace)
         metadata: Object = {"name": name, "namespace": namespace, "labels": labels}
         if annotations:
             metadata["annotations"] = annotations
         body: Object = {"metadata": metadata, **({"subsets": written} if written else {})}
-        if held is None:
-            self._store.create(endpoints, body)
+        if before is None:
+            self._store.create("endpoints", body)
             return
-        before = held.obj
         said = (before.get("subsets") or [], before["metadata"].get("labels"), before["metadata"].get("annotations") or {})
         if said != (written, labels, annotations):
             kept = {key: value for key, value in before["metadata"].items() if key != "annotations"}
-            self._store.update(endpoints, {**before, "subsets": written, "metadata": {**kept, **metadata}})
+            self._store.update("endpoints", {**before, "subsets": written, "metadata": {**kept, **metadata}})
 
     def _drop_endpoints(self, namespace: str, name: str) -> None:
-        endpoints = self._store.context.resource("endpoints")
-        held = self._store.context.find(endpoints, namespace, name)
-        if held is not None and _MANAGED_ENDPOINTS.items() <= (held.obj["metadata"].get("labels") or {}).items():
-            self._store.delete(endpoints, name, namespace)
+        held = self._store.find("endpoints", name, namespace)
+        if held is not None and _MANAGED_ENDPOINTS.items() <= (held["metadata"].get("labels") or {}).items():
+            self._store.delete("endpoints", name, namespace)
+
+
+class LoadBalancers(Controller):
+    """Gives Services of type LoadBalancer an address of 172.18.0.0/16; others look after those with a loadBalancerClass."""
+
+    def __init__(self, store: ObjectStore, recorder: EventRecorder) -> None:
+        super().__init__(store, recorder, "services", "service-controller")
+
+    def sync(self, obj: Object) -> float | None:
+        spec, status = obj["spec"], obj.get("status") or {}
+        given = (status.get("loadBalancer") or {}).get("ingress")
+        wanted = spec["type"] == "LoadBalancer" and "deletionTimestamp" not in obj["metadata"]
+        if bool(given) == wanted or spec.get("loadBalancerClass"):
+            return None
+        if wanted:
+            self.tell(obj, "EnsuringLoadBalancer", "Ensuring load balancer")
+            address = {"ip": self._free_address(spec.get("loadBalancerIP", "")), "ipMode": "VIP"}
+            self.report(obj, {**status, "loadBalancer": {"ingress": [address]}})
+            self.tell(obj, "EnsuredLoadBalancer", "Ensured load balancer")
+        else:
+            self.report(obj, {**status, "loadBalancer": {}})
+        return None
+
+    def _free_address(self, asked: str) -> str:
+        if asked:
+            return asked
+        taken = {
+            one.get("ip")
+            for entry in self._store.context.table(self._resource).entries.values()
+            for one in ((entry.obj.get("status") or {}).get("loadBalancer") or {}).get("ingress") or ()
+        }
+        return next(ip for ip in (f"172.18.{n >> 8}.{n & 255}" for n in range(1, 65_535)) if ip not in taken)
 
 
 def _selects(service: Object, pod: Object) -> bool:
