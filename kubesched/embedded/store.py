@@ -21,7 +21,7 @@ from kubesched.embedded.storage.objects import HISTORY_LIMIT, Storage
 from kubesched.embedded.storage.watch import BUFFER_LIMIT, Change, Watch
 from kubesched.embedded.storage.write_ahead_log import WriteAheadLog
 from kubesched.embedded.verbs import deletion, reading, subresources, writing
-from kubesched.embedded.verbs.context import Asked, Context
+from kubesched.embedded.verbs.context import Asked, Context, Target
 from kubesched.embedded.verbs.conversion import from_storage
 from kubesched.embedded.verbs.deletion import DeleteOptions
 from kubesched.embedded.verbs.patching import STRATEGIC_PATCH
@@ -87,10 +87,8 @@ class ObjectStore:
         copy = _copy(obj)
         if kind.namespaced:
             namespace = namespace or _named(copy, "namespace") or "default"
-        entry = writing.create(
-            self.context, kind, copy, namespace, Asked(dry_run=dry_run, field_validation="Strict" if strict else "Warn")
-        )
-        return from_storage(entry.obj, kind)
+        asked = Asked(dry_run=dry_run, field_validation="Strict" if strict else "Warn")
+        return from_storage(writing.create(self.context, Target(kind, namespace), copy, asked).obj, kind)
 
     def create_if_missing(self, resource: str | Resource, obj: Object) -> Object | None:
         """Create an object unless one of its name is there; return what was created."""
@@ -130,10 +128,8 @@ class ObjectStore:
         """Replace an object, or its status; 409 when its resourceVersion is not the stored one."""
         kind = self.context.resource(resource)
         copy = _copy(writing.part_written(kind, obj, subresource))
-        namespace = self._namespace(kind, _named(copy, "namespace"))
-        name = _named(copy, "name")
-        asked = Asked(dry_run=dry_run)
-        return from_storage(writing.update(self.context, kind, name, namespace, copy, subresource, asked).obj, kind)
+        target = Target(kind, self._namespace(kind, _named(copy, "namespace")), _named(copy, "name"), subresource)
+        return from_storage(writing.update(self.context, target, copy, Asked(dry_run=dry_run)).obj, kind)
 
     def report(self, resource: str | Resource, obj: Object, status: Object) -> None:
         """Write the status of an object, if it is still that object.
@@ -163,9 +159,8 @@ class ObjectStore:
         """Change an object as a patch of one of the four types says."""
         kind = self.context.resource(resource)
         asked = Asked(dry_run=dry_run, manager=field_manager, force=force)
-        namespace = self._namespace(kind, namespace)
-        entry = writing.patch(self.context, kind, name, namespace, _copy(patch), patch_type, subresource, asked)
-        return from_storage(entry.obj, kind)
+        target = Target(kind, self._namespace(kind, namespace), name, subresource)
+        return from_storage(writing.patch(self.context, target, _copy(patch), patch_type, asked).obj, kind)
 
     def delete(
         self,

@@ -201,9 +201,8 @@ class Kubelets(Workers):
         status = pod.get("status") or {}
         phase = status.get("phase", "Pending")
         scheduled = condition(pod, "PodScheduled")
-        if (
-            scheduled is not None and scheduled["status"] == "False"
-        ):  # written by a scheduler, and late: the kubelet knows better
+        # A scheduler wrote it too late: the kubelet knows better.
+        if scheduled is not None and scheduled["status"] == "False":
             self._write(pod, _with_conditions(status, timestamp(self._clock.now()), {"PodScheduled": "True"}))
             return None
         if phase == "Pending":

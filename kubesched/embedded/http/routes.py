@@ -11,7 +11,6 @@ import asyncio
 import dataclasses
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from aiohttp import web
 
@@ -40,7 +39,7 @@ from kubesched.embedded.schema import protobuf
 from kubesched.embedded.schema.resources import SUBRESOURCE_VERBS, Object, Resource
 from kubesched.embedded.storage.watch import Entry
 from kubesched.embedded.verbs import deletion, reading, subresources, writing
-from kubesched.embedded.verbs.context import Asked, Context
+from kubesched.embedded.verbs.context import Asked, Context, Target
 from kubesched.embedded.verbs.deletion import DeleteOptions
 from kubesched.embedded.verbs.patching import (
     APPLY_PATCH,
@@ -61,16 +60,6 @@ _KUBELETS = frozenset(("log", "exec", "attach", "portforward", "proxy"))  # what
 _KUBERNETES_CLIENT = " kubernetes/"  # in the User-Agent of whatever is built with Kubernetes' own client library
 _INCLUDED = ("", "Metadata", "Object", "None")
 _logger = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class Target:
-    """What a path under /api or /apis points at."""
-
-    resource: Resource
-    namespace: str
-    name: str
-    subresource: str
 
 
 class HttpFace:
@@ -295,7 +284,7 @@ class HttpFace:
         _require_verb(target, "create")
         if resource.namespaced and not target.namespace:
             raise method_not_allowed()
-        entry = writing.create(self._context, resource, body, target.namespace, asked)
+        entry = writing.create(self._context, target, body, asked)
         return self._entry(request, resource, entry, 201, asked)
 
     def _evict(self, target: Target, body: Object, asked: Asked) -> web.StreamResponse:
@@ -317,7 +306,7 @@ class HttpFace:
             return self._entry(request, resource, deletion.finalize_namespace(context, target.name, finalizers, asked))
         _require_verb(target, "update")
         is_new = context.find(resource, target.namespace, target.name) is None
-        entry = writing.update(context, resource, target.name, target.namespace, body, target.subresource, asked)
+        entry = writing.update(context, target, body, asked)
         return self._entry(request, resource, entry, 201 if is_new else 200, asked)
 
     def _patch(self, request: web.BaseRequest, target: Target, raw: bytes) -> web.StreamResponse:
@@ -343,7 +332,7 @@ class HttpFace:
             return _json(subresources.scale_of(resource, scaled))
         _require_verb(target, "patch")
         is_new = context.find(resource, target.namespace, target.name) is None
-        entry = writing.patch(context, resource, target.name, target.namespace, body, patch_type, target.subresource, asked)
+        entry = writing.patch(context, target, body, patch_type, asked)
         return self._entry(request, resource, entry, 201 if is_new else 200, asked)
 
     def _delete(self, request: web.BaseRequest, target: Target, raw: bytes) -> web.StreamResponse:

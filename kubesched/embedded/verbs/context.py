@@ -14,6 +14,16 @@ from kubesched.embedded.storage.objects import Storage, Table
 from kubesched.embedded.storage.watch import Entry
 
 
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What a request is about: objects of a resource, one of them, or a subresource of it."""
+
+    resource: Resource
+    namespace: str = ""
+    name: str = ""
+    subresource: str = ""
+
+
 @dataclass(slots=True)
 class Asked:
     """How a write was asked for; `warnings` collects what the client should hear although the write succeeded."""

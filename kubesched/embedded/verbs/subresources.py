@@ -18,7 +18,7 @@ from kubesched.embedded.storage.watch import Entry
 from kubesched.embedded.validation import field
 from kubesched.embedded.verbs import writing
 from kubesched.embedded.verbs.conditions import is_true, with_condition
-from kubesched.embedded.verbs.context import Asked, Context
+from kubesched.embedded.verbs.context import Asked, Context, Target
 from kubesched.embedded.verbs.deletion import Deleted, DeleteOptions, check_preconditions, delete
 from kubesched.embedded.verbs.patching import copied
 from kubesched.errors import ApiError
@@ -225,7 +225,7 @@ def set_scale(context: Context, resource: Resource, entry: Entry, scale: Any, as
     for step in above:
         place = place.setdefault(step, {})
     place[last] = replicas
-    return writing.replace(context, resource, entry, obj, "", asked)
+    return writing.replace(context, Target(resource, entry.namespace, name), entry, obj, asked)
 
 
 def _scale_paths(resource: Resource) -> tuple[list[str], list[str], list[str]]:

@@ -31,7 +31,7 @@ from kubesched.embedded.storage.watch import Entry
 from kubesched.embedded.validation import field
 from kubesched.embedded.validation import objects as validation
 from kubesched.embedded.verbs import identity, server_side_apply
-from kubesched.embedded.verbs.context import Asked, Context, key_of
+from kubesched.embedded.verbs.context import Asked, Context, Target, key_of
 from kubesched.embedded.verbs.conversion import from_storage, to_storage
 from kubesched.embedded.verbs.patching import (
     APPLY_PATCH,
@@ -47,13 +47,14 @@ from kubesched.embedded.verbs.patching import (
 _RESIZABLE = ("resources", "resizePolicy")
 
 
-def create(context: Context, resource: Resource, obj: Object, namespace: str, asked: Asked) -> Entry:
+def create(context: Context, target: Target, obj: Object, asked: Asked) -> Entry:
     """Store a new object; the caller gives it away."""
+    resource = target.resource
     identity.check_type(obj, resource)
     if obj["metadata"].get("resourceVersion"):
         raise bad_request("resourceVersion should not be set on objects to be created")
     obj = settled(context, resource, obj, asked)
-    namespace = namespace or (obj["metadata"].get("namespace") or "" if resource.namespaced else "")
+    namespace = target.namespace or (obj["metadata"].get("namespace") or "" if resource.namespaced else "")
     if resource.namespaced and not namespace:
         raise bad_request("an empty namespace may not be set during creation")
     identity.place(obj, resource, namespace)
@@ -92,47 +93,41 @@ def _warn(resource: Resource, asked: Asked) -> None:
         asked.warnings.append("HorizontalPodAutoscaler: nothing is scaled by it on this server")
 
 
-def update(
-    context: Context, resource: Resource, name: str, namespace: str, obj: Object, subresource: str, asked: Asked
-) -> Entry:
-    """Replace an object, or the part of it that `subresource` names; the caller gives the object away."""
+def update(context: Context, target: Target, obj: Object, asked: Asked) -> Entry:
+    """Replace an object, or the part of it that the subresource names; the caller gives the object away."""
+    resource, name = target.resource, target.name
     identity.check_type(obj, resource)
+    _check_name(obj, name)
+    obj = settled(context, resource, part_written(resource, obj, target.subresource), asked)
+    identity.place(obj, resource, target.namespace)
+    old = context.find(resource, target.namespace, name)
+    if old is None:
+        if not resource.creates_on_update or target.subresource:
+            raise not_found(resource, name)
+        obj["metadata"].pop("resourceVersion", None)
+        return create(context, target, obj, asked)
+    if resource.needs_version_on_update and not obj["metadata"].get("resourceVersion"):
+        cause = field.invalid("metadata.resourceVersion", 0, "must be specified for an update")
+        raise invalid(dataclasses.replace(resource, kind=resource.plural), name, [cause])
+    return replace(context, target, old, obj, asked)
+
+
+def _check_name(obj: Object, name: str) -> None:
     given = obj["metadata"].get("name")
     if not given:
         raise bad_request(f"the name of the object ({name} based on URL) was undeterminable: name must be provided")
     if given != name:
         raise bad_request(f"the name of the object ({given}) does not match the name on the URL ({name})")
-    obj = settled(context, resource, part_written(resource, obj, subresource), asked)
-    identity.place(obj, resource, namespace)
-    obj["metadata"]["name"] = name
-    old = context.find(resource, namespace, name)
-    if old is None:
-        if not resource.creates_on_update or subresource:
-            raise not_found(resource, name)
-        obj["metadata"].pop("resourceVersion", None)
-        return create(context, resource, obj, namespace, asked)
-    if resource.needs_version_on_update and not obj["metadata"].get("resourceVersion"):
-        cause = field.invalid("metadata.resourceVersion", 0, "must be specified for an update")
-        raise invalid(dataclasses.replace(resource, kind=resource.plural), name, [cause])
-    return replace(context, resource, old, obj, subresource, asked)
 
 
-def patch(
-    context: Context,
-    resource: Resource,
-    name: str,
-    namespace: str,
-    body: Any,
-    patch_type: str,
-    subresource: str,
-    asked: Asked,
-) -> Entry:
+def patch(context: Context, target: Target, body: Any, patch_type: str, asked: Asked) -> Entry:
     """Change an object as a patch says."""
-    old = context.find(resource, namespace, name)
+    resource = target.resource
+    old = context.find(resource, target.namespace, target.name)
     if patch_type == APPLY_PATCH:
-        return _apply(context, resource, name, namespace, body, old, subresource, asked)
+        return _apply(context, target, body, old, asked)
     if old is None:
-        raise not_found(resource, name)
+        raise not_found(resource, target.name)
     before = from_storage(old.obj, resource)
     if patch_type == JSON_PATCH:
         after = json_patch(before, body)
@@ -146,21 +141,18 @@ def patch(
         after = strategic_merge(before, body, custom_resources.shape_of(resource))
     else:
         raise unsupported_media_type(patch_type, (JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH, APPLY_PATCH))
-    return _store_patched(context, resource, old, after, subresource, asked)
+    return _store_patched(context, target, old, after, asked)
 
 
-def _store_patched(context: Context, resource: Resource, old: Entry, after: Any, subresource: str, asked: Asked) -> Entry:
+def _store_patched(context: Context, target: Target, old: Entry, after: Any, asked: Asked) -> Entry:
+    resource = target.resource
     if not isinstance(after, dict):
         raise bad_request(f"{resource.kind}: the patch leaves no object")
     # The merges share what they do not change with the stored object.
-    after = copied(part_written(resource, after, subresource))
+    after = copied(part_written(resource, after, target.subresource))
     try:
         identity.check_type(after, resource)
-        given, name = after["metadata"].get("name"), old.obj["metadata"]["name"]
-        if given != name:
-            if not given:
-                raise bad_request(f"the name of the object ({name} based on URL) was undeterminable: name must be provided")
-            raise bad_request(f"the name of the object ({given}) does not match the name on the URL ({name})")
+        _check_name(after, target.name)
         after = settled(context, resource, after, asked)
     except Undecoded as error:
         # The object that came out is the patch's fault.
@@ -168,21 +160,13 @@ def _store_patched(context: Context, resource: Resource, old: Entry, after: Any,
     identity.place(after, resource, old.namespace)
     uid = after["metadata"].get("uid")
     if uid and uid != old.obj["metadata"]["uid"]:
-        raise invalid(resource, name, [field.invalid("metadata.uid", uid, "field is immutable")])
-    return replace(context, resource, old, after, subresource, asked)
+        raise invalid(resource, target.name, [field.invalid("metadata.uid", uid, "field is immutable")])
+    return replace(context, target, old, after, asked)
 
 
-def _apply(
-    context: Context,
-    resource: Resource,
-    name: str,
-    namespace: str,
-    body: Any,
-    old: Entry | None,
-    subresource: str,
-    asked: Asked,
-) -> Entry:
+def _apply(context: Context, target: Target, body: Any, old: Entry | None, asked: Asked) -> Entry:
     """Server-side apply: the fields of `body` are what its manager wants, and no others."""
+    resource, name = target.resource, target.name
     if not asked.manager:
         raise invalid_options("PatchOptions", [field.required("fieldManager", "is required for apply patch")])
     if not isinstance(body, dict):
@@ -201,22 +185,23 @@ def _apply(
     body = settled(context, resource, body, asked)
     if len(asked.warnings) > n_warned:  # who owns a field that nobody knows cannot be told
         fields = ", ".join(asked.warnings[n_warned:])
-        raise bad_request(f"failed to create typed patch object ({namespace}/{name}; {resource.api_version}): {fields}")
+        raise bad_request(f"failed to create typed patch object ({target.namespace}/{name}; {resource.api_version}): {fields}")
     now = context.clock.now()
     if old is None:
-        if subresource:
+        if target.subresource:
             raise not_found(resource, name)
         if body["metadata"].get("uid"):
             why = f"uid mismatch: the provided object specified uid {body['metadata']['uid']}, and no existing object was found"
             raise conflict(resource, name, why)
         wanted = server_side_apply.first_apply(resource, body, asked.manager, now)
-        return create(context, resource, wanted, namespace, asked)
-    after = server_side_apply.apply(resource, old.obj, body, asked, subresource, now)
-    return _store_patched(context, resource, old, after, subresource, asked)
+        return create(context, target, wanted, asked)
+    after = server_side_apply.apply(resource, old.obj, body, asked, target.subresource, now)
+    return _store_patched(context, target, old, after, asked)
 
 
-def replace(context: Context, resource: Resource, old: Entry, new: Object, subresource: str, asked: Asked) -> Entry:
-    """Store `new` (settled, in the storage version) in place of `old`, as far as `subresource` lets it."""
+def replace(context: Context, target: Target, old: Entry, new: Object, asked: Asked) -> Entry:
+    """Store `new` (settled, in the storage version) in place of `old`, as far as the subresource lets it."""
+    resource, subresource = target.resource, target.subresource
     before, name = old.obj, old.obj["metadata"]["name"]
     wanted_version = new["metadata"].get("resourceVersion")
     if wanted_version and wanted_version != before["metadata"]["resourceVersion"]:
@@ -228,9 +213,8 @@ def replace(context: Context, resource: Resource, old: Entry, new: Object, subre
     managed = new["metadata"].get("managedFields")
     identity.carry_over(new, before)
     new = _part(resource, before, new, subresource)
-    if (
-        subresource in ("", "ephemeralcontainers") or resource.table == "nodes"
-    ):  # what a node offers has a default in its status
+    # What a node offers has a default in its status.
+    if subresource in ("", "ephemeralcontainers") or resource.table == "nodes":
         defaults.fill(new, resource)
     admission.admit_changed(context, resource, new, before, subresource)
     validation.check_changed(resource, new, before, subresource)
