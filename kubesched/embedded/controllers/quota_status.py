@@ -1,6 +1,6 @@
 """The ResourceQuota controller: writes into each quota what is used of it.
 
-In: what the server counts (quotas.py). Out: the status of every ResourceQuota.
+In: what the server counts (admission/quotas.py). Out: the status of every ResourceQuota.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ from __future__ import annotations
 import dataclasses
 import re
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, lru_cache
 
 import msgspec
 
@@ -121,6 +121,7 @@ def _json(text: str) -> str:
     return text
 
 
+@lru_cache(maxsize=512)
 def root_shape(api_version: str, kind: str) -> Shape | None:
     """Return the shape of a built-in kind, or None for one we have no fields of."""
     name = _ROOT_NAMES.get((api_version, kind), kind)

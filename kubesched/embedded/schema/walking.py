@@ -32,6 +32,7 @@ class Walk(Generic[T]):
         return found
 
     def _object(self, obj: Object, shape: Shape, path: str, found: list[T]) -> None:
+        # One call for each object of a type that something is known of: this is on the way of every write.
         visit, below = self._plans.get(shape.name) or self._plan(shape)
         if visit is not None:
             found += visit(obj, path)

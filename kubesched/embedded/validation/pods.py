@@ -41,8 +41,10 @@ _VOLUME_KINDS = (
 def label_problems(labels: dict[str, str] | None, path: str) -> Iterator[Cause]:
     """Yield what is wrong with labels, of an object or in a selector."""
     for key, value in (labels or {}).items():
-        yield from field.invalid_each(path, key, qualified_name_complaints(key))
-        yield from field.invalid_each(path, value, label_value_complaints(value))
+        complaints = qualified_name_complaints(key), label_value_complaints(value)
+        if any(complaints):
+            yield from field.invalid_each(path, key, complaints[0])
+            yield from field.invalid_each(path, value, complaints[1])
 
 
 def _template(template: Object, path: str) -> Iterator[Cause]:

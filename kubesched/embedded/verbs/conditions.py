@@ -27,7 +27,9 @@ def with_condition(conditions: Iterable[Object] | None, kind: str, status: str, 
     A condition that says the same already stays as it is.
     """
     new = {"type": kind, "status": status, "lastTransitionTime": now, **more}
-    held = list(conditions or ())
+    if not conditions:
+        return [new]
+    held = list(conditions)
     for at, old in enumerate(held):
         if old.get("type") == kind:
             if any(old.get(name) != value for name, value in new.items() if name not in _TIMES):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from kubesched.embedded.admission.quotas import Quotas
 from kubesched.embedded.api_errors import bad_request, not_found
@@ -14,8 +15,7 @@ from kubesched.embedded.storage.objects import Storage, Table
 from kubesched.embedded.storage.watch import Entry
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
+class Target(NamedTuple):
     """What a request is about: objects of a resource, one of them, or a subresource of it."""
 
     resource: Resource
