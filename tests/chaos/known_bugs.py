@@ -16,7 +16,7 @@ from unittest import mock
 from chaos.disk import SimulatedLog
 from chaos.faults import Fault
 from chaos.scene import Scene
-from kubesched.embedded.controllers.work import Worker
+from kubesched.embedded.controllers.shared.work_queue import Worker
 from kubesched.errors import AnswerLost
 from kubesched.kube.api import codec
 from kubesched.kube.client.connection import Connection

@@ -12,7 +12,7 @@ import pytest
 from control_planes import RealPlane, real_assets
 
 from kubesched.embedded.http import discovery
-from kubesched.embedded.resources import METRICS_GROUP, RELEASES, Catalogue
+from kubesched.embedded.schema.resources import METRICS_GROUP, RELEASES, Catalogue
 
 pytestmark = pytest.mark.real
 Object = dict[str, Any]

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from kubesched.embedded import ApiServer, ManualClock, ObjectStore
 from kubesched.embedded.printing.tables import encode_table
 from kubesched.embedded.schema import Shape, protobuf, root_shape
-from kubesched.embedded.storage.patching import APPLY_PATCH, JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH
+from kubesched.embedded.verbs.patching import APPLY_PATCH, JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH
 from kubesched.errors import ApiError
 
 NIGHTLY = float(os.environ.get("KUBESCHED_FUZZ_SECONDS", "0"))

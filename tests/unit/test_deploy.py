@@ -18,7 +18,8 @@ import yaml
 from go_templates import Templates
 
 from kubesched.cli import cli
-from kubesched.embedded import ObjectStore, custom
+from kubesched.embedded import ObjectStore
+from kubesched.embedded.schema import custom_resources
 from kubesched.embedded.schema.checking import settle
 from kubesched.kube.api import codec
 from kubesched.kube.api.kinds import INFO
@@ -164,7 +165,7 @@ def test_an_api_server_takes_every_object_and_knows_every_field(build: str) -> N
         (resource,) = [
             one for one in store.context.catalogue if (one.group, one.version, one.kind) == (group, version, obj["kind"])
         ]
-        unknown = settle(copy.deepcopy(obj), custom.shape_of(resource))
+        unknown = settle(copy.deepcopy(obj), custom_resources.shape_of(resource))
         assert not unknown, f"{obj['kind']} {obj['metadata']['name']}: unknown fields {unknown}"
         namespace = obj["metadata"].get("namespace", "kube-system") if resource.namespaced else ""
         store.create(resource, copy.deepcopy(obj), namespace)

@@ -8,14 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kubesched.embedded.admission.pod_amounts import Amounts, pod_limits, pod_requests
-from kubesched.embedded.admission.qos import amount
-from kubesched.embedded.context import Context
-from kubesched.embedded.http.refusals import forbidden
-from kubesched.embedded.resources import Object, Resource
+from kubesched.embedded.admission.amounts import Amounts, amount, asked_by, containers_of, pod_amounts
+from kubesched.embedded.api_errors import forbidden
+from kubesched.embedded.schema.resources import Object, Resource
+from kubesched.embedded.verbs.context import Context
 
 ANNOTATION = "kubernetes.io/limit-ranger"
-_GROUPS = (("containers", "container"), ("initContainers", "init container"))
 
 
 def apply_limit_ranges(context: Context, pod: Object) -> None:
@@ -49,14 +47,14 @@ def _fill_defaults(limit_range: Object, pod: Object) -> None:
         defaults["requests"] |= item.get("defaultRequest") or {}
         defaults["limits"] |= item.get("default") or {}
     notes = []
-    for group, word in _GROUPS:
-        for container in pod["spec"].get(group) or ():
-            resources = container.setdefault("resources", {})
-            for side, singular in (("requests", "request"), ("limits", "limit")):
-                added = sorted(defaults[side].keys() - (resources.get(side) or {}).keys())
-                if added:
-                    resources.setdefault(side, {}).update({name: defaults[side][name] for name in added})
-                    notes.append(f"{', '.join(added)} {singular} for {word} {container['name']}")
+    for container, group, _ in containers_of(pod["spec"]):
+        word = "container" if group == "containers" else "init container"
+        resources = container.setdefault("resources", {})
+        for side, singular in (("requests", "request"), ("limits", "limit")):
+            added = sorted(defaults[side].keys() - (resources.get(side) or {}).keys())
+            if added:
+                resources.setdefault(side, {}).update({name: defaults[side][name] for name in added})
+                notes.append(f"{', '.join(added)} {singular} for {word} {container['name']}")
     if notes:
         pod["metadata"].setdefault("annotations", {})[ANNOTATION] = "LimitRanger plugin set: " + "; ".join(notes)
 
@@ -64,19 +62,17 @@ def _fill_defaults(limit_range: Object, pod: Object) -> None:
 def _broken(limit_range: Object, resource: Resource, obj: Object) -> Iterator[str]:
     spec = obj["spec"]
     if resource.table == "persistentvolumeclaims":
-        requests = (spec.get("resources") or {}).get("requests") or {}
+        requests = asked_by(spec, "requests")
         for item in _items(limit_range, "PersistentVolumeClaim"):
             yield from _below(item, requests, {})
             for name, bound in (item.get("max") or {}).items():
                 yield from _request_above(item["type"], name, bound, requests)
         return
     for item in _items(limit_range, "Container"):
-        for group, _ in _GROUPS:
-            for container in spec.get(group) or ():
-                resources = container.get("resources") or {}
-                yield from _out_of_bounds(item, resources.get("requests") or {}, resources.get("limits") or {})
+        for container, _, _ in containers_of(spec):
+            yield from _out_of_bounds(item, asked_by(container, "requests"), asked_by(container, "limits"))
     for item in _items(limit_range, "Pod"):
-        yield from _out_of_bounds(item, pod_requests(spec), pod_limits(spec))
+        yield from _out_of_bounds(item, pod_amounts(spec, "requests"), pod_amounts(spec, "limits"))
 
 
 def _out_of_bounds(item: Object, requests: Amounts, limits: Amounts) -> Iterator[str]:

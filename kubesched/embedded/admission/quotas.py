@@ -7,12 +7,19 @@ costs nothing: tables are followed from the first quota that counts them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
-from kubesched.embedded.admission.pod_amounts import Amounts, pod_limits, pod_requests
-from kubesched.embedded.admission.qos import amount, qos_class
-from kubesched.embedded.http.refusals import forbidden
-from kubesched.embedded.resources import Object, Resource
+from kubesched.embedded.admission.amounts import (
+    Amounts,
+    affinity_terms,
+    amount,
+    asked_by,
+    containers_of,
+    pod_amounts,
+    qos_class,
+)
+from kubesched.embedded.api_errors import forbidden
+from kubesched.embedded.schema.resources import Object, Resource
 from kubesched.embedded.storage.objects import Storage
 from kubesched.embedded.storage.selectors import selects
 from kubesched.embedded.storage.watch import Change, Entry
@@ -24,7 +31,6 @@ _MUST_BE_SAID = frozenset(
     ("cpu", "memory", *(f"{side}.{name}" for side in ("requests", "limits") for name in ("cpu", "memory")))
 )
 _STORAGE_CLASS = ".storageclass.storage.k8s.io/"
-_AFFINITY_RULES = ("requiredDuringSchedulingIgnoredDuringExecution", "preferredDuringSchedulingIgnoredDuringExecution")
 
 
 class Quotas:
@@ -142,7 +148,7 @@ def usage_of(table: str, obj: Object) -> Amounts:
     found = {f"count/{table}": "1"}
     if table == "pods":
         if (obj.get("status") or {}).get("phase") not in ("Succeeded", "Failed"):
-            found |= _pod_usage(pod_requests(obj["spec"]), pod_limits(obj["spec"]))
+            found |= _pod_usage(pod_amounts(obj["spec"], "requests"), pod_amounts(obj["spec"], "limits"))
         return found
     if table in _PLAIN_COUNTS:
         found[table] = "1"
@@ -153,7 +159,7 @@ def usage_of(table: str, obj: Object) -> Amounts:
         found["services.loadbalancers"] = str(int(is_balanced))
         found["services.nodeports"] = str(len(spec.get("ports") or ()) if has_ports else 0)
     elif table == "persistentvolumeclaims":
-        size = ((spec.get("resources") or {}).get("requests") or {}).get("storage", "0")
+        size = asked_by(spec, "requests").get("storage", "0")
         found["requests.storage"] = size
         if spec.get("storageClassName"):
             prefix = spec["storageClassName"] + _STORAGE_CLASS
@@ -178,9 +184,8 @@ def _unsaid(spec: Object, hard: Amounts) -> str:
     if (spec.get("resources") or {}).keys() & {"requests", "limits"}:
         return ""
     silent: dict[str, list[str]] = {}
-    for container in [*(spec.get("containers") or ()), *(spec.get("initContainers") or ())]:
-        resources = container.get("resources") or {}
-        said = _pod_usage(resources.get("requests") or {}, resources.get("limits") or {})
+    for container, _, _ in containers_of(spec):
+        said = _pod_usage(asked_by(container, "requests"), asked_by(container, "limits"))
         for name in (hard.keys() & _MUST_BE_SAID) - said.keys():
             silent.setdefault(name, []).append(container["name"])
     return "; ".join(f"{name} for: {','.join(sorted(silent[name]))}" for name in sorted(silent))
@@ -205,12 +210,5 @@ def _is_in_scope(pod: Object, asked: Object) -> bool:
         expression = {"key": "PriorityClass", "operator": asked.get("operator"), "values": asked.get("values") or []}
         return selects({"matchExpressions": [expression]}, {"PriorityClass": name} if name else {})
     if scope == "CrossNamespacePodAffinity":
-        return any(term.get("namespaces") or term.get("namespaceSelector") is not None for term in _terms(spec))
+        return any(term.get("namespaces") or term.get("namespaceSelector") is not None for term in affinity_terms(spec))
     return False
-
-
-def _terms(spec: Object) -> Iterator[Object]:
-    for kind in ("podAffinity", "podAntiAffinity"):
-        for rule in _AFFINITY_RULES:
-            for term in ((spec.get("affinity") or {}).get(kind) or {}).get(rule) or ():
-                yield term.get("podAffinityTerm") or term

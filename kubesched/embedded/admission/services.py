@@ -1,19 +1,19 @@
-"""Services: their addresses, one inside the cluster and a port on every node for outside, and what one may say.
+"""Services: their addresses, one inside the cluster and a port on every node for outside.
 
 In: a Service that is created or changed. Out: the same Service, in place, with what it did not ask for by name; a refusal
-when it asks for what another one has, or when all are taken; the fields that are wrong.
+when it asks for what another one has, or when all are taken.
 """
 
 from __future__ import annotations
 
-from kubesched.embedded.context import Context
-from kubesched.embedded.http.refusals import Cause, duplicate, internal, invalid, invalid_value, not_supported, required
-from kubesched.embedded.resources import Object, Resource
+from kubesched.embedded.api_errors import internal, invalid
+from kubesched.embedded.schema.resources import Object, Resource
+from kubesched.embedded.validation import field
+from kubesched.embedded.validation.field import Cause
+from kubesched.embedded.verbs.context import Context
 
 _ADDRESSES = tuple(f"10.96.{n >> 8}.{n & 255}" for n in range(1, 65_535))
 _NODE_PORTS = range(30_000, 32_768)
-_TYPES = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
-_PORTS = range(1, 65_536)
 
 
 def give_addresses(context: Context, resource: Resource, service: Object, old: Object | None = None) -> None:
@@ -34,7 +34,7 @@ def give_addresses(context: Context, resource: Resource, service: Object, old: O
             raise internal("failed to allocate a serviceIP: range is full")
         if address != "None" and address in taken:
             why = f"failed to allocate IP {address}: provided IP is already allocated"
-            causes.append(invalid_value("spec.clusterIPs", [address], why))
+            causes.append(field.invalid("spec.clusterIPs", [address], why))
         spec["clusterIP"] = address
         spec.setdefault("clusterIPs", [address])
     if spec["type"] == "NodePort" or (spec["type"] == "LoadBalancer" and spec["allocateLoadBalancerNodePorts"]):
@@ -44,9 +44,9 @@ def give_addresses(context: Context, resource: Resource, service: Object, old: O
 
 
 def _keep(spec: Object, old: Object) -> None:
-    for field in ("clusterIP", "clusterIPs"):
-        if field in old and spec["type"] != "ExternalName":
-            spec.setdefault(field, old[field])
+    for name in ("clusterIP", "clusterIPs"):
+        if name in old and spec["type"] != "ExternalName":
+            spec.setdefault(name, old[name])
     if spec["type"] in ("NodePort", "LoadBalancer"):
         held = {port.get("name", ""): port["nodePort"] for port in old.get("ports") or () if port.get("nodePort")}
         for port in spec.get("ports") or ():
@@ -72,33 +72,9 @@ def _node_ports(spec: Object, others: list[Object]) -> list[Cause]:
                 raise internal("failed to allocate a nodePort: range is full")
             port["nodePort"] = asked
         elif (asked, protocol) in taken:
-            causes.append(invalid_value(f"spec.ports[{at}].nodePort", asked, "provided port is already allocated"))
+            causes.append(field.invalid(f"spec.ports[{at}].nodePort", asked, "provided port is already allocated"))
         elif asked not in _NODE_PORTS:
             why = f"provided port is not in the valid range. The range of valid ports is {_NODE_PORTS[0]}-{_NODE_PORTS[-1]}"
-            causes.append(invalid_value(f"spec.ports[{at}].nodePort", asked, why))
+            causes.append(field.invalid(f"spec.ports[{at}].nodePort", asked, why))
         taken.add((asked, protocol))
-    return causes
-
-
-def service_problems(service: Object) -> list[Cause]:
-    """Return what is wrong with the type and the ports of a service."""
-    spec = service["spec"]
-    ports: list[Object] = spec.get("ports") or []
-    causes = [] if spec["type"] in _TYPES else [not_supported("spec.type", spec["type"], _TYPES)]
-    if spec["type"] == "ExternalName" and not spec.get("externalName"):
-        causes.append(required("spec.externalName"))
-    if not ports and spec["type"] != "ExternalName" and spec.get("clusterIP") != "None":
-        causes.append(required("spec.ports"))
-    names: set[str] = set()
-    for at, port in enumerate(ports):
-        path, name = f"spec.ports[{at}]", port.get("name", "")
-        if not name and len(ports) > 1:
-            causes.append(required(f"{path}.name"))
-        if name and name in names:
-            causes.append(duplicate(f"{path}.name", name))
-        names.add(name)
-        for field in ("port", "targetPort"):
-            value = port.get(field, 0)
-            if not isinstance(value, str) and value not in _PORTS:
-                causes.append(invalid_value(f"{path}.{field}", value, "must be between 1 and 65535, inclusive"))
     return causes

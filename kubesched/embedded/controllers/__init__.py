@@ -3,8 +3,8 @@
     kubelets                      pods run, nodes report
     deployments, replicas, statefulsets, daemonsets, jobs, cronjobs
     disruption, quota_status      disruption budgets, what is used of quotas
-    volumes, ephemeral_volumes, resource_claims               claims on volumes and devices
-    endpoints, load_balancers     which pods answer for a service, and its address from outside
+    volumes, resource_claims      claims on volumes and devices
+    services                      which pods answer for a service, and its address from outside
     first_objects                 accounts, the `kubernetes` service, a storage class
     node_lifecycle, garbage_collector   what fails and what ends
 
@@ -17,27 +17,25 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from kubesched.embedded.controllers.endpoints import ServiceEndpoints
-from kubesched.embedded.controllers.ephemeral_volumes import EphemeralVolumes
-from kubesched.embedded.controllers.event_recorder import EventRecorder
 from kubesched.embedded.controllers.first_objects import FirstObjects
 from kubesched.embedded.controllers.garbage_collector import GarbageCollector
 from kubesched.embedded.controllers.kubelets import Kubelets
-from kubesched.embedded.controllers.load_balancers import LoadBalancers
 from kubesched.embedded.controllers.node_lifecycle import NodeLifecycle
-from kubesched.embedded.controllers.pace import INSTANT, Pace
 from kubesched.embedded.controllers.quota_status import QuotaStatus
 from kubesched.embedded.controllers.resource_claims import ResourceClaimController
-from kubesched.embedded.controllers.volumes import Volumes
+from kubesched.embedded.controllers.services import LoadBalancers, ServiceEndpoints
+from kubesched.embedded.controllers.shared.event_recorder import EventRecorder
+from kubesched.embedded.controllers.shared.pace import INSTANT, Pace
+from kubesched.embedded.controllers.shared.pods import PodIndex
+from kubesched.embedded.controllers.volumes import EphemeralVolumes, Volumes
 from kubesched.embedded.controllers.workloads.cronjobs import CronJobs
 from kubesched.embedded.controllers.workloads.daemonsets import DaemonSets
 from kubesched.embedded.controllers.workloads.deployments import Deployments
 from kubesched.embedded.controllers.workloads.disruption import DisruptionController
 from kubesched.embedded.controllers.workloads.jobs import Jobs
-from kubesched.embedded.controllers.workloads.pods import PodIndex
 from kubesched.embedded.controllers.workloads.replicas import ReplicaSets
 from kubesched.embedded.controllers.workloads.statefulsets import StatefulSets
-from kubesched.embedded.storage.store import ObjectStore
+from kubesched.embedded.store import ObjectStore
 
 
 class _Part(Protocol):
@@ -90,7 +88,7 @@ class FakeCluster(Parts):
             EphemeralVolumes(store, recorder),
             ResourceClaimController(store, pods, recorder),
             NodeLifecycle(store, pods, recorder),
-            GarbageCollector(store),
+            GarbageCollector(store, recorder),
         ]
         super().__init__(parts)
 

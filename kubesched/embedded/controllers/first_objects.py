@@ -7,13 +7,12 @@ start the Service `kubernetes` and the default StorageClass, unless they are the
 from __future__ import annotations
 
 from kubesched.embedded.admission.plugins import DEFAULT_CLASS_ANNOTATION
-from kubesched.embedded.admission.service_accounts import DEFAULT
-from kubesched.embedded.controllers.controller import Controller
-from kubesched.embedded.controllers.event_recorder import EventRecorder
-from kubesched.embedded.resources import Object
-from kubesched.embedded.storage.store import ObjectStore
+from kubesched.embedded.admission.pod_plugins import DEFAULT_ACCOUNT
+from kubesched.embedded.controllers.shared.controller import Controller
+from kubesched.embedded.controllers.shared.event_recorder import EventRecorder
+from kubesched.embedded.schema.resources import Object
 from kubesched.embedded.storage.watch import Change
-from kubesched.errors import AlreadyExists
+from kubesched.embedded.store import ObjectStore
 
 _API_SERVICE: Object = {
     "metadata": {"name": "kubernetes", "labels": {"component": "apiserver", "provider": "kubernetes"}},
@@ -38,26 +37,21 @@ class FirstObjects(Controller):
         # Those that are here already need theirs before the first pod comes.
         for entry in list(self._store.context.table(self._resource).entries.values()):
             self.sync(entry.obj)
-        if "default/kubernetes" not in self._store.context.table(self._store.context.resource("services")).entries:
-            self._create("services", _API_SERVICE)  # kept from before, its address would be refused as taken
+        if self._store.find("services", "kubernetes", "default") is None:
+            self._store.create("services", _API_SERVICE)  # kept from before, its address would be refused as taken
         if not self._store.list("storageclasses").items:
-            self._create("storageclasses", _STORAGE_CLASS)
+            self._store.create_if_missing("storageclasses", _STORAGE_CLASS)
 
     def changed(self, change: Change) -> None:
         if change.new is not None and change.old is None:
             self._work.add(change.key)
 
     def _account_changed(self, change: Change) -> None:
-        if change.new is None and change.key.endswith(f"/{DEFAULT}"):
+        if change.new is None and change.key.endswith(f"/{DEFAULT_ACCOUNT}"):
             self._work.add(change.namespace)
 
     def sync(self, obj: Object) -> float | None:
         if "deletionTimestamp" not in obj["metadata"]:
-            self._create("serviceaccounts", {"metadata": {"name": DEFAULT, "namespace": obj["metadata"]["name"]}})
+            metadata = {"name": DEFAULT_ACCOUNT, "namespace": obj["metadata"]["name"]}
+            self._store.create_if_missing("serviceaccounts", {"metadata": metadata})
         return None
-
-    def _create(self, resource: str, obj: Object) -> None:
-        try:
-            self._store.create(resource, obj)
-        except AlreadyExists:
-            return

@@ -6,29 +6,30 @@ or before their owner, or left behind as orphans; everything in a deleted namesp
 
 from __future__ import annotations
 
-from kubesched.embedded.context import Asked
-from kubesched.embedded.controllers.work import Worker
-from kubesched.embedded.resources import Object, Resource
-from kubesched.embedded.storage.deletion import FOREGROUND, ORPHAN, finalize_namespace
-from kubesched.embedded.storage.patching import MERGE_PATCH
-from kubesched.embedded.storage.store import ObjectStore
+from functools import partial
+
+from kubesched.embedded.controllers.shared.controller import Workers
+from kubesched.embedded.controllers.shared.event_recorder import EventRecorder
+from kubesched.embedded.schema.resources import Object, Resource
 from kubesched.embedded.storage.watch import Change, Entry
-from kubesched.errors import NotFound
+from kubesched.embedded.store import ObjectStore
+from kubesched.embedded.verbs.context import Asked
+from kubesched.embedded.verbs.deletion import FOREGROUND, ORPHAN, finalize_namespace
+from kubesched.embedded.verbs.patching import MERGE_PATCH
 
 _NOT_COLLECTED = ("events", "bindings")
 
 
-class GarbageCollector:
+class GarbageCollector(Workers):
     """Follows owner references through all resources."""
 
-    def __init__(self, store: ObjectStore) -> None:
-        self._store = store
+    def __init__(self, store: ObjectStore, recorder: EventRecorder) -> None:
+        super().__init__(store, recorder)
         self._followed: set[str] = set()
         self._dependents: dict[str, dict[tuple[str, str], None]] = {}  # owner uid to (table, key)
         self._living: dict[str, tuple[str, str]] = {}  # uid to (table, key)
-        clock = store.context.clock
-        self._work = Worker(clock, "garbage", self._sync)
-        self._namespace_work = Worker(clock, "namespaces", self._sync_namespace)
+        self._work = self.worker("garbage", self._sync)
+        self._namespace_work = self.worker("namespaces", self._sync_namespace)
 
     def start(self) -> None:
         self._follow_all()
@@ -37,10 +38,6 @@ class GarbageCollector:
         for namespace in self._store.list("namespaces").items:
             if "deletionTimestamp" in namespace["metadata"]:
                 self._namespace_work.add(namespace["metadata"]["name"])
-
-    def stop(self) -> None:
-        self._work.stop()
-        self._namespace_work.stop()
 
     def _resources(self) -> list[Resource]:
         return [
@@ -52,10 +49,9 @@ class GarbageCollector:
             if resource.table in self._followed:
                 continue
             self._followed.add(resource.table)
-            table = resource.table
-            for entry in self._store.context.storage.table(table).entries.values():
-                self._learn(table, entry)
-            self._store.listen(resource, lambda change, table=table: self._changed(table, change))  # type: ignore[misc]
+            for entry in self._store.context.table(resource).entries.values():
+                self._learn(resource.table, entry)
+            self._store.listen(resource, partial(self._changed, resource.table))
 
     def _learn(self, table: str, entry: Entry) -> None:
         uid = entry.obj["metadata"]["uid"]
@@ -151,11 +147,7 @@ class GarbageCollector:
         self._store.patch(resource, name, body, entry.namespace, patch_type=MERGE_PATCH)
 
     def _delete(self, resource: Resource, entry: Entry, propagation: str) -> None:
-        metadata = entry.obj["metadata"]
-        try:
-            self._store.delete(resource, metadata["name"], entry.namespace, uid=metadata["uid"], propagation=propagation)
-        except NotFound:
-            return
+        self._store.delete_if_there(resource, entry.obj, propagation=propagation)
 
     # --- namespaces
 

@@ -16,14 +16,14 @@ from __future__ import annotations
 import itertools
 
 from kubesched.embedded.clock import micro_timestamp, timestamp
-from kubesched.embedded.controllers.event_recorder import EventRecorder
-from kubesched.embedded.controllers.pace import Pace
-from kubesched.embedded.controllers.work import Worker
-from kubesched.embedded.controllers.workloads.pods import PodIndex, controller_of, is_finished, key_of, split
-from kubesched.embedded.resources import RELEASES, Object
-from kubesched.embedded.storage.store import ObjectStore
-from kubesched.embedded.storage.subresources import with_condition
+from kubesched.embedded.controllers.shared.controller import Workers
+from kubesched.embedded.controllers.shared.event_recorder import EventRecorder
+from kubesched.embedded.controllers.shared.pace import Pace
+from kubesched.embedded.controllers.shared.pods import PodIndex, controller_of, is_finished, key_of, split
+from kubesched.embedded.schema.resources import RELEASES, Object
 from kubesched.embedded.storage.watch import Change
+from kubesched.embedded.store import ObjectStore
+from kubesched.embedded.verbs.conditions import condition, is_true, with_condition
 from kubesched.errors import NotFound
 from kubesched.kube.values.well_known import HOSTNAME
 
@@ -41,21 +41,19 @@ IMAGE_BYTES = 50 * 1024 * 1024
 _LONGEST_BACKOFF_SECONDS = 300.0
 
 
-class Kubelets:
+class Kubelets(Workers):
     """The kubelets of all nodes."""
 
     def __init__(self, store: ObjectStore, pods: PodIndex, pace: Pace, recorder: EventRecorder) -> None:
-        self._store = store
-        self._clock = store.context.clock
+        super().__init__(store, recorder)
         self._pods = pods
         self._pace = pace
-        self._recorder = recorder
         self._stopped: set[str] = set()
         self._known_images: dict[str, dict[str, None]] = {}
         self._due: dict[str, dict[str, float]] = {}  # pod uid to when each step is allowed
         self._numbers = itertools.count(1)  # of addresses
-        self._pod_work = Worker(self._clock, "kubelet", self._sync_pod)
-        self._node_work = Worker(self._clock, "node heartbeat", self._sync_node)
+        self._pod_work = self.worker("kubelet", self._sync_pod)
+        self._node_work = self.worker("node heartbeat", self._sync_node)
 
     def start(self) -> None:
         self._store.listen("pods", self._pod_changed)
@@ -64,10 +62,6 @@ class Kubelets:
             self._node_work.add(node["metadata"]["name"])
             for pod in self._pods.on_node(node["metadata"]["name"]):
                 self._pod_work.add(key_of(pod))
-
-    def stop(self) -> None:
-        self._pod_work.stop()
-        self._node_work.stop()
 
     def fail(self, node: str) -> None:
         """Stop the kubelet of a node: no more heartbeats, no more changes to its pods."""
@@ -129,13 +123,14 @@ class Kubelets:
     def _report_ready(self, node: Object) -> None:
         status = node.get("status") or {}
         conditions = status.get("conditions") or []
-        if any(one.get("type") == "Ready" and one.get("status") == "True" for one in conditions):
+        if is_true(node, "Ready"):
             return
         name = node["metadata"]["name"]
         now, release = timestamp(self._clock.now()), self._store.context.catalogue.release
         for kind, reason, text in _HEALTHY:
             value = "True" if kind == "Ready" else "False"
-            conditions = with_node_condition(conditions, kind, value, now, reason, text)
+            said = {"reason": reason, "message": text, "lastHeartbeatTime": now}
+            conditions = with_condition(conditions, kind, value, now, **said)
         info = {
             **dict.fromkeys(("bootID", "machineID", "systemUUID"), node["metadata"]["uid"]),
             "kubeProxyVersion": "",
@@ -181,11 +176,8 @@ class Kubelets:
         pod = self._pods.get(key)
         if pod is None or not pod["spec"].get("nodeName"):
             return None
-        try:
-            node = self._store.get("nodes", pod["spec"]["nodeName"])
-        except NotFound:
-            return None
-        if self.is_stopped(node):
+        node = self._store.find("nodes", pod["spec"]["nodeName"])
+        if node is None or self.is_stopped(node):
             return None
         if "deletionTimestamp" in pod["metadata"]:
             return self._end(pod)
@@ -208,12 +200,14 @@ class Kubelets:
         """Take the next step of a pod's life, or say when it is due."""
         status = pod.get("status") or {}
         phase = status.get("phase", "Pending")
-        if _is(status, "PodScheduled", "False"):  # written by a scheduler, and late: the kubelet knows better
+        scheduled = condition(pod, "PodScheduled")
+        # A scheduler wrote it too late: the kubelet knows better.
+        if scheduled is not None and scheduled["status"] == "False":
             self._write(pod, _with_conditions(status, timestamp(self._clock.now()), {"PodScheduled": "True"}))
             return None
         if phase == "Pending":
             return self._start(pod, node)
-        if not _is(status, "Ready", "True") and not _ended(status):
+        if not is_true(pod, "Ready") and not _ended(status):
             wait = self._wait(pod, "ready", self._seconds(pod, "ready", self._pace.ready_seconds))
             if wait > 0:
                 return wait
@@ -350,17 +344,6 @@ def kubelet_labels(name: str) -> dict[str, str]:
     return found
 
 
-def with_node_condition(conditions: list[Object], kind: str, status: str, now: str, reason: str, message: str) -> list[Object]:
-    """Return a node's conditions with one of them set; nodes have heartbeats where pods have probes."""
-    fresh = with_condition(conditions, kind, status, now, reason, message)
-    fresh = [{key: value for key, value in one.items() if key != "lastProbeTime"} for one in fresh]
-    return [{**one, "lastHeartbeatTime": now} if one["type"] == kind else one for one in fresh]
-
-
-def _is(status: Object, kind: str, value: str) -> bool:
-    return any(one.get("type") == kind and one.get("status") == value for one in status.get("conditions") or ())
-
-
 def _ended(status: Object) -> bool:
     return status.get("phase") in ("Succeeded", "Failed")
 
@@ -368,8 +351,8 @@ def _ended(status: Object) -> bool:
 def _with_conditions(status: Object, now: str, values: dict[str, str]) -> Object:
     conditions = status.get("conditions")
     for kind, value in values.items():
-        reason = "PodCompleted" if status.get("phase") == "Succeeded" and value == "False" else ""
-        conditions = with_condition(conditions, kind, value, now, reason)
+        said = {"reason": "PodCompleted"} if status.get("phase") == "Succeeded" and value == "False" else {}
+        conditions = with_condition(conditions, kind, value, now, lastProbeTime=None, **said)
     return {**status, "conditions": conditions}
 
 

@@ -9,15 +9,15 @@ so that who replaces it and a scheduler with an old view of the nodes do not go 
 from __future__ import annotations
 
 from kubesched.embedded.clock import seconds_of, timestamp
-from kubesched.embedded.controllers.event_recorder import EventRecorder
-from kubesched.embedded.controllers.kubelets import LEASE_NAMESPACE, with_node_condition
-from kubesched.embedded.controllers.work import Worker
-from kubesched.embedded.controllers.workloads.pods import PodIndex, is_finished, key_of, split
-from kubesched.embedded.resources import Object
-from kubesched.embedded.storage.patching import MERGE_PATCH
-from kubesched.embedded.storage.store import ObjectStore
-from kubesched.embedded.storage.subresources import with_condition
-from kubesched.embedded.storage.watch import Change, Entry
+from kubesched.embedded.controllers.kubelets import LEASE_NAMESPACE
+from kubesched.embedded.controllers.shared.controller import Workers
+from kubesched.embedded.controllers.shared.event_recorder import EventRecorder
+from kubesched.embedded.controllers.shared.pods import PodIndex, is_finished, key_of, split
+from kubesched.embedded.schema.resources import Object
+from kubesched.embedded.storage.watch import Change
+from kubesched.embedded.store import ObjectStore
+from kubesched.embedded.verbs.conditions import is_true, with_condition
+from kubesched.embedded.verbs.patching import MERGE_PATCH
 from kubesched.kube.api.codec import convert
 from kubesched.kube.api.matching import tolerates
 from kubesched.kube.api.node import Taint
@@ -39,16 +39,14 @@ OURS = frozenset(_PREFIX + name for names in _CONDITION_TAINTS.values() for name
 }
 
 
-class NodeLifecycle:
+class NodeLifecycle(Workers):
     """Watches over nodes."""
 
     def __init__(self, store: ObjectStore, pods: PodIndex, recorder: EventRecorder) -> None:
-        self._store = store
-        self._clock = store.context.clock
+        super().__init__(store, recorder)
         self._pods = pods
-        self._recorder = recorder
-        self._node_work = Worker(self._clock, "nodes", self._sync_node)
-        self._pod_work = Worker(self._clock, "taint eviction", self._sync_pod)
+        self._node_work = self.worker("nodes", self._sync_node)
+        self._pod_work = self.worker("taint eviction", self._sync_pod)
 
     def start(self) -> None:
         self._store.listen("nodes", self._node_changed)
@@ -58,10 +56,6 @@ class NodeLifecycle:
             self._node_work.add(node["metadata"]["name"])
         for name in self._pods.nodes():
             self._look_at_pods(name)
-
-    def stop(self) -> None:
-        self._node_work.stop()
-        self._pod_work.stop()
 
     def _node_changed(self, change: Change) -> None:
         self._node_work.add(change.key)
@@ -105,28 +99,29 @@ class NodeLifecycle:
     def _check_lease(self, node: Object) -> float | None:
         """Turn Ready to Unknown when the kubelet is silent; return when to look again."""
         name = node["metadata"]["name"]
-        lease = self._store.context.find(self._store.context.resource("leases"), LEASE_NAMESPACE, name)
-        if lease is None or not lease.obj["spec"].get("renewTime"):
+        lease = self._store.find("leases", name, LEASE_NAMESPACE)
+        if lease is None or not lease["spec"].get("renewTime"):
             return None
-        silent_at = seconds_of(lease.obj["spec"]["renewTime"]) + lease.obj["spec"].get("leaseDurationSeconds", 40)
+        duration = lease["spec"].get("leaseDurationSeconds", 40)
+        silent_at = seconds_of(lease["spec"]["renewTime"]) + duration
         left = float(silent_at - self._clock.now())
         if left > 0:
             return left
         conditions = (node.get("status") or {}).get("conditions") or []
-        if any(one.get("type") == "Ready" and one.get("status") == "True" for one in conditions):
+        if is_true(node, "Ready"):
             now = timestamp(self._clock.now())
-            text = "Kubelet stopped posting node status."
-            fresh = with_node_condition(conditions, "Ready", "Unknown", now, "NodeStatusUnknown", text)
+            said = {"reason": "NodeStatusUnknown", "message": "Kubelet stopped posting node status.", "lastHeartbeatTime": now}
+            fresh = with_condition(conditions, "Ready", "Unknown", now, **said)
             self._store.patch("nodes", name, {"status": {"conditions": fresh}}, subresource="status")
             self._recorder.tell(node, "node-controller", "NodeNotReady", f"Node {name} status is now: NodeNotReady")
             for pod in self._pods.on_node(name):
                 self._mark_not_ready(pod, now)
-        return float(lease.obj["spec"].get("leaseDurationSeconds", 40))
+        return float(duration)
 
     def _mark_not_ready(self, pod: Object, now: str) -> None:
-        status = pod.get("status") or {}
-        if any(one.get("type") == "Ready" and one.get("status") == "True" for one in status.get("conditions") or ()):
-            fresh = {**status, "conditions": with_condition(status["conditions"], "Ready", "False", now)}
+        if is_true(pod, "Ready"):
+            conditions = with_condition(pod["status"]["conditions"], "Ready", "False", now, lastProbeTime=None)
+            fresh = {**pod["status"], "conditions": conditions}
             self._store.update("pods", {**pod, "status": fresh}, subresource="status")
 
     def _wanted_taints(self, node: Object) -> set[tuple[str, str]]:
@@ -154,15 +149,15 @@ class NodeLifecycle:
             return None
         if "deletionTimestamp" in metadata or is_finished(pod):
             return None
-        left = self._seconds_left(pod, node.obj)
+        left = self._seconds_left(pod, node)
         if left is None or left > 0:
             return left
         self._recorder.tell(pod, "taint-eviction-controller", "TaintManagerEviction", f"Marking for deletion Pod {key}")
         self._store.delete("pods", metadata["name"], metadata["namespace"], uid=metadata["uid"])
         return None
 
-    def _node_of(self, pod: Object) -> Entry | None:
-        return self._store.context.find(self._store.context.resource("nodes"), "", pod["spec"]["nodeName"])
+    def _node_of(self, pod: Object) -> Object | None:
+        return self._store.find("nodes", pod["spec"]["nodeName"])
 
     def _seconds_left(self, pod: Object, node: Object) -> float | None:
         """Return how long the pod may stay: None for as long as it likes."""

@@ -1,15 +1,15 @@
 """The ResourceQuota controller: writes into each quota what is used of it.
 
-In: what the server counts (quotas.py). Out: the status of every ResourceQuota.
+In: what the server counts (admission/quotas.py). Out: the status of every ResourceQuota.
 """
 
 from __future__ import annotations
 
-from kubesched.embedded.controllers.controller import Controller
-from kubesched.embedded.controllers.event_recorder import EventRecorder
-from kubesched.embedded.controllers.workloads.pods import key_of
-from kubesched.embedded.resources import Object
-from kubesched.embedded.storage.store import ObjectStore
+from kubesched.embedded.controllers.shared.controller import Controller
+from kubesched.embedded.controllers.shared.event_recorder import EventRecorder
+from kubesched.embedded.controllers.shared.pods import key_of
+from kubesched.embedded.schema.resources import Object
+from kubesched.embedded.store import ObjectStore
 
 
 class QuotaStatus(Controller):

@@ -6,30 +6,27 @@ ended pods removed; an allocation nobody has reserved given back; generated clai
 
 from __future__ import annotations
 
-from kubesched.embedded.controllers.event_recorder import EventRecorder
-from kubesched.embedded.controllers.work import Worker
-from kubesched.embedded.controllers.workloads.pods import PodIndex, is_finished, key_of, owned_by, split
-from kubesched.embedded.resources import Object
-from kubesched.embedded.storage.patching import MERGE_PATCH, copied
-from kubesched.embedded.storage.store import ObjectStore
+from kubesched.embedded.controllers.shared.controller import Workers
+from kubesched.embedded.controllers.shared.event_recorder import EventRecorder
+from kubesched.embedded.controllers.shared.pods import PodIndex, is_finished, key_of, owned_by, split
+from kubesched.embedded.schema.resources import Object
 from kubesched.embedded.storage.watch import Change
-from kubesched.errors import NotFound
+from kubesched.embedded.store import ObjectStore
+from kubesched.embedded.verbs.patching import MERGE_PATCH, copied
 from kubesched.kube.api.resource import DELETE_PROTECTION_FINALIZER
 
 FROM_POD_CLAIM = "resource.kubernetes.io/pod-claim-name"
 
 
-class ResourceClaimController:
+class ResourceClaimController(Workers):
     """Keeps resource claims in step with pods."""
 
     def __init__(self, store: ObjectStore, pods: PodIndex, recorder: EventRecorder) -> None:
-        self._store = store
+        super().__init__(store, recorder)
         self._pods = pods
-        self._recorder = recorder
         self._generated: dict[tuple[str, str], str] = {}  # pod uid and name of the entry to the claim made for it
-        clock = store.context.clock
-        self._pod_work = Worker(clock, "pod claims", self._sync_pod)
-        self._claim_work = Worker(clock, "resourceclaims", self._sync_claim)
+        self._pod_work = self.worker("pod claims", self._sync_pod)
+        self._claim_work = self.worker("resourceclaims", self._sync_claim)
 
     def start(self) -> None:
         self._store.listen("pods", self._pod_changed)
@@ -41,10 +38,6 @@ class ResourceClaimController:
         for entry in self._store.list("resourceclaims").entries:
             self._learn(entry.obj)
             self._claim_work.add(entry.key)
-
-    def stop(self) -> None:
-        self._pod_work.stop()
-        self._claim_work.stop()
 
     def _pod_changed(self, change: Change) -> None:
         for entry in (change.old, change.new):
@@ -123,7 +116,7 @@ class ResourceClaimController:
         if FROM_POD_CLAIM in (claim["metadata"].get("annotations") or {}) and owner is not None and not kept:
             pod = self._pods.get(f"{namespace}/{owner['name']}")
             if pod is None or pod["metadata"]["uid"] != owner["uid"] or is_finished(pod):
-                self._delete(namespace, name)
+                self._store.delete_if_there("resourceclaims", claim)
         return None
 
     def _release(self, claim: Object) -> None:
@@ -146,12 +139,6 @@ class ResourceClaimController:
             return True  # somebody else's reservation is somebody else's to remove
         pod = self._pods.get(f"{namespace}/{consumer.get('name', '')}")
         return pod is not None and pod["metadata"]["uid"] == consumer.get("uid") and not is_finished(pod)
-
-    def _delete(self, namespace: str, name: str) -> None:
-        try:
-            self._store.delete("resourceclaims", name, namespace)
-        except NotFound:
-            return
 
 
 def _origin(claim: Object) -> tuple[str, str]:

@@ -1,4 +1,4 @@
-"""The volume binder and a provisioner: claims get volumes.
+"""The volume binder, a provisioner, and the ephemeral volume controller: claims get volumes, and pods claims.
 
 In: claims, volumes, classes. Out: claims and volumes bound to each other, volumes made for claims whose class has a
 provisioner, volumes released, and deleted when their policy says so. A claim that waits for its first consumer is left
@@ -7,15 +7,15 @@ alone until the scheduler has chosen a node for it, or a volume.
 
 from __future__ import annotations
 
-from kubesched.embedded.controllers.event_recorder import EventRecorder
-from kubesched.embedded.controllers.pace import Pace
-from kubesched.embedded.controllers.work import Worker
-from kubesched.embedded.controllers.workloads.pods import key_of, split
-from kubesched.embedded.resources import Object
+from kubesched.embedded.controllers.shared.controller import Controller, Workers
+from kubesched.embedded.controllers.shared.event_recorder import EventRecorder
+from kubesched.embedded.controllers.shared.pace import Pace
+from kubesched.embedded.controllers.shared.pods import is_finished, key_of, owned_by, split
+from kubesched.embedded.schema.resources import Object
 from kubesched.embedded.storage.selectors import selects
-from kubesched.embedded.storage.store import ObjectStore
 from kubesched.embedded.storage.watch import Change
-from kubesched.errors import NotFound
+from kubesched.embedded.store import ObjectStore
+from kubesched.embedded.verbs.patching import copied
 from kubesched.kube.values import quantity
 from kubesched.kube.values.well_known import BIND_COMPLETED, BOUND_BY_CONTROLLER, SELECTED_NODE, ZONE
 
@@ -23,18 +23,16 @@ PROVISIONED_BY = "pv.kubernetes.io/provisioned-by"
 NO_PROVISIONER = "kubernetes.io/no-provisioner"
 
 
-class Volumes:
+class Volumes(Workers):
     """Binds claims to volumes."""
 
     def __init__(self, store: ObjectStore, pace: Pace, recorder: EventRecorder) -> None:
-        self._store = store
+        super().__init__(store, recorder)
         self._pace = pace
-        self._recorder = recorder
         self._due: dict[str, float] = {}
         self._reserved: dict[str, str] = {}  # claim to the volume that names it
-        clock = store.context.clock
-        self._claim_work = Worker(clock, "persistentvolumeclaims", self._sync_claim)
-        self._volume_work = Worker(clock, "persistentvolumes", self._sync_volume)
+        self._claim_work = self.worker("persistentvolumeclaims", self._sync_claim)
+        self._volume_work = self.worker("persistentvolumes", self._sync_volume)
 
     def start(self) -> None:
         self._store.listen("persistentvolumeclaims", self._claim_changed)
@@ -44,10 +42,6 @@ class Volumes:
             self._learn(volume)
             self._volume_work.add(volume["metadata"]["name"])
         self._all_claims()
-
-    def stop(self) -> None:
-        self._claim_work.stop()
-        self._volume_work.stop()
 
     def _all_claims(self) -> None:
         for entry in self._store.list("persistentvolumeclaims").entries:
@@ -103,11 +97,8 @@ class Volumes:
         return None
 
     def _claim(self, reference: Object) -> Object | None:
-        try:
-            claim = self._store.get("persistentvolumeclaims", reference["name"], reference["namespace"])
-        except NotFound:
-            return None
-        return claim if reference.get("uid") in (None, "", claim["metadata"]["uid"]) else None
+        claim = self._store.find("persistentvolumeclaims", reference["name"], reference["namespace"])
+        return claim if claim is not None and reference.get("uid") in (None, "", claim["metadata"]["uid"]) else None
 
     def _set_phase(self, volume: Object, phase: str) -> None:
         if (volume.get("status") or {}).get("phase") != phase:
@@ -148,22 +139,19 @@ class Volumes:
 
     def _class_of(self, claim: Object) -> Object | None:
         name = claim["spec"].get("storageClassName")
-        if not name:
-            return None
-        entry = self._store.context.find(self._store.context.resource("storageclasses"), "", name)
-        return entry.obj if entry is not None else None
+        return self._store.find("storageclasses", name) if name else None
 
     def _reserved_for(self, claim: Object) -> Object | None:
         """Return the volume that names this claim, or that this claim names."""
         wanted = claim["spec"].get("volumeName")
         name = wanted or self._reserved.get(key_of(claim))
-        entry = self._store.context.find(self._store.context.resource("persistentvolumes"), "", name) if name else None
-        if entry is None:
+        volume = self._store.find("persistentvolumes", name) if name else None
+        if volume is None:
             return None
-        reference = entry.obj["spec"].get("claimRef")
+        reference = volume["spec"].get("claimRef")
         if reference is None:
-            return entry.obj if wanted else None
-        return entry.obj if self._claim(reference) is claim else None
+            return volume if wanted else None
+        return volume if self._claim(reference) is claim else None
 
     def _best_volume(self, claim: Object) -> Object | None:
         """Return the smallest free volume that is large enough and of the right kind."""
@@ -187,16 +175,9 @@ class Volumes:
 
     def _bind(self, claim: Object, volume: Object) -> None:
         metadata = claim["metadata"]
-        reference = {
-            "apiVersion": "v1",
-            "kind": "PersistentVolumeClaim",
-            "namespace": metadata["namespace"],
-            "name": metadata["name"],
-            "uid": metadata["uid"],
-        }
         held = volume["spec"].get("claimRef") or {}
         if held.get("uid") != metadata["uid"]:
-            patch: Object = {"spec": {"claimRef": reference}}
+            patch: Object = {"spec": {"claimRef": _reference(claim)}}
             if not held:
                 patch["metadata"] = {"annotations": {BOUND_BY_CONTROLLER: "yes"}}
             volume = self._store.patch("persistentvolumes", volume["metadata"]["name"], patch)
@@ -217,7 +198,7 @@ class Volumes:
     # --- provisioning
 
     def _provisioning_left(self, claim: Object) -> float:
-        now, uid = self._store.context.clock.monotonic(), claim["metadata"]["uid"]
+        now, uid = self._clock.monotonic(), claim["metadata"]["uid"]
         left = self._due.setdefault(uid, now + self._pace.provision_seconds) - now
         if left <= 0:
             del self._due[uid]
@@ -233,13 +214,7 @@ class Volumes:
             "storageClassName": storage_class["metadata"]["name"],
             "persistentVolumeReclaimPolicy": storage_class.get("reclaimPolicy", "Delete"),
             "csi": {"driver": driver, "volumeHandle": f"vol-{uid}"},
-            "claimRef": {
-                "apiVersion": "v1",
-                "kind": "PersistentVolumeClaim",
-                "namespace": claim["metadata"]["namespace"],
-                "name": claim["metadata"]["name"],
-                "uid": uid,
-            },
+            "claimRef": _reference(claim),
         }
         zone = self._zone_of(node)
         if zone:
@@ -252,8 +227,44 @@ class Volumes:
         return volume
 
     def _zone_of(self, node: str) -> str:
-        entry = self._store.context.find(self._store.context.resource("nodes"), "", node) if node else None
-        return str((entry.obj["metadata"].get("labels") or {}).get(ZONE, "")) if entry is not None else ""
+        found = self._store.find("nodes", node) if node else None
+        return str((found["metadata"].get("labels") or {}).get(ZONE, "")) if found is not None else ""
+
+
+class EphemeralVolumes(Controller):
+    """Makes a claim for each volume that a pod brings a template for: named after both, and owned by the pod."""
+
+    def __init__(self, store: ObjectStore, recorder: EventRecorder) -> None:
+        super().__init__(store, recorder, "pods", "ephemeral-volume-controller")
+
+    def add_all(self) -> None:
+        for entry in list(self._store.context.table(self._resource).entries.values()):
+            if _templates(entry.obj):
+                self._work.add(entry.key)
+
+    def changed(self, change: Change) -> None:
+        if change.new is not None and change.old is None and _templates(change.new.obj):
+            self._work.add(change.key)
+
+    def sync(self, obj: Object) -> float | None:
+        if is_finished(obj) or "deletionTimestamp" in obj["metadata"]:
+            return None
+        for volume, template in _templates(obj):
+            given, name = template.get("metadata") or {}, f"{obj['metadata']['name']}-{volume}"
+            metadata: Object = {"name": name, "namespace": obj["metadata"]["namespace"], "ownerReferences": [owned_by(obj)]}
+            metadata |= {field: dict(given[field]) for field in ("labels", "annotations") if given.get(field)}
+            self._store.create_if_missing("persistentvolumeclaims", {"metadata": metadata, "spec": copied(template["spec"])})
+        return None
+
+
+def _templates(pod: Object) -> list[tuple[str, Object]]:
+    held = ((one["name"], (one.get("ephemeral") or {}).get("volumeClaimTemplate")) for one in pod["spec"].get("volumes") or ())
+    return [(name, template) for name, template in held if template is not None]
+
+
+def _reference(claim: Object) -> Object:
+    named = {key: claim["metadata"][key] for key in ("namespace", "name", "uid")}
+    return {"apiVersion": "v1", "kind": "PersistentVolumeClaim", **named}
 
 
 def _claim_key(volume: Object) -> str:

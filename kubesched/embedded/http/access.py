@@ -17,64 +17,55 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from kubesched.embedded.context import Context
-from kubesched.embedded.http.refusals import invalid, invalid_value, unauthorized
-from kubesched.embedded.resources import Object, Resource
+from kubesched.embedded.api_errors import invalid, unauthorized
+from kubesched.embedded.schema.resources import Object, Resource
+from kubesched.embedded.validation import field
+from kubesched.embedded.verbs.context import Context
 from kubesched.errors import ConfigError, Forbidden
 
 RBAC = "rbac.authorization.k8s.io"
 AUTHENTICATION_CONFIG = "extension-apiserver-authentication"
 """The ConfigMap in kube-system that says whom to trust, for servers that let the API server vouch for their callers."""
-_READ = ["get", "list", "watch"]
-_EVERYBODY: list[Object] = [
-    {
-        "nonResourceURLs": ["/healthz", "/livez", "/readyz", "/version", "/healthz/*", "/livez/*", "/readyz/*"],
-        "verbs": ["get"],
-    },
-]
-_AUTHENTICATED: list[Object] = [
-    {"nonResourceURLs": ["/", "/api", "/api/*", "/apis", "/apis/*", "/openapi", "/openapi/*"], "verbs": ["get"]},
-    {
-        "apiGroups": ["authorization.k8s.io"],
-        "resources": ["selfsubjectaccessreviews", "selfsubjectrulesreviews"],
-        "verbs": ["create"],
-    },
-    {"apiGroups": ["authentication.k8s.io"], "resources": ["selfsubjectreviews"], "verbs": ["create"]},
-]
-_SCHEDULER: list[Object] = [
-    {"apiGroups": ["", "events.k8s.io"], "resources": ["events"], "verbs": ["create", "patch", "update"]},
-    {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["create", "list", "watch"]},
-    {
-        "apiGroups": ["coordination.k8s.io"],
-        "resources": ["leases"],
-        "resourceNames": ["kube-scheduler"],
-        "verbs": ["get", "update"],
-    },
-    {"apiGroups": [""], "resources": ["nodes", "namespaces"], "verbs": _READ},
-    {"apiGroups": [""], "resources": ["pods"], "verbs": ["delete", *_READ]},
-    {"apiGroups": [""], "resources": ["bindings", "pods/binding"], "verbs": ["create"]},
-    {"apiGroups": [""], "resources": ["pods/status"], "verbs": ["patch", "update"]},
-    {"apiGroups": [""], "resources": ["replicationcontrollers", "services"], "verbs": _READ},
-    {"apiGroups": ["apps"], "resources": ["replicasets", "statefulsets"], "verbs": _READ},
-    {"apiGroups": ["policy"], "resources": ["poddisruptionbudgets"], "verbs": _READ},
-    {
-        "apiGroups": [""],
-        "resources": ["persistentvolumeclaims", "persistentvolumes"],
-        "verbs": ["patch", "update", *_READ],
-    },
-    {"apiGroups": ["storage.k8s.io"], "resources": ["*"], "verbs": _READ},
-    {"apiGroups": ["resource.k8s.io"], "resources": ["*"], "verbs": _READ},
-    {"apiGroups": ["resource.k8s.io"], "resources": ["resourceclaims/status"], "verbs": ["patch", "update"]},
-    {
-        "apiGroups": ["resource.k8s.io"],
-        "resources": ["resourceclaims"],
-        "verbs": ["create", "delete", "update", "patch"],
-    },
-    {"apiGroups": ["scheduling.k8s.io"], "resources": ["podgroups", "compositepodgroups", "workloads"], "verbs": _READ},
-    {"apiGroups": ["scheduling.k8s.io"], "resources": ["podgroups/status"], "verbs": ["patch", "update"]},
-    {"apiGroups": ["authentication.k8s.io"], "resources": ["tokenreviews"], "verbs": ["create"]},
-    {"apiGroups": ["authorization.k8s.io"], "resources": ["subjectaccessreviews"], "verbs": ["create"]},
-    {"apiGroups": [""], "resources": ["configmaps"], "verbs": _READ},
+
+
+def _rules(table: str) -> list[Object]:
+    """Read rules from lines `verbs: resources or paths`. A resource is `name.group`; an object of it stands in brackets."""
+    found: list[Object] = []
+    for line in table.strip().splitlines():
+        verbs, _, targets = line.strip().partition(": ")
+        for target in targets.split():
+            rule: Object = {"verbs": verbs.split()}
+            if target.startswith("/"):
+                found.append(rule | {"nonResourceURLs": [target]})
+                continue
+            target, _, name = target.rstrip(")").partition("(")
+            resource, _, group = target.partition(".")
+            found.append(rule | {"apiGroups": [group], "resources": [resource]} | ({"resourceNames": [name]} if name else {}))
+    return found
+
+
+_EVERYBODY = _rules("get: /healthz /livez /readyz /version /healthz/* /livez/* /readyz/*")
+_AUTHENTICATED = _rules("""
+get: / /api /api/* /apis /apis/* /openapi /openapi/*
+create: selfsubjectaccessreviews.authorization.k8s.io selfsubjectrulesreviews.authorization.k8s.io
+create: selfsubjectreviews.authentication.k8s.io
+""")
+_SCHEDULER = _rules("""
+create patch update: events events.events.k8s.io
+create list watch: leases.coordination.k8s.io
+get update: leases.coordination.k8s.io(kube-scheduler)
+get list watch: nodes namespaces configmaps replicationcontrollers services replicasets.apps statefulsets.apps
+get list watch: poddisruptionbudgets.policy *.storage.k8s.io *.resource.k8s.io
+get list watch: podgroups.scheduling.k8s.io compositepodgroups.scheduling.k8s.io workloads.scheduling.k8s.io
+delete get list watch: pods
+create: bindings pods/binding tokenreviews.authentication.k8s.io subjectaccessreviews.authorization.k8s.io
+patch update: pods/status resourceclaims/status.resource.k8s.io podgroups/status.scheduling.k8s.io
+patch update get list watch: persistentvolumeclaims persistentvolumes
+create delete update patch: resourceclaims.resource.k8s.io
+""")
+_ADMINISTRATOR: list[Object] = [
+    {"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]},
+    {"nonResourceURLs": ["*"], "verbs": ["*"]},
 ]
 
 
@@ -179,13 +170,10 @@ class Access:
         name = reference.get("name", "")
         if reference.get("kind") == "ClusterRole":
             if name == "cluster-admin":
-                return [
-                    {"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]},
-                    {"nonResourceURLs": ["*"], "verbs": ["*"]},
-                ]
+                return _ADMINISTRATOR
             entry = self._context.storage.table(f"clusterroles.{RBAC}").entries.get(name)
         elif (namespace, name) == ("kube-system", f"{AUTHENTICATION_CONFIG}-reader"):
-            return [{"apiGroups": [""], "resources": ["configmaps"], "resourceNames": [AUTHENTICATION_CONFIG], "verbs": _READ}]
+            return _rules(f"get list watch: configmaps({AUTHENTICATION_CONFIG})")
         else:
             entry = self._context.storage.table(f"roles.{RBAC}").entries.get(f"{namespace}/{name}")
         return entry.obj.get("rules") or [] if entry is not None else []
@@ -213,8 +201,7 @@ class Access:
         """Return everything a user may do in a namespace, as `kubectl auth can-i --list` shows it."""
         rules = list(self._rules(user, namespace))
         if "system:masters" in user.groups:
-            rules.append({"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]})
-            rules.append({"nonResourceURLs": ["*"], "verbs": ["*"]})
+            rules += _ADMINISTRATOR
         return {
             "resourceRules": [rule for rule in rules if rule.get("resources")],
             "nonResourceRules": [rule for rule in rules if rule.get("nonResourceURLs")],
@@ -249,7 +236,7 @@ def check_review(resource: Resource, body: Object) -> None:
     asked = [name for name in ("resourceAttributes", "nonResourceAttributes") if isinstance(spec, dict) and spec.get(name)]
     if len(asked) != 1:
         text = "exactly one of nonResourceAttributes or resourceAttributes must be specified"
-        cause = invalid_value("spec.resourceAttributes", None, text)
+        cause = field.invalid("spec.resourceAttributes", None, text)
         raise invalid(dataclasses.replace(resource, kind=""), "", [cause])
 
 

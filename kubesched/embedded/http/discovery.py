@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kubesched.embedded.resources import RELEASES, SUBRESOURCE_VERBS, Catalogue, Object, Resource
+from kubesched.embedded.schema.resources import RELEASES, SUBRESOURCE_VERBS, Catalogue, Object, Resource
 
 _SUBRESOURCE_KINDS = {  # of another kind than the resource itself
     "binding": ("", "v1", "Binding"),

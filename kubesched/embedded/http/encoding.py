@@ -11,11 +11,11 @@ from dataclasses import dataclass
 
 import msgspec
 
-from kubesched.embedded.http.refusals import not_acceptable
-from kubesched.embedded.resources import Object, Resource
-from kubesched.embedded.storage.conversion import from_storage
-from kubesched.embedded.storage.reading import Listing
+from kubesched.embedded.api_errors import not_acceptable
+from kubesched.embedded.schema.resources import Object, Resource
 from kubesched.embedded.storage.watch import Entry
+from kubesched.embedded.verbs.conversion import from_storage
+from kubesched.embedded.verbs.reading import Listing
 
 encode = msgspec.json.Encoder().encode
 JSON = "application/json"

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import hashlib
 
-from kubesched.embedded.custom import schema_of, shape_of
 from kubesched.embedded.http.encoding import encode
-from kubesched.embedded.resources import RELEASES, Catalogue, Object, Resource
+from kubesched.embedded.schema.custom_resources import schema_of, shape_of
 from kubesched.embedded.schema.language import Shape
+from kubesched.embedded.schema.resources import RELEASES, Catalogue, Object, Resource
 from kubesched.embedded.schema.words import words_for
 
 _VALUES: dict[str, Object] = {

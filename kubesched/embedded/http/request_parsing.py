@@ -14,24 +14,15 @@ import yaml
 from aiohttp import web
 from aiohttp.web_exceptions import HTTPRequestEntityTooLarge
 
-from kubesched.embedded.context import Asked
-from kubesched.embedded.http.refusals import (
-    Cause,
-    bad_request,
-    forbidden_field,
-    invalid_options,
-    not_supported,
-    required,
-    timed_out,
-    too_large_body,
-    too_long,
-    unsupported_media_type,
-)
-from kubesched.embedded.resources import Object
+from kubesched.embedded.api_errors import bad_request, invalid_options, timed_out, too_large_body, unsupported_media_type
 from kubesched.embedded.schema import protobuf
-from kubesched.embedded.storage.deletion import DeleteOptions
-from kubesched.embedded.storage.patching import APPLY_PATCH
-from kubesched.embedded.storage.reading import ListQuery
+from kubesched.embedded.schema.resources import Object
+from kubesched.embedded.validation import field
+from kubesched.embedded.validation.field import Cause
+from kubesched.embedded.verbs.context import Asked
+from kubesched.embedded.verbs.deletion import DeleteOptions
+from kubesched.embedded.verbs.patching import APPLY_PATCH
+from kubesched.embedded.verbs.reading import ListQuery
 from kubesched.errors import ConfigError
 from kubesched.kube.values.bounds import yaml_document
 
@@ -84,15 +75,15 @@ def asked(request: web.BaseRequest, patch_type: str = "") -> Asked:
     causes = _dry_run_problems(query)
     validation = query.get("fieldValidation", "")
     if validation not in _VALIDATIONS:
-        causes.append(not_supported("fieldValidation", validation, _VALIDATIONS))
+        causes.append(field.not_supported("fieldValidation", validation, _VALIDATIONS))
     manager = query.get("fieldManager", "")
     if len(manager) > _LONGEST_MANAGER:
-        causes.append(too_long("fieldManager", _LONGEST_MANAGER))
+        causes.append(field.too_long("fieldManager", _LONGEST_MANAGER))
     force = flag(query, "force")
     if patch_type == APPLY_PATCH and not manager:
-        causes.append(required("fieldManager", "is required for apply patch"))
+        causes.append(field.required("fieldManager", "is required for apply patch"))
     elif patch_type and patch_type != APPLY_PATCH and "force" in query:
-        causes.append(forbidden_field("force", "may not be specified for non-apply patch"))
+        causes.append(field.forbidden("force", "may not be specified for non-apply patch"))
     if causes:
         raise invalid_options(_OPTIONS.get(request.method, "CreateOptions"), causes)
     manager = manager or request.headers.get("User-Agent", "").partition("/")[0][:_LONGEST_MANAGER] or "unknown"
@@ -120,7 +111,7 @@ def delete_options(request: web.BaseRequest, raw: bytes) -> DeleteOptions:
 
 def _dry_run_problems(query: Any) -> list[Cause]:
     given = query.getall("dryRun", [])
-    return [] if all(one == "All" for one in given) else [not_supported("dryRun", list(given), ("All",))]
+    return [] if all(one == "All" for one in given) else [field.not_supported("dryRun", list(given), ("All",))]
 
 
 async def read_body(request: web.BaseRequest) -> bytes:

@@ -11,16 +11,10 @@ import asyncio
 import dataclasses
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from aiohttp import web
 
-from kubesched.embedded.context import Asked, Context
-from kubesched.embedded.http import discovery, request_parsing
-from kubesched.embedded.http.access import Access, User, Wish, check_review
-from kubesched.embedded.http.encoding import JSON, Form, encode, encode_listing, encoder_for, wanted_form
-from kubesched.embedded.http.openapi import V2_PROTOBUF, V2_PROTOBUF_TYPE, OpenApi
-from kubesched.embedded.http.refusals import (
+from kubesched.embedded.api_errors import (
     Undecoded,
     bad_request,
     internal,
@@ -32,16 +26,22 @@ from kubesched.embedded.http.refusals import (
     unfit_patch,
     unsupported_media_type,
 )
+from kubesched.embedded.http import discovery, request_parsing
+from kubesched.embedded.http.access import Access, User, Wish, check_review
+from kubesched.embedded.http.encoding import JSON, Form, encode, encode_listing, encoder_for, wanted_form
+from kubesched.embedded.http.openapi import V2_PROTOBUF, V2_PROTOBUF_TYPE, OpenApi
 from kubesched.embedded.http.request_parsing import MAX_BODY_BYTES as MAX_BODY_BYTES
 from kubesched.embedded.http.request_parsing import YAML
 from kubesched.embedded.http.streaming import stream_watch
 from kubesched.embedded.printing.tables import encode_table
 from kubesched.embedded.printing.usage_metrics import get_metrics, is_metrics, list_metrics
-from kubesched.embedded.resources import RETURNED_WHEN_DELETED, SUBRESOURCE_VERBS, Object, Resource
 from kubesched.embedded.schema import protobuf
-from kubesched.embedded.storage import deletion, reading, subresources, writing
-from kubesched.embedded.storage.deletion import DeleteOptions
-from kubesched.embedded.storage.patching import (
+from kubesched.embedded.schema.resources import SUBRESOURCE_VERBS, Object, Resource
+from kubesched.embedded.storage.watch import Entry
+from kubesched.embedded.verbs import deletion, reading, subresources, writing
+from kubesched.embedded.verbs.context import Asked, Context, Target
+from kubesched.embedded.verbs.deletion import DeleteOptions
+from kubesched.embedded.verbs.patching import (
     APPLY_PATCH,
     JSON_PATCH,
     MERGE_PATCH,
@@ -50,8 +50,7 @@ from kubesched.embedded.storage.patching import (
     json_patch,
     merge,
 )
-from kubesched.embedded.storage.reading import ListQuery
-from kubesched.embedded.storage.watch import Entry
+from kubesched.embedded.verbs.reading import ListQuery
 from kubesched.errors import ApiError, Forbidden
 from kubesched.http import Origins
 
@@ -61,16 +60,6 @@ _KUBELETS = frozenset(("log", "exec", "attach", "portforward", "proxy"))  # what
 _KUBERNETES_CLIENT = " kubernetes/"  # in the User-Agent of whatever is built with Kubernetes' own client library
 _INCLUDED = ("", "Metadata", "Object", "None")
 _logger = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class Target:
-    """What a path under /api or /apis points at."""
-
-    resource: Resource
-    namespace: str
-    name: str
-    subresource: str
 
 
 class HttpFace:
@@ -295,7 +284,7 @@ class HttpFace:
         _require_verb(target, "create")
         if resource.namespaced and not target.namespace:
             raise method_not_allowed()
-        entry = writing.create(self._context, resource, body, target.namespace, asked)
+        entry = writing.create(self._context, target, body, asked)
         return self._entry(request, resource, entry, 201, asked)
 
     def _evict(self, target: Target, body: Object, asked: Asked) -> web.StreamResponse:
@@ -317,7 +306,7 @@ class HttpFace:
             return self._entry(request, resource, deletion.finalize_namespace(context, target.name, finalizers, asked))
         _require_verb(target, "update")
         is_new = context.find(resource, target.namespace, target.name) is None
-        entry = writing.update(context, resource, target.name, target.namespace, body, target.subresource, asked)
+        entry = writing.update(context, target, body, asked)
         return self._entry(request, resource, entry, 201 if is_new else 200, asked)
 
     def _patch(self, request: web.BaseRequest, target: Target, raw: bytes) -> web.StreamResponse:
@@ -343,7 +332,7 @@ class HttpFace:
             return _json(subresources.scale_of(resource, scaled))
         _require_verb(target, "patch")
         is_new = context.find(resource, target.namespace, target.name) is None
-        entry = writing.patch(context, resource, target.name, target.namespace, body, patch_type, target.subresource, asked)
+        entry = writing.patch(context, target, body, patch_type, asked)
         return self._entry(request, resource, entry, 201 if is_new else 200, asked)
 
     def _delete(self, request: web.BaseRequest, target: Target, raw: bytes) -> web.StreamResponse:
@@ -359,7 +348,7 @@ class HttpFace:
             return web.Response(body=encode_listing(resource, listing, Form()), headers=_JSON_HEADERS)
         _require_verb(target, "delete")
         done = deletion.delete(context, resource, target.namespace, target.name, options)
-        if not done.is_gone or resource.table in RETURNED_WHEN_DELETED:
+        if not done.is_gone or resource.returned_when_deleted:
             return self._entry(request, resource, done.entry)
         details: Object = {"name": target.name, "kind": resource.plural, "uid": done.entry.obj["metadata"]["uid"]}
         if resource.group:

@@ -20,7 +20,7 @@ from aiohttp import web
 from kubesched.embedded.http.access import AUTHENTICATION_CONFIG, Access, User
 from kubesched.embedded.http.certificates import Certificate, authority_alone, serving_certificate
 from kubesched.embedded.http.routes import MAX_BODY_BYTES, HttpFace
-from kubesched.embedded.storage.store import ObjectStore
+from kubesched.embedded.store import ObjectStore
 from kubesched.errors import AlreadyExists, ConfigError
 from kubesched.files import write_private
 from kubesched.http import Listener, Origins

@@ -12,13 +12,13 @@ from collections.abc import Callable
 
 from aiohttp import web
 
-from kubesched.embedded.context import Context
+from kubesched.embedded.api_errors import status_of
 from kubesched.embedded.http.encoding import JSON, Form, encode
-from kubesched.embedded.http.refusals import status_of
 from kubesched.embedded.http.request_parsing import flag, number
-from kubesched.embedded.resources import Resource
-from kubesched.embedded.storage.reading import ListQuery, open_watch
+from kubesched.embedded.schema.resources import Resource
 from kubesched.embedded.storage.watch import Entry, Watch, bookmark
+from kubesched.embedded.verbs.context import Context
+from kubesched.embedded.verbs.reading import ListQuery, open_watch
 from kubesched.errors import Gone
 
 _SHORTEST_DEFAULT_SECONDS = 1800.0

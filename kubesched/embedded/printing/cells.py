@@ -7,14 +7,28 @@ from __future__ import annotations
 
 from typing import Any
 
+from kubesched.embedded.admission.amounts import amount
+from kubesched.embedded.admission.plugins import DEFAULT_CLASS_ANNOTATION, DEFAULT_INGRESS_CLASS_ANNOTATION
 from kubesched.embedded.clock import seconds_of
-from kubesched.embedded.resources import Object
-from kubesched.embedded.storage.selectors import requirements_of
+from kubesched.embedded.schema.resources import Object
+from kubesched.embedded.storage.selectors import written_selector
+from kubesched.kube.values import quantity
 
 NONE = "<none>"
 UNKNOWN = "<unknown>"
+_SHOWN = 3  # of a list; then how many more there are
 _ROLE_PREFIX = "node-role.kubernetes.io/"
 _MODES = {"ReadWriteOnce": "RWO", "ReadOnlyMany": "ROX", "ReadWriteMany": "RWX", "ReadWriteOncePod": "RWOP"}
+
+
+def _spec(obj: Object) -> Object:
+    found: Object = obj.get("spec") or {}
+    return found
+
+
+def _status(obj: Object) -> Object:
+    found: Object = obj.get("status") or {}
+    return found
 
 
 def human_duration(seconds: float) -> str:
@@ -58,7 +72,7 @@ def age(obj: Object, now: float) -> str:
 
 def pod_status(pod: Object) -> str:
     """Return the word under STATUS: the phase, unless something more telling is known."""
-    status = pod.get("status") or {}
+    status = _status(pod)
     reason = status.get("reason") or status.get("phase") or ""
     for condition in status.get("conditions") or ():
         if condition.get("type") == "PodScheduled" and condition.get("reason") == "SchedulingGated":
@@ -107,13 +121,13 @@ def _containers_reason(status: Object, reason: str) -> str:
 
 
 def pod_ready(pod: Object) -> str:
-    statuses = (pod.get("status") or {}).get("containerStatuses") or ()
+    statuses = _status(pod).get("containerStatuses") or ()
     n_ready = sum(bool(one.get("ready")) for one in statuses)
     return f"{n_ready}/{len(pod['spec'].get('containers') or ())}"
 
 
 def pod_restarts(pod: Object, now: float) -> str:
-    statuses = (pod.get("status") or {}).get("containerStatuses") or ()
+    statuses = _status(pod).get("containerStatuses") or ()
     n_restarts = sum(one.get("restartCount", 0) for one in statuses)
     ended = [((one.get("lastState") or {}).get("terminated") or {}).get("finishedAt") for one in statuses]
     last = max((moment for moment in ended if moment), default=None)
@@ -124,16 +138,16 @@ def readiness_gates(pod: Object) -> str:
     gates = pod["spec"].get("readinessGates") or ()
     if not gates:
         return NONE
-    conditions = (pod.get("status") or {}).get("conditions") or ()
+    conditions = _status(pod).get("conditions") or ()
     true = {one.get("type") for one in conditions if one.get("status") == "True"}
     return f"{sum(gate.get('conditionType') in true for gate in gates)}/{len(gates)}"
 
 
 def node_status(node: Object) -> str:
-    conditions = (node.get("status") or {}).get("conditions") or ()
+    conditions = _status(node).get("conditions") or ()
     ready = next((one.get("status") for one in conditions if one.get("type") == "Ready"), None)
     words = ["Ready" if ready == "True" else "NotReady" if ready is not None else "Unknown"]
-    if (node.get("spec") or {}).get("unschedulable"):
+    if _spec(node).get("unschedulable"):
         words.append("SchedulingDisabled")
     return ",".join(words)
 
@@ -146,23 +160,20 @@ def node_roles(node: Object) -> str:
     return ",".join(sorted(role for role in roles if role)) or NONE
 
 
-def node_address(node: Object, kind: str) -> str:
-    addresses = (node.get("status") or {}).get("addresses") or ()
-    return next((one["address"] for one in addresses if one.get("type") == kind), NONE)
+def internal_ip(node: Object) -> str:
+    return _node_address(node, "InternalIP")
+
+
+def external_ip(node: Object) -> str:
+    return _node_address(node, "ExternalIP")
+
+
+def _node_address(node: Object, kind: str) -> str:
+    return next((one["address"] for one in _status(node).get("addresses") or () if one.get("type") == kind), NONE)
 
 
 def selector_text(selector: Any) -> str:
-    if not selector:
-        return NONE
-    parts = []
-    for key, operator, values in sorted(requirements_of(selector)):
-        if operator == "In":
-            parts.append(f"{key}={values[0]}" if len(values) == 1 else f"{key} in ({','.join(values)})")
-        elif operator == "NotIn":
-            parts.append(f"{key} notin ({','.join(values)})")
-        else:
-            parts.append(key if operator == "Exists" else f"!{key}")
-    return ",".join(parts) or NONE
+    return written_selector(selector or {}) or NONE
 
 
 def labels_text(labels: Any) -> str:
@@ -175,12 +186,12 @@ def access_modes(modes: Any) -> str:
 
 def service_external_ip(service: Object) -> str:
     """Return what is reachable from outside: given addresses, a balancer's, or that one is waited for."""
-    spec = service.get("spec") or {}
+    spec = _spec(service)
     given = list(spec.get("externalIPs") or ())
     if spec.get("type") == "ExternalName":
         return str(spec.get("externalName", ""))
     if spec.get("type") == "LoadBalancer":
-        held = load_balancer_text((service.get("status") or {}).get("loadBalancer"))
+        held = load_balancer_text(_status(service).get("loadBalancer"))
         return ",".join([*([held] if held else []), *given]) or "<pending>"
     return ",".join(given) or NONE
 
@@ -193,14 +204,14 @@ def load_balancer_text(status: Object | None) -> str:
 
 def service_ports(service: Object) -> str:
     texts = []
-    for port in (service.get("spec") or {}).get("ports") or ():
+    for port in _spec(service).get("ports") or ():
         node_port = f":{port['nodePort']}" if port.get("nodePort") else ""
         texts.append(f"{port.get('port')}{node_port}/{port.get('protocol', 'TCP')}")
     return ",".join(texts) or NONE
 
 
 def job_status(job: Object) -> str:
-    status = job.get("status") or {}
+    status = _status(job)
     true = {one.get("type") for one in status.get("conditions") or () if one.get("status") == "True"}
     for kind, word in (("Complete", "Complete"), ("Failed", "Failed")):
         if kind in true:
@@ -214,7 +225,7 @@ def job_status(job: Object) -> str:
 
 
 def job_completions(job: Object) -> str:
-    spec, status = job.get("spec") or {}, job.get("status") or {}
+    spec, status = _spec(job), _status(job)
     done = status.get("succeeded", 0)
     if spec.get("completions") is not None:
         return f"{done}/{spec['completions']}"
@@ -223,7 +234,7 @@ def job_completions(job: Object) -> str:
 
 
 def job_duration(job: Object, now: float) -> str:
-    status = job.get("status") or {}
+    status = _status(job)
     start, end = status.get("startTime"), status.get("completionTime")
     if not start:
         return ""
@@ -263,7 +274,7 @@ def event_last_seen(event: Object, now: float) -> str:
 
 
 def claim_state(claim: Object) -> str:
-    status = claim.get("status") or {}
+    status = _status(claim)
     if "deletionTimestamp" in claim["metadata"]:
         return "deleted" + (",allocated" if status.get("allocation") else "")
     if not status.get("allocation"):
@@ -271,7 +282,190 @@ def claim_state(claim: Object) -> str:
     return "allocated,reserved" if status.get("reservedFor") else "allocated"
 
 
-def token_audiences(driver: Object) -> str:
-    """Return for whom a storage driver wants tokens."""
-    wanted = [str(one.get("audience", "")) for one in (driver.get("spec") or {}).get("tokenRequests") or ()]
-    return ",".join(wanted) or "<unset>"
+def count(items: Any) -> int:
+    return len(items or ())
+
+
+def text(value: Any) -> str:
+    return str(value)
+
+
+def truth(value: Any) -> str:
+    return "True" if value else "False"
+
+
+def kind_and_name(reference: Any) -> str:
+    return f"{(reference or {}).get('kind', '')}/{(reference or {}).get('name', '')}"
+
+
+def phase(obj: Object) -> str:
+    return "Terminating" if "deletionTimestamp" in obj["metadata"] else _status(obj).get("phase", "")
+
+
+def n_data(obj: Object) -> int:
+    return len(obj.get("data") or {}) + len(obj.get("binaryData") or {})
+
+
+def ready_ratio(obj: Object) -> str:
+    return f"{_status(obj).get('readyReplicas', 0)}/{_spec(obj).get('replicas', 0)}"
+
+
+def volume_claim(volume: Object) -> str:
+    claim = _spec(volume).get("claimRef")
+    return f"{claim.get('namespace', '')}/{claim.get('name', '')}" if claim else ""
+
+
+def bound_capacity(claim: Object) -> str:
+    return str((_status(claim).get("capacity") or {}).get("storage", "")) if _spec(claim).get("volumeName") else ""
+
+
+def bound_modes(claim: Object) -> str:
+    return access_modes(_status(claim).get("accessModes")) if _spec(claim).get("volumeName") else ""
+
+
+def storage_class_name(obj: Object) -> str:
+    return _marked_default(obj, DEFAULT_CLASS_ANNOTATION)
+
+
+def ingress_class_name(obj: Object) -> str:
+    return _marked_default(obj, DEFAULT_INGRESS_CLASS_ANNOTATION)
+
+
+def _marked_default(obj: Object, annotation: str) -> str:
+    is_default = (obj["metadata"].get("annotations") or {}).get(annotation) == "true"
+    return str(obj["metadata"]["name"]) + (" (default)" if is_default else "")
+
+
+def event_message(event: Object) -> str:
+    return str(event.get("message", "")).strip()
+
+
+def event_first_seen(event: Object, now: float) -> str:
+    return since(event.get("firstTimestamp") or event.get("eventTime"), now)
+
+
+def last_schedule(cron_job: Object, now: float) -> str:
+    last = _status(cron_job).get("lastScheduleTime")
+    return since(last, now) if last else NONE
+
+
+def autoscaler_targets(obj: Object) -> str:
+    wanted = _spec(obj).get("metrics") or []
+    told = _status(obj).get("currentMetrics") or []
+    texts = []
+    for at_, one in enumerate(wanted):
+        field = one.get("type", "")[:1].lower() + one.get("type", "")[1:]
+        source = one.get(field) or {}
+        held = ((told[at_].get(field) or {}).get("current") or {}) if at_ < len(told) else {}
+        target = source.get("target") or {}
+        name = f"{source['name']}: " if "name" in source else ""
+        if "averageUtilization" in target:
+            current = f"{held['averageUtilization']}%" if "averageUtilization" in held else UNKNOWN
+            texts.append(f"{name}{current}/{target['averageUtilization']}%")
+        elif "averageValue" in target:
+            mark = " (avg)" if field in ("external", "object") else ""
+            texts.append(f"{name}{held.get('averageValue', UNKNOWN)}/{target['averageValue']}{mark}")
+        else:
+            texts.append(f"{name}{held.get('value', UNKNOWN)}/{target.get('value', '<auto>')}")
+    if not texts:
+        return NONE
+    rest = len(texts) - 2
+    return ", ".join(texts[:2]) + (f" + {rest} more..." if rest > 0 else "")
+
+
+def quota_requests(quota: Object) -> str:
+    return _quota(quota, limits=False)
+
+
+def quota_limits(quota: Object) -> str:
+    return _quota(quota, limits=True)
+
+
+def _quota(obj: Object, limits: bool) -> str:
+    hard, used = _status(obj).get("hard") or {}, _status(obj).get("used") or {}
+    names = [name for name in sorted(hard) if name.startswith("limits.") == limits]
+    return ", ".join(f"{name}: {used.get(name, '0')}/{hard[name]}" for name in names)
+
+
+def ingress_hosts(obj: Object) -> str:
+    rules = _spec(obj).get("rules") or []
+    hosts = [one["host"] for one in rules if one.get("host")]
+    text = ",".join(hosts[:_SHOWN]) or "*"
+    return f"{text} + {len(rules) - _SHOWN} more..." if len(hosts) > _SHOWN else text
+
+
+def ingress_ports(obj: Object) -> str:
+    return "80, 443" if _spec(obj).get("tls") else "80"
+
+
+def class_parameters(obj: Object) -> str:
+    held = _spec(obj).get("parameters")
+    if not held:
+        return NONE
+    group = f".{held['apiGroup']}" if held.get("apiGroup") else ""
+    return f"{held.get('kind', '')}{group}/{held.get('name', '')}"
+
+
+def slice_ports(obj: Object) -> str:
+    return _limited([str(one.get("port", "*")) for one in obj.get("ports") or ()])
+
+
+def slice_endpoints(obj: Object) -> str:
+    return _limited([ip for one in obj.get("endpoints") or () for ip in one.get("addresses") or ()])
+
+
+def _limited(values: list[str]) -> str:
+    if not values:
+        return "<unset>"
+    rest = len(values) - _SHOWN
+    return ",".join(values[:_SHOWN]) + (f" + {rest} more..." if rest > 0 else "")
+
+
+def bound_users(binding: Object) -> str:
+    return ", ".join(one["name"] for one in _subjects(binding, "User"))
+
+
+def bound_groups(binding: Object) -> str:
+    return ", ".join(one["name"] for one in _subjects(binding, "Group"))
+
+
+def bound_accounts(binding: Object) -> str:
+    return ", ".join(f"{one.get('namespace', '')}/{one['name']}" for one in _subjects(binding, "ServiceAccount"))
+
+
+def _subjects(binding: Object, kind: str) -> list[Object]:
+    return [one for one in binding.get("subjects") or () if one.get("kind") == kind]
+
+
+def param_kind(held: Any) -> str:
+    return f"{held.get('apiVersion', '')}/{held.get('kind', '')}" if held else "<unset>"
+
+
+def param_ref(held: Any) -> str:
+    return f"{held.get('namespace') or '*'}/{held.get('name') or '*'}" if held else "<unset>"
+
+
+def api_service(obj: Object) -> str:
+    held = _spec(obj).get("service")
+    return f"{held.get('namespace', '')}/{held.get('name', '')}" if held else "Local"
+
+
+def api_available(obj: Object) -> str:
+    for one in _status(obj).get("conditions") or ():
+        if one.get("type") == "Available":
+            return "True" if one.get("status") == "True" else f"False ({one.get('reason', '')})"
+    return "Unknown"
+
+
+def used_cpu(metrics: Object) -> str:
+    return _used(metrics, "cpu")
+
+
+def used_memory(metrics: Object) -> str:
+    return _used(metrics, "memory")
+
+
+def _used(metrics: Object, name: str) -> str:
+    held = [one.get("usage") or {} for one in metrics.get("containers") or [metrics]]
+    texts = [one[name] for one in held if name in one]
+    return quantity.format_quantity(sum(map(amount, texts)), quantity.style_of(texts[0] if texts else "0"))

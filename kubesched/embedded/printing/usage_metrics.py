@@ -12,13 +12,13 @@ import math
 import zlib
 from collections.abc import Iterator
 
-from kubesched.embedded.admission.qos import amount
+from kubesched.embedded.admission.amounts import amount
+from kubesched.embedded.api_errors import not_found
 from kubesched.embedded.clock import timestamp
-from kubesched.embedded.context import Context
-from kubesched.embedded.http.refusals import not_found
-from kubesched.embedded.resources import METRICS_GROUP, Object, Resource
-from kubesched.embedded.storage.reading import Listing, ListQuery, list_objects
+from kubesched.embedded.schema.resources import METRICS_GROUP, Object, Resource
 from kubesched.embedded.storage.watch import Entry
+from kubesched.embedded.verbs.context import Context
+from kubesched.embedded.verbs.reading import Listing, ListQuery, list_objects
 from kubesched.kube.values import quantity
 
 _WINDOW_SECONDS = 15

@@ -12,8 +12,8 @@ from functools import lru_cache
 from typing import Any
 
 from kubesched.embedded.clock import seconds_of
-from kubesched.embedded.resources import Object
 from kubesched.embedded.schema.language import Shape
+from kubesched.embedded.schema.resources import Object
 from kubesched.kube.values import quantity
 from kubesched.kube.values.quantity import QuantityError
 

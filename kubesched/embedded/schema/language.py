@@ -1,7 +1,9 @@
 """The notation in which the types_*.py modules write down the fields of the API, and its reader.
 
-One paragraph per type: `Name: field#1 type, field#2! type, ...`. The number is the field's number in protobuf, several
-of them with dots when the field stands inside messages that JSON inlines. The mark `!` means required. A type is
+One paragraph per type: `Name: field#1 type rule rule, field#2! type, ...`. The number is the field's number in protobuf,
+several of them with dots when the field stands inside messages that JSON inlines. The mark `!` means required. A `*` after
+the name marks a kind: it has `apiVersion`, `kind` and `metadata#1` too. `...Other#1` stands for all fields of another type, in
+a message of that number that JSON inlines. A type is
 
     str int num bool time microtime quantity intstr bytes any     a value
     Name                                                          another paragraph
@@ -10,14 +12,27 @@ of them with dots when the field stands inside messages that JSON inlines. The m
     [type|key,key]                                                a list merged by these fields of its items
     [type|set]                                                    a list merged as a set of values
 
-A strategic merge patch uses the first key only, server-side apply all of them, as the API does.
+A strategic merge patch uses the first key only, server-side apply all of them, as the API does. Rules say what is filled in
+and what is refused (validation/rules.py has the messages):
+
+    =value              the default, as JSON or as plain text
+    needed              refused when it is not there or empty
+    in:A|B|C            one of these words
+    >=0 >0 >zero        a number's least value; `>0` and `>zero` differ in their message only
+    1..65535            a number between these; with `?` at the end, or 0
+    weight              a number from 1 to 100
+    percent             a number from 0, or a percentage up to 100%
+    is:dns-label        a name of this form: dns-label, dns-name or label-key
 """
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, lru_cache
+
+import msgspec
 
 from kubesched.embedded.schema import types_cluster, types_pod, types_policy, types_workload
 
@@ -55,6 +70,8 @@ class Field:
     shape: Shape
     required: bool = False
     numbers: tuple[int, ...] = ()  # in protobuf; none for fields of the kinds that are never sent so
+    default: str = ""  # JSON, or "" for none
+    rules: tuple[str, ...] = ()
 
 
 ANY = Shape("any")
@@ -65,8 +82,9 @@ def _paragraphs() -> dict[str, str]:
     found = {}
     for text in (types_pod.TYPES, types_workload.TYPES, types_cluster.TYPES, types_policy.TYPES):
         for paragraph in re.split(r"\n(?=\S)", text.strip()):
-            name, _, body = paragraph.partition(":")
-            found[name] = " ".join(body.split())
+            name, _, body = " ".join(paragraph.split()).partition(": ")
+            is_kind = name.endswith("*")
+            found[name.rstrip("*")] = f"apiVersion str, kind str, metadata#1 ObjectMeta, {body}" if is_kind else body
     return found
 
 
@@ -80,13 +98,30 @@ def shape_named(name: str) -> Shape:
         fields: dict[str, Field] = {}
         shape = _objects[name] = Shape("object", name, fields)
         for part in re.split(r", (?![^\[]*\])", _paragraphs()[name]):
-            label, _, written = part.strip().partition(" ")
+            label, _, written = part.partition(" ")
             plain, _, number = label.rstrip("!").partition("#")
             numbers = tuple(int(one) for one in number.split(".")) if number else ()
-            fields[plain] = Field(plain, _read(written), label.endswith("!"), numbers)
+            if plain.startswith("..."):
+                for one in shape_named(plain[3:]).fields.values():
+                    fields[one.name] = dataclasses.replace(one, numbers=numbers + one.numbers)
+                continue
+            kind, *rules = written.split()
+            default = next((_json(rule[1:]) for rule in rules if rule.startswith("=")), "")
+            kept = tuple(rule for rule in rules if not rule.startswith("="))
+            fields[plain] = Field(plain, _read(kind), label.endswith("!"), numbers, default, kept)
     return shape
 
 
+def _json(text: str) -> str:
+    """Return a default as JSON: a word that is none is a text."""
+    try:
+        msgspec.json.decode(text)
+    except msgspec.DecodeError:
+        return msgspec.json.encode(text).decode()
+    return text
+
+
+@lru_cache(maxsize=512)
 def root_shape(api_version: str, kind: str) -> Shape | None:
     """Return the shape of a built-in kind, or None for one we have no fields of."""
     name = _ROOT_NAMES.get((api_version, kind), kind)

@@ -14,8 +14,8 @@ from typing import Any
 import msgspec
 
 from kubesched.embedded.clock import timestamp
-from kubesched.embedded.resources import Object
 from kubesched.embedded.schema.language import Shape, root_shape
+from kubesched.embedded.schema.resources import Object
 
 MEDIA_TYPE = "application/vnd.kubernetes.protobuf"
 MAGIC = b"k8s\x00"

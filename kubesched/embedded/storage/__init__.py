@@ -1,1 +1,1 @@
-"""Stored objects: read, written, patched, deleted and watched as the API defines it; and the log on disk."""
+"""Stored objects under one version counter: their past, their watches, selectors, and the log on disk."""

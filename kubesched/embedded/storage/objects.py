@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 
 import msgspec
 
-from kubesched.embedded.resources import Object
+from kubesched.embedded.schema.resources import Object
 from kubesched.embedded.storage.watch import Change, Entry, Feed
 from kubesched.embedded.storage.write_ahead_log import Record, WriteAheadLog
 
@@ -46,7 +46,7 @@ class Table:
 
     def in_namespace(self, namespace: str) -> list[Entry]:
         """Return the entries of a namespace, of all for "", in order."""
-        return [self.entries[key] for key in _range(self.keys, namespace)]
+        return [self.entries[key] for key in _range(self.keys, namespace)] if self.keys else []
 
     def as_of(self, version: int, namespace: str) -> list[Entry]:
         """Return the entries as they were after `version`; 410 when that is too long ago."""

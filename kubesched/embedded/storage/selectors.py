@@ -10,13 +10,13 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from kubesched.embedded.http.refusals import bad_request
-from kubesched.embedded.resources import Object, Resource
-from kubesched.embedded.validation.naming import is_label_key, is_label_value, label_value_faults, qualified_name_faults
+from kubesched.embedded.api_errors import bad_request
+from kubesched.embedded.schema.resources import Object, Resource
 from kubesched.errors import ApiError, BadRequest
+from kubesched.kube.api.selectors import DOES_NOT_EXIST, EXISTS, GT, IN, LT, NOT_IN, Requirement
+from kubesched.kube.values.naming import label_value_complaints, qualified_name_complaints
 
 Predicate = Callable[[Object], bool]
-Requirement = tuple[str, str, tuple[str, ...]]
 Pin = tuple[str, str]  # a field and the value it must have
 
 # A kubelet watches the pods of its node and kubectl a single object: thousands of these must not be asked every time.
@@ -76,24 +76,24 @@ def parse_labels(text: str) -> list[Requirement]:
     while at < len(tokens):
         key = take()
         if key == "!":
-            requirements.append((_key(take()), "DoesNotExist", ()))
+            requirements.append(Requirement(_key(take()), DOES_NOT_EXIST, ()))
         elif key in _MARKS:
             raise bad_request(f"found '{key}', expected: !, identifier, or 'end of string'")
         else:
             key = _key(key)
             follows = tokens[at] if at < len(tokens) else ","
             if follows == ",":
-                requirements.append((key, "Exists", ()))
+                requirements.append(Requirement(key, EXISTS, ()))
             elif follows in ("=", "==", "!="):
                 at += 1
                 value = take() if at < len(tokens) and tokens[at] != "," else ""
                 if value in _MARKS:
                     raise _unparsable(f"found '{value}', expected: identifier")
-                requirements.append((key, "NotIn" if follows == "!=" else "In", (_value(key, value),)))
+                requirements.append(Requirement(key, NOT_IN if follows == "!=" else IN, (_value(key, value),)))
             elif follows in ("in", "notin"):
                 at += 1
                 values = _parenthesised(key, take)
-                requirements.append((key, "In" if follows == "in" else "NotIn", values))
+                requirements.append(Requirement(key, IN if follows == "in" else NOT_IN, values))
             elif follows in ("<", ">"):
                 at += 1
                 bound = take()
@@ -101,7 +101,7 @@ def parse_labels(text: str) -> list[Requirement]:
                     raise _unparsable(
                         f"values[0]: Invalid value: \"{bound}\": for 'Gt', 'Lt' operators, the value must be an integer"
                     )
-                requirements.append((key, "Lt" if follows == "<" else "Gt", (bound,)))
+                requirements.append(Requirement(key, LT if follows == "<" else GT, (bound,)))
             else:
                 raise _unparsable(f"found '{follows}', expected: in, notin, =, ==, !=, gt, lt")
         if at < len(tokens) and take() != ",":
@@ -111,41 +111,21 @@ def parse_labels(text: str) -> list[Requirement]:
 
 def requirements_of(selector: Mapping[str, Any]) -> list[Requirement]:
     """Return the requirements of a LabelSelector object."""
-    found: list[Requirement] = [(key, "In", (value,)) for key, value in (selector.get("matchLabels") or {}).items()]
-    for expression in selector.get("matchExpressions") or []:
-        values = tuple(expression.get("values") or ())
-        found.append((expression.get("key", ""), expression.get("operator", ""), values))
+    found = [Requirement(key, IN, (value,)) for key, value in (selector.get("matchLabels") or {}).items()]
+    for one in selector.get("matchExpressions") or ():
+        found.append(Requirement(one.get("key", ""), one.get("operator", ""), tuple(one.get("values") or ())))
     return found
 
 
-def meets(labels: Mapping[str, str], requirements: list[Requirement]) -> bool:
-    """Say whether `labels` meet every requirement. A missing key meets NotIn, as in the API."""
-    for key, operator, values in requirements:
-        value = labels.get(key)
-        if operator == "In":
-            if value not in values:
-                return False
-        elif operator == "NotIn":
-            if value is not None and value in values:
-                return False
-        elif operator == "Exists":
-            if value is None:
-                return False
-        elif operator == "DoesNotExist":
-            if value is not None:
-                return False
-        elif (
-            value is None
-            or not re.fullmatch(r"-?\d+", value)
-            or not (int(value) < int(values[0]) if operator == "Lt" else int(value) > int(values[0]))
-        ):
-            return False
-    return True
+def written_selector(selector: Mapping[str, Any]) -> str:
+    """Return a LabelSelector in its query form."""
+    requirements = requirements_of(selector)
+    return ",".join(str(one) for one in sorted(requirements, key=lambda one: (one.key, one.operator, one.values)))
 
 
 def selects(selector: Mapping[str, Any] | None, labels: Mapping[str, str] | None) -> bool:
     """Say whether a LabelSelector selects `labels`: none selects nothing, an empty one everything."""
-    return selector is not None and meets(labels or {}, requirements_of(selector))
+    return selector is not None and all(one.matches(labels or {}) for one in requirements_of(selector))
 
 
 def predicate(resource: Resource, label_text: str, field_text: str) -> Predicate | None:
@@ -156,7 +136,8 @@ def predicate(resource: Resource, label_text: str, field_text: str) -> Predicate
         return None
 
     def matches(obj: Object) -> bool:
-        if labels and not meets(obj["metadata"].get("labels") or {}, labels):
+        held = obj["metadata"].get("labels") or {} if labels else {}
+        if not all(one.matches(held) for one in labels):
             return False
         return all((field_value(obj, path) == wanted) is equal for path, equal, wanted in fields)
 
@@ -259,14 +240,14 @@ def _parenthesised(key: str, take: Callable[[], str]) -> tuple[str, ...]:
 
 
 def _key(key: str) -> str:
-    if not is_label_key(key):
-        raise _unparsable(f'<nil>: Invalid value: "{key}": {qualified_name_faults(key)[0]}')
+    for complaint in qualified_name_complaints(key):
+        raise _unparsable(f'<nil>: Invalid value: "{key}": {complaint}')
     return key
 
 
 def _value(key: str, value: str) -> str:
-    if not is_label_value(value):
-        raise _unparsable(f'values[0][{key}]: Invalid value: "{value}": {label_value_faults(value)[0]}')
+    for complaint in label_value_complaints(value):
+        raise _unparsable(f'values[0][{key}]: Invalid value: "{value}": {complaint}')
     return value
 
 

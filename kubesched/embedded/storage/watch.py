@@ -16,8 +16,8 @@ from typing import Any
 
 import msgspec
 
-from kubesched.embedded.http.refusals import expired
-from kubesched.embedded.resources import Object
+from kubesched.embedded.api_errors import expired
+from kubesched.embedded.schema.resources import Object
 from kubesched.embedded.storage.selectors import PINNABLE, Pin, field_value
 
 ADDED, MODIFIED, DELETED, BOOKMARK, ERROR = "ADDED", "MODIFIED", "DELETED", "BOOKMARK", "ERROR"

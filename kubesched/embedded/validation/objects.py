@@ -1,65 +1,75 @@
 """Validation: whether a complete object may be stored, with a cause for every field that is wrong.
 
-In: a defaulted, admitted object, and on update the one it replaces. Out: nothing, or a 422 that names the fields.
-Metadata of every kind is judged here; the fields of a kind by the function registered for it.
+In: a defaulted, admitted object, and on update the one it replaces. Out: nothing, or a 422 that names the fields. Metadata of
+every kind is judged here. Rules of single fields stand in schema/types_*.py; what depends on several fields is judged by one
+function for each type, here and in pods.py. What may not change has a function or a list of fields for each resource.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from copy import deepcopy
+from functools import partial
 from typing import Any
 
-from kubesched.embedded.admission.qos import amount
-from kubesched.embedded.admission.services import service_problems
-from kubesched.embedded.custom import definition_problems, schema_of, value_problems
-from kubesched.embedded.http.refusals import (
-    Cause,
-    duplicate,
-    forbidden_field,
-    invalid,
-    invalid_value,
-    invalid_values,
-    not_supported,
-    required,
-    too_long,
-)
-from kubesched.embedded.resources import Object, Resource
+from kubesched.embedded.admission.amounts import amount
+from kubesched.embedded.api_errors import invalid
+from kubesched.embedded.schema.custom_resources import definition_problems, schema_of, value_problems
+from kubesched.embedded.schema.language import root_shape
+from kubesched.embedded.schema.resources import Object, Resource
+from kubesched.embedded.schema.walking import Walk
 from kubesched.embedded.storage.selectors import selects
-from kubesched.embedded.validation import policies as policy_validation
-from kubesched.embedded.validation.naming import is_label_key, is_label_value, label_value_faults, qualified_name_faults
-from kubesched.embedded.validation.pods import changed_pod_problems, pod_problems, template_problems
+from kubesched.embedded.validation import field, pods
+from kubesched.embedded.validation.cron import ScheduleError, read_schedule, zone_named
+from kubesched.embedded.validation.field import Cause
+from kubesched.embedded.validation.rules import NOT_NEGATIVE, Check, check_of
+from kubesched.kube.values.naming import label_value_complaints, qualified_name_complaints
 
 MAX_ANNOTATION_BYTES = 256 * 1024
-_TAINT_EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 _IMMUTABLE = "field is immutable"
 _ACCESS_MODES = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
 _PLAIN_FINALIZERS = ("kubernetes", "orphan", "foregroundDeletion")
-_OWNER_FIELDS = {
-    "apiVersion": "version must not be empty",
-    "kind": "must not be empty",
-    "name": "must not be empty",
-    "uid": "must not be empty",
-}
+_SCOPES = (
+    *("Terminating", "NotTerminating", "BestEffort", "NotBestEffort", "PriorityClass", "CrossNamespacePodAffinity"),
+    "VolumeAttributesClass",
+)
+_OPPOSITES = ({"BestEffort", "NotBestEffort"}, {"Terminating", "NotTerminating"})
+_QUOTA_NAMES = frozenset(
+    (
+        *("cpu", "memory", "ephemeral-storage", "pods", "services", "replicationcontrollers", "resourcequotas", "secrets"),
+        *("configmaps", "persistentvolumeclaims", "services.nodeports", "services.loadbalancers", "requests.storage"),
+        *(f"{side}.{name}" for side in ("requests", "limits") for name in ("cpu", "memory", "ephemeral-storage")),
+    )
+)
+# What may not be more than what in a LimitRange; where it is, which field is blamed and how the two are called.
+_ORDERS = (
+    ("min", "max", "min", "min value {0} is greater than max value {1}"),
+    ("min", "defaultRequest", "defaultRequest", "min value {0} is greater than default request value {1}"),
+    ("defaultRequest", "max", "defaultRequest", "default request value {0} is greater than max value {1}"),
+    ("defaultRequest", "default", "defaultRequest", "default request value {0} is greater than default limit value {1}"),
+    ("min", "default", "min", "min value {0} is greater than default value {1}"),
+    ("default", "max", "max", "default value {0} is greater than max value {1}"),
+)
 
 
 def check_new(resource: Resource, obj: Object) -> None:
     """Refuse a new object that may not be stored."""
-    causes = _metadata_problems(obj) + _own_problems(resource, obj)
+    causes = [*_metadata(obj), *_own_problems(resource, obj)]
     if resource.table == "pods" and obj["spec"].get("ephemeralContainers"):
-        causes.append(forbidden_field("spec.ephemeralContainers", "cannot be set on create"))
+        causes.append(field.forbidden("spec.ephemeralContainers", "cannot be set on create"))
     _refuse(resource, obj, causes)
 
 
 def check_changed(resource: Resource, new: Object, old: Object, subresource: str) -> None:
     """Refuse a change that may not be stored."""
-    causes = _metadata_problems(new) + _changed_metadata_problems(new, old)
+    causes = [*_metadata(new), *_new_finalizers(new, old)]
     if not subresource:
         causes += _own_problems(resource, new)
     changed = _ON_CHANGE.get(resource.table)
-    if changed is not None and subresource in ("", "resize", "ephemeralcontainers"):
-        causes += changed(new, old, subresource)
+    if resource.table == "pods" and subresource in ("", "resize", "ephemeralcontainers"):
+        causes += pods.changed_pod_problems(new, old, subresource)
+    elif changed is not None and not subresource:
+        causes += changed(new, old)
     _refuse(resource, new, causes)
 
 
@@ -68,309 +78,308 @@ def _refuse(resource: Resource, obj: Object, causes: list[Cause]) -> None:
         raise invalid(resource, obj["metadata"].get("name", ""), causes)
 
 
-def _own_problems(resource: Resource, obj: Object) -> list[Cause]:
+def _own_problems(resource: Resource, obj: Object) -> Iterable[Cause]:
     if resource.custom is not None:
-        return list(value_problems(obj, schema_of(resource)))
-    check = _CHECKS.get(resource.table) or policy_validation.CHECKS.get(resource.table)
-    return check(obj) if check is not None else []
+        return value_problems(obj, schema_of(resource))
+    if resource.table == "statefulsets.apps":
+        obj = _with_claimed_volumes(obj)
+    shape = root_shape(obj["apiVersion"], obj["kind"])
+    return _walk(obj, shape) if shape is not None else ()
 
 
-def _metadata_problems(obj: Object) -> list[Cause]:
+# --- metadata
+
+
+def _metadata(obj: Object) -> Iterator[Cause]:
     metadata = obj["metadata"]
-    causes = label_problems(metadata.get("labels"), "metadata.labels")
+    yield from pods.label_problems(metadata.get("labels"), "metadata.labels")
     total = 0
     for key, value in (metadata.get("annotations") or {}).items():
-        if not is_label_key(key.lower()):
-            causes += invalid_values("metadata.annotations", key, qualified_name_faults(key.lower()))
+        yield from field.invalid_each("metadata.annotations", key, qualified_name_complaints(key.lower()))
         total += len(key) + len(value)
     if total > MAX_ANNOTATION_BYTES:
-        causes.append(too_long("metadata.annotations", MAX_ANNOTATION_BYTES))
+        yield field.too_long("metadata.annotations", MAX_ANNOTATION_BYTES)
     if metadata.get("generation", 0) < 0:
-        causes.append(invalid_value("metadata.generation", metadata["generation"], "must be greater than or equal to 0"))
-    if metadata.get("ownerReferences"):
-        causes += _owner_problems(metadata["ownerReferences"])
-    for at, finalizer in enumerate(metadata.get("finalizers") or ()):
-        if not is_label_key(finalizer):
-            causes += invalid_values("metadata.finalizers", finalizer, qualified_name_faults(finalizer))
-        if "/" not in finalizer and finalizer not in _PLAIN_FINALIZERS:
-            text = "name is neither a standard finalizer name nor is it fully qualified"
-            causes.append(invalid_value(f"metadata.finalizers[{at}]", finalizer, text))
-    return causes
-
-
-def _owner_problems(references: list[Object]) -> list[Cause]:
-    path = "metadata.ownerReferences"
-    causes = []
+        yield field.invalid("metadata.generation", metadata["generation"], NOT_NEGATIVE)
+    references = metadata.get("ownerReferences") or ()
     for reference in references:
-        for field, text in _OWNER_FIELDS.items():
-            if not reference.get(field):
-                causes.append(invalid_value(f"{path}.{field}", "", text))
+        for name in ("apiVersion", "kind", "name", "uid"):
+            if not reference.get(name):
+                text = "version must not be empty" if name == "apiVersion" else "must not be empty"
+                yield field.invalid(f"metadata.ownerReferences.{name}", "", text)
     masters = [f"{one.get('kind')}/{one.get('name')}" for one in references if one.get("controller")]
     if len(masters) > 1:
         text = 'Only one reference can have Controller set to true. Found "true" in references for '
-        causes.append(invalid_value(path, references, f"{text}{masters[0]} and {masters[1]}"))
-    return causes
+        yield field.invalid("metadata.ownerReferences", references, f"{text}{masters[0]} and {masters[1]}")
+    for at, finalizer in enumerate(metadata.get("finalizers") or ()):
+        yield from field.invalid_each("metadata.finalizers", finalizer, qualified_name_complaints(finalizer))
+        if "/" not in finalizer and finalizer not in _PLAIN_FINALIZERS:
+            text = "name is neither a standard finalizer name nor is it fully qualified"
+            yield field.invalid(f"metadata.finalizers[{at}]", finalizer, text)
 
 
-def _changed_metadata_problems(new: Object, old: Object) -> list[Cause]:
+def _new_finalizers(new: Object, old: Object) -> Iterator[Cause]:
     before = old["metadata"]
     added = [one for one in new["metadata"].get("finalizers") or () if one not in (before.get("finalizers") or ())]
-    if "deletionTimestamp" not in before or not added:
-        return []
-    listed = ", ".join(f'"{one}"' for one in added)
-    text = f"no new finalizers can be added if the object is being deleted, found new finalizers []string{{{listed}}}"
-    return [forbidden_field("metadata.finalizers", text)]
+    if "deletionTimestamp" in before and added:
+        listed = ", ".join(f'"{one}"' for one in added)
+        text = f"no new finalizers can be added if the object is being deleted, found new finalizers []string{{{listed}}}"
+        yield field.forbidden("metadata.finalizers", text)
 
 
-def label_problems(labels: dict[str, str] | None, path: str) -> list[Cause]:
-    causes = []
-    for key, value in (labels or {}).items():
-        if not is_label_key(key):
-            causes += invalid_values(path, key, qualified_name_faults(key))
-        if not is_label_value(value):
-            causes += invalid_values(path, value, label_value_faults(value))
-    return causes
+# --- types
 
 
-def _node(node: Object) -> list[Cause]:
-    causes = []
+def _node(node: Object, path: str) -> Iterator[Cause]:
     seen = set()
     for at, taint in enumerate((node.get("spec") or {}).get("taints") or ()):
         path = f"metadata.taints[{at}]"  # the API says so, although they are in the spec
-        if not is_label_key(taint.get("key", "")):
-            causes += invalid_values(f"{path}.key", taint.get("key", ""), qualified_name_faults(taint.get("key", "")))
-        if not is_label_value(taint.get("value", "")):
-            causes += invalid_values(f"{path}.value", taint["value"], label_value_faults(taint["value"]))
-        if not taint.get("effect"):
-            causes.append(required(f"{path}.effect"))
-        elif taint["effect"] not in _TAINT_EFFECTS:
-            causes.append(not_supported(f"{path}.effect", taint["effect"], _TAINT_EFFECTS))
-        identity = (taint.get("key"), taint.get("effect"))
-        if identity in seen:
-            causes.append(duplicate(path, taint, "taints must be unique by key and effect pair"))
-        seen.add(identity)
-    status = node.get("status") or {}
+        key, value, effect = taint.get("key", ""), taint.get("value", ""), taint.get("effect")
+        yield from field.invalid_each(f"{path}.key", key, qualified_name_complaints(key))
+        yield from field.invalid_each(f"{path}.value", value, label_value_complaints(value))
+        if not effect:
+            yield field.required(f"{path}.effect")
+        elif effect not in ("NoSchedule", "PreferNoSchedule", "NoExecute"):
+            yield field.not_supported(f"{path}.effect", effect, ("NoSchedule", "PreferNoSchedule", "NoExecute"))
+        if (key, effect) in seen:
+            yield field.duplicate(path, taint, "taints must be unique by key and effect pair")
+        seen.add((key, effect))
     for side in ("capacity", "allocatable"):
-        for name, there in (status.get(side) or {}).items():
+        for name, there in ((node.get("status") or {}).get(side) or {}).items():
             if amount(there) < 0:
-                causes.append(invalid_value(f"status.{side}.{name}", there, "must be greater than or equal to 0"))
-    return causes
+                yield field.invalid(f"status.{side}.{name}", there, NOT_NEGATIVE)
 
 
-def _stateful_set(obj: Object) -> list[Cause]:
-    """Judge the template with the volumes that each pod will have: its containers may mount what the claims will give."""
+def _with_claimed_volumes(obj: Object) -> Object:
+    """Return a StatefulSet whose template has the volumes that each pod will have: its containers may mount them."""
+    spec, inner = obj["spec"], obj["spec"]["template"]["spec"]
+    names = [(claim.get("metadata") or {}).get("name", "") for claim in spec.get("volumeClaimTemplates") or ()]
+    kept = [one for one in inner.get("volumes") or () if one.get("name") not in names]
+    claimed = [{"name": name, "persistentVolumeClaim": {"claimName": name}} for name in names]
+    template = {**spec["template"], "spec": {**inner, "volumes": [*kept, *claimed]}}
+    return {**obj, "spec": {**spec, "template": template}}
+
+
+def _workload(obj: Object, path: str) -> Iterator[Cause]:
     spec = obj["spec"]
-    causes = []
-    claimed = {}
-    for at, claim in enumerate(spec.get("volumeClaimTemplates") or ()):
-        name = (claim.get("metadata") or {}).get("name", "")
-        claimed[name] = {"name": name, "persistentVolumeClaim": {"claimName": name}}
-        causes += _claim_spec_problems(claim.get("spec") or {}, f"spec.volumeClaimTemplates[{at}].spec")
-    inner = spec["template"]["spec"]
-    kept = [one for one in inner.get("volumes") or () if one.get("name") not in claimed]
-    template = {**spec["template"], "spec": {**inner, "volumes": [*kept, *claimed.values()]}}
-    return causes + _workload({**obj, "spec": {**spec, "template": template}})
-
-
-def _workload(obj: Object) -> list[Cause]:
-    spec = obj["spec"]
-    causes = _not_negative(spec, "replicas", "spec")
-    selector = spec.get("selector")
-    labels = spec["template"]["metadata"].get("labels") or {}
+    selector, labels = spec.get("selector"), spec["template"]["metadata"].get("labels") or {}
     if not selector or not (selector.get("matchLabels") or selector.get("matchExpressions")):
-        causes.append(required("spec.selector"))
+        yield field.required("spec.selector")
         selector = None
     if not selects(selector, labels):
         text = "`selector` does not match template `labels`"
-        causes.append(invalid_value("spec.template.metadata.labels", labels or None, text))
-    causes += template_problems(spec["template"], "spec.template")
+        yield field.invalid("spec.template.metadata.labels", labels or None, text)
     policy = spec["template"]["spec"].get("restartPolicy")
     if policy != "Always":
-        causes.append(not_supported("spec.template.spec.restartPolicy", policy, ("Always",)))
+        yield field.not_supported("spec.template.spec.restartPolicy", policy, ("Always",))
     rolling = (spec.get("strategy") or {}).get("rollingUpdate") or {}
     if rolling and all(rolling.get(side) in (0, "0%") for side in ("maxSurge", "maxUnavailable")):
         path = "spec.strategy.rollingUpdate.maxUnavailable"
-        causes.append(invalid_value(path, rolling["maxUnavailable"], "may not be 0 when `maxSurge` is 0"))
-    return causes
+        yield field.invalid(path, rolling["maxUnavailable"], "may not be 0 when `maxSurge` is 0")
 
 
-def _job(obj: Object) -> list[Cause]:
-    spec = obj["spec"]
-    causes = []
-    for field in ("parallelism", "completions", "backoffLimit", "activeDeadlineSeconds", "ttlSecondsAfterFinished"):
-        causes += _not_negative(spec, field, "spec")
+def _job_spec(spec: Object, path: str) -> Iterator[Cause]:
     if spec.get("completionMode") == "Indexed" and spec.get("completions") is None:
-        causes.append(required("spec.completions", "when completion mode is Indexed"))
-    causes += template_problems(spec["template"], "spec.template")
-    policy = spec["template"]["spec"].get("restartPolicy")
-    if policy not in ("OnFailure", "Never"):
-        causes.append(required("spec.template.spec.restartPolicy", 'valid values: "OnFailure", "Never"'))
-    return causes
+        yield field.required(f"{path}.completions", "when completion mode is Indexed")
+    if spec["template"]["spec"].get("restartPolicy") not in ("OnFailure", "Never"):
+        yield field.required(f"{path}.template.spec.restartPolicy", 'valid values: "OnFailure", "Never"')
 
 
-def _budget(obj: Object) -> list[Cause]:
-    spec = obj.get("spec") or {}
-    causes = []
+def _cron_job(obj: Object, path: str) -> Iterator[Cause]:
+    name, schedule, zone = obj["metadata"].get("name", ""), obj["spec"].get("schedule", ""), obj["spec"].get("timeZone")
+    if len(name) > 52:  # a job's name ends with eleven characters more, and must stay a label
+        yield field.invalid("metadata.name", name, "must be no more than 52 characters")
+    if schedule:
+        yield from _readable("spec.schedule", schedule, partial(read_schedule, schedule))
+        if "TZ" in schedule:
+            text = "cannot use TZ or CRON_TZ in schedule, use timeZone field instead"
+            yield field.invalid("spec.schedule", schedule, text)
+    if zone is not None:
+        yield from _readable("spec.timeZone", zone, partial(zone_named, zone or " "))
+
+
+def _readable(path: str, text: str, read: Callable[[], object]) -> list[Cause]:
+    try:
+        read()
+    except ScheduleError as error:
+        return [field.invalid(path, text, str(error))]
+    return []
+
+
+def _budget_spec(spec: Object, path: str) -> Iterator[Cause]:
     if spec.get("minAvailable") is not None and spec.get("maxUnavailable") is not None:
-        text = "minAvailable and maxUnavailable cannot be both set"
-        causes.append(invalid_value("spec", spec, text))
-    for field in ("minAvailable", "maxUnavailable"):
-        causes += _count_or_percentage(spec, field)
-    policy = spec.get("unhealthyPodEvictionPolicy")
-    if policy not in (None, "IfHealthyBudget", "AlwaysAllow"):
-        causes.append(not_supported("spec.unhealthyPodEvictionPolicy", policy, ("AlwaysAllow", "IfHealthyBudget")))
-    return causes
+        yield field.invalid(path, spec, "minAvailable and maxUnavailable cannot be both set")
 
 
-def _count_or_percentage(spec: Object, field: str) -> list[Cause]:
-    value = spec.get(field)
-    if value is None:
-        return []
-    text = ""
-    if isinstance(value, int):
-        text = "must be greater than or equal to 0" if value < 0 else ""
-    elif not re.fullmatch(r"[0-9]{1,9}%", value):
-        text = "a valid percent string must be a numeric string followed by an ending '%' (e.g. '1%',  or '93%', "
-        text += "regex used for validation is '[0-9]+%')"
-    elif int(value[:-1]) > 100:
-        text = "must not be greater than 100%"
-    return [invalid_value(f"spec.{field}", value, text)] if text else []
-
-
-def _priority_class(obj: Object) -> list[Cause]:
-    causes: list[Cause] = []
-    name, value = obj["metadata"]["name"], obj.get("value")
-    if value is None:
-        obj["value"] = value = 0
+def _priority_class(obj: Object, path: str) -> Iterator[Cause]:
+    name, value = obj["metadata"]["name"], obj.setdefault("value", 0)
     if name.startswith("system-") and name not in ("system-cluster-critical", "system-node-critical"):
         text = "priority class names with 'system-' prefix are reserved for system use only. error: "
-        causes.append(forbidden_field("metadata.name", f"{text}{name} is not a known system priority class"))
+        yield field.forbidden("metadata.name", f"{text}{name} is not a known system priority class")
     elif value > 1_000_000_000 and not name.startswith("system-"):
-        causes.append(forbidden_field("value", "maximum allowed value of a user defined priority is 1000000000"))
-    policy = obj.get("preemptionPolicy")
-    if policy not in ("PreemptLowerPriority", "Never"):
-        causes.append(not_supported("preemptionPolicy", policy, ("PreemptLowerPriority", "Never")))
-    return causes
+        yield field.forbidden("value", "maximum allowed value of a user defined priority is 1000000000")
 
 
-def _volume_claim(obj: Object) -> list[Cause]:
-    return _claim_spec_problems(obj.get("spec") or {}, "spec")
-
-
-def _claim_spec_problems(spec: Object, path: str) -> list[Cause]:
-    causes = []
+def _claim(claim: Object, path: str) -> Iterator[Cause]:
+    spec, path = claim.get("spec") or {}, f"{path}.spec" if path else "spec"
     if not spec.get("accessModes"):
-        causes.append(required(f"{path}.accessModes", "at least 1 access mode is required"))
+        yield field.required(f"{path}.accessModes", "at least 1 access mode is required")
     for mode in spec.get("accessModes") or ():
         if mode not in _ACCESS_MODES:
-            causes.append(not_supported(f"{path}.accessModes", mode, _ACCESS_MODES))
+            yield field.not_supported(f"{path}.accessModes", mode, _ACCESS_MODES)
     asked = ((spec.get("resources") or {}).get("requests") or {}).get("storage")
     if asked is None:
-        causes.append(required(f"{path}.resources[storage]"))
+        yield field.required(f"{path}.resources[storage]")
     elif amount(asked) <= 0:
-        causes.append(invalid_value(f"{path}.resources[storage]", asked, "must be greater than zero"))
-    return causes
+        yield field.invalid(f"{path}.resources[storage]", asked, "must be greater than zero")
 
 
-def _persistent_volume(obj: Object) -> list[Cause]:
+def _persistent_volume(obj: Object, path: str) -> Iterator[Cause]:
     spec = obj.get("spec") or {}
-    causes = []
-    if not spec.get("accessModes"):
-        causes.append(required("spec.accessModes"))
     if not (spec.get("capacity") or {}).get("storage"):
-        causes.append(required("spec.capacity"))
+        yield field.required("spec.capacity")
     if spec.get("local") is not None and not (spec.get("nodeAffinity") or {}).get("required"):
-        causes.append(required("spec.nodeAffinity", "Local volume requires node affinity"))
-    return causes
+        yield field.required("spec.nodeAffinity", "Local volume requires node affinity")
 
 
-def _storage_class(obj: Object) -> list[Cause]:
-    causes = []
-    if not obj.get("provisioner"):
-        causes.append(required("provisioner"))
-    mode = obj.get("volumeBindingMode")
-    if mode not in ("Immediate", "WaitForFirstConsumer"):
-        causes.append(not_supported("volumeBindingMode", mode, ("Immediate", "WaitForFirstConsumer")))
-    if obj.get("reclaimPolicy") not in ("Delete", "Retain"):
-        causes.append(not_supported("reclaimPolicy", obj.get("reclaimPolicy"), ("Delete", "Retain")))
-    return causes
-
-
-def _lease(obj: Object) -> list[Cause]:
-    spec = obj.get("spec") or {}
-    causes = []
-    duration, transitions = spec.get("leaseDurationSeconds"), spec.get("leaseTransitions")
-    if duration is not None and duration <= 0:
-        causes.append(invalid_value("spec.leaseDurationSeconds", duration, "must be greater than 0"))
-    if transitions is not None and transitions < 0:
-        causes.append(invalid_value("spec.leaseTransitions", transitions, "must be greater than or equal to 0"))
-    return causes
-
-
-def _event(obj: Object) -> list[Cause]:
+def _event(obj: Object, path: str) -> Iterator[Cause]:
     involved = obj.get("involvedObject") or {}
-    namespace = obj["metadata"].get("namespace", "")
-    expected = involved.get("namespace") or "default"
-    if namespace != expected:
-        return [invalid_value("involvedObject.namespace", involved.get("namespace", ""), "does not match event.namespace")]
-    return []
+    if obj["metadata"].get("namespace", "") != (involved.get("namespace") or "default"):
+        text = "does not match event.namespace"
+        yield field.invalid("involvedObject.namespace", involved.get("namespace", ""), text)
 
 
-def _not_negative(spec: Object, field: str, path: str) -> list[Cause]:
-    value = spec.get(field)
-    if value is not None and value < 0:
-        return [invalid_value(f"{path}.{field}", value, "must be greater than or equal to 0")]
-    return []
+def _service(service: Object, path: str) -> Iterator[Cause]:
+    spec = service["spec"]
+    ports: list[Object] = spec.get("ports") or []
+    if spec["type"] == "ExternalName" and not spec.get("externalName"):
+        yield field.required("spec.externalName")
+    if not ports and spec["type"] != "ExternalName" and spec.get("clusterIP") != "None":
+        yield field.required("spec.ports")
+    names: set[str] = set()
+    for at, port in enumerate(ports):
+        name = port.get("name", "")
+        if not name and len(ports) > 1:
+            yield field.required(f"spec.ports[{at}].name")
+        if name and name in names:
+            yield field.duplicate(f"spec.ports[{at}].name", name)
+        names.add(name)
 
 
-def _changed_workload(new: Object, old: Object, subresource: str) -> list[Cause]:
-    if new["spec"].get("selector") != old["spec"].get("selector"):
-        return [invalid_value("spec.selector", new["spec"].get("selector"), _IMMUTABLE)]
-    return []
+def _limit_range_spec(spec: Object, path: str) -> Iterator[Cause]:
+    seen = set()
+    for at, item in enumerate(spec.get("limits") or ()):
+        kind = item.get("type", "")
+        if kind in seen:
+            yield field.duplicate(f"{path}.limits[{at}].type", kind)
+        seen.add(kind)
 
 
-def _changed_stateful_set(new: Object, old: Object, subresource: str) -> list[Cause]:
-    free = {"replicas", "ordinals", "template", "updateStrategy", "revisionHistoryLimit"}
-    free |= {"persistentVolumeClaimRetentionPolicy", "minReadySeconds"}
-    kept = [{key: value for key, value in one["spec"].items() if key not in free} for one in (new, old)]
-    if kept[0] == kept[1]:
-        return []
-    text = (
-        "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', 'updateStrategy', "
-        "'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden"
-    )
-    return [forbidden_field("spec", text)]
+def _limit_range_item(item: Object, path: str) -> Iterator[Cause]:
+    kind = item.get("type", "")
+    if kind not in ("Pod", "Container", "PersistentVolumeClaim"):
+        yield from field.invalid_each(f"{path}.type", kind, qualified_name_complaints(kind))
+    if kind == "Pod":
+        for name in ("default", "defaultRequest"):
+            if item.get(name):
+                yield field.forbidden(f"{path}.{name}", "may not be specified when `type` is 'Pod'")
+    if kind == "PersistentVolumeClaim" and not any("storage" in (item.get(one) or {}) for one in ("min", "max")):
+        text = "either minimum or maximum storage value is required, but neither was provided"
+        yield field.required(f"{path}.limits", text)
+    for lower, upper, blamed, text in _ORDERS:
+        below, above = item.get(lower) or {}, item.get(upper) or {}
+        for name in sorted(below.keys() & above.keys()):
+            if amount(below[name]) > amount(above[name]):
+                where = "default" if blamed in ("min", "max") and "default" in (lower, upper) else blamed
+                value = below[name] if blamed == lower else above[name]
+                yield field.invalid(f"{path}.{where}[{name}]", value, text.format(below[name], above[name]))
+    for name, ratio in sorted((item.get("maxLimitRequestRatio") or {}).items()):
+        if amount(ratio) < amount("1"):
+            yield field.invalid(f"{path}.maxLimitRequestRatio[{name}]", ratio, f"ratio {ratio} is less than 1")
 
 
-def _changed_job(new: Object, old: Object, subresource: str) -> list[Cause]:
-    causes = _changed_workload(new, old, subresource)
-    if new["spec"].get("completions") != old["spec"].get("completions") and new["spec"].get("completionMode") != "Indexed":
-        causes.append(invalid_value("spec.completions", new["spec"].get("completions"), _IMMUTABLE))
-    if new["spec"]["template"] != old["spec"]["template"] and not old["spec"].get("suspend"):
-        causes.append(invalid_value("spec.template", "changed", _IMMUTABLE))
-    return causes
+def _quota_spec(spec: Object, path: str) -> Iterator[Cause]:
+    for name, hard in (spec.get("hard") or {}).items():
+        where = f"{path}.hard[{name}]"
+        yield from field.invalid_each(where, name, qualified_name_complaints(name))
+        if "/" not in name and name not in _QUOTA_NAMES and not name.startswith(("hugepages-", "requests.hugepages-")):
+            yield field.invalid(where, name, "must be a standard resource for quota")
+        if amount(hard) < 0:
+            yield field.invalid(where, hard, NOT_NEGATIVE)
+    scopes = spec.get("scopes") or []
+    if any(scope not in _SCOPES for scope in scopes):
+        yield field.invalid(f"{path}.scopes", scopes, "unsupported scope")
+    if any(pair <= set(scopes) for pair in _OPPOSITES):
+        yield field.invalid(f"{path}.scopes", scopes, "conflicting scopes")
 
 
-def _unchangeable(*paths: str) -> Callable[[Object, Object, str], list[Cause]]:
-    def check(new: Object, old: Object, subresource: str) -> list[Cause]:
-        causes = []
-        for path in paths:
-            after, before = _at(new, path), _at(old, path)
-            if after != before:
-                causes.append(invalid_value(path, after, _IMMUTABLE))
-        return causes
+def _autoscaler(obj: Object, path: str) -> Iterator[Cause]:
+    spec = obj["spec"]
+    least, most = spec.get("minReplicas", 1), spec.get("maxReplicas", 0)
+    if least < 1:
+        yield field.invalid("spec.minReplicas", least, "must be greater than or equal to 1")
+    if most == 0:
+        yield field.required("spec.maxReplicas", "must be set and greater than 0")
+    elif most < 1:
+        yield field.invalid("spec.maxReplicas", most, "must be greater than or equal to 1")
+    elif most < least:
+        yield field.invalid("spec.maxReplicas", most, "must be greater than or equal to `minReplicas`")
+    for name in ("kind", "name"):
+        if not (spec.get("scaleTargetRef") or {}).get(name):
+            yield field.required(f"spec.scaleTargetRef.{name}")
 
-    return check
+
+def _ingress(obj: Object, path: str) -> Iterator[Cause]:
+    spec = obj.get("spec") or {}
+    if not spec.get("rules") and spec.get("defaultBackend") is None:
+        yield field.invalid("spec", spec, "either `defaultBackend` or `rules` must be specified")
 
 
-def _changed_pod_group(new: Object, old: Object, subresource: str) -> list[Cause]:
-    """A gang may become larger or smaller; all else stays."""
-    kept = [deepcopy(each["spec"]) for each in (new, old)]
-    for spec in kept:
-        gang = _at(spec, "schedulingPolicy.gang")
-        if isinstance(gang, dict):
-            gang["minCount"] = None
-    return [] if kept[0] == kept[1] else [invalid_value("spec", new["spec"], _IMMUTABLE)]
+def _ingress_path(one: Object, path: str) -> Iterator[Cause]:
+    kind, backend = one.get("pathType"), one.get("backend") or {}
+    if not kind:
+        yield field.required(f"{path}.pathType", "pathType must be specified")
+    elif kind not in ("Exact", "ImplementationSpecific", "Prefix"):
+        yield field.not_supported(f"{path}.pathType", kind, ("Exact", "ImplementationSpecific", "Prefix"))
+    elif kind != "ImplementationSpecific" and not str(one.get("path", "")).startswith("/"):
+        yield field.invalid(f"{path}.path", one.get("path", ""), "must be an absolute path")
+    if backend.get("service") is not None and backend.get("resource") is not None:
+        yield field.invalid(f"{path}.backend", "", "cannot set both resource and service backends")
+
+
+_CHECKS: dict[str, Check] = pods.CHECKS | {
+    "Node": _node,
+    "Deployment": _workload,
+    "ReplicaSet": _workload,
+    "StatefulSet": _workload,
+    "DaemonSet": _workload,
+    "JobSpec": _job_spec,
+    "CronJob": _cron_job,
+    "PodDisruptionBudgetSpec": _budget_spec,
+    "PriorityClass": _priority_class,
+    "PersistentVolumeClaim": _claim,
+    "PersistentVolume": _persistent_volume,
+    "Service": _service,
+    "Event": _event,
+    "LimitRangeSpec": _limit_range_spec,
+    "LimitRangeItem": _limit_range_item,
+    "ResourceQuotaSpec": _quota_spec,
+    "HorizontalPodAutoscaler": _autoscaler,
+    "Ingress": _ingress,
+    "HTTPIngressPath": _ingress_path,
+    "CustomResourceDefinition": lambda obj, path: definition_problems(obj),
+}
+_walk = Walk(lambda shape: check_of(shape, _CHECKS.get(shape.name)))
+
+
+# --- changes
+
+
+def _fixed(*paths: str) -> Callable[[Object, Object], list[Cause]]:
+    """Return the check that these fields stay as they are."""
+    return lambda new, old: [
+        field.invalid(path, _at(new, path), _IMMUTABLE) for path in paths if _at(new, path) != _at(old, path)
+    ]
 
 
 def _at(obj: Any, path: str) -> Any:
@@ -379,75 +388,81 @@ def _at(obj: Any, path: str) -> Any:
     return obj
 
 
-def _changed_data(new: Object, old: Object, subresource: str) -> list[Cause]:
+def _fixed_but(text: str, *free: str) -> Callable[[Object, Object], list[Cause]]:
+    """Return the check that all of the spec stays as it is but for these fields."""
+
+    def check(new: Object, old: Object) -> list[Cause]:
+        kept = [{key: value for key, value in one["spec"].items() if key not in free} for one in (new, old)]
+        return [] if kept[0] == kept[1] else [field.forbidden("spec", text)]
+
+    return check
+
+
+def _changed_claim(new: Object, old: Object) -> list[Cause]:
+    """A claim's spec is fixed but for its size, and for what the binder fills in."""
+    text = "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims"
+    filled_in = [name for name in ("volumeName", "storageClassName") if not old["spec"].get(name)]
+    return _fixed_but(text, "resources", "volumeAttributesClassName", *filled_in)(new, old)
+
+
+def _changed_job(new: Object, old: Object) -> list[Cause]:
+    causes = _fixed("spec.selector")(new, old)
+    if new["spec"].get("completionMode") != "Indexed":
+        causes += _fixed("spec.completions")(new, old)
+    if new["spec"]["template"] != old["spec"]["template"] and not old["spec"].get("suspend"):
+        causes.append(field.invalid("spec.template", "changed", _IMMUTABLE))
+    return causes
+
+
+def _changed_pod_group(new: Object, old: Object) -> list[Cause]:
+    """A gang may become larger or smaller; all else stays."""
+    kept = [deepcopy(each["spec"]) for each in (new, old)]
+    for spec in kept:
+        gang = _at(spec, "schedulingPolicy.gang")
+        if isinstance(gang, dict):
+            gang["minCount"] = None
+    return [] if kept[0] == kept[1] else [field.invalid("spec", new["spec"], _IMMUTABLE)]
+
+
+def _changed_data(new: Object, old: Object) -> list[Cause]:
     """What is marked immutable stays, and stays so."""
     if not old.get("immutable"):
         return []
     text = "field is immutable when `immutable` is set"
     fixed = [name for name in ("data", "binaryData") if new.get(name) != old.get(name)]
-    return [forbidden_field(name, text) for name in ([] if new.get("immutable") else ["immutable"]) + fixed]
+    return [field.forbidden(name, text) for name in ([] if new.get("immutable") else ["immutable"]) + fixed]
 
 
-def _changed_priority_class(new: Object, old: Object, subresource: str) -> list[Cause]:
-    causes = []
+def _changed_priority_class(new: Object, old: Object) -> list[Cause]:
+    causes = _fixed("preemptionPolicy")(new, old)
     if new.get("value") != old.get("value"):
-        causes.append(forbidden_field("value", "may not be changed in an update."))
-    if new.get("preemptionPolicy") != old.get("preemptionPolicy"):
-        causes.append(invalid_value("preemptionPolicy", new.get("preemptionPolicy"), _IMMUTABLE))
+        causes.append(field.forbidden("value", "may not be changed in an update."))
     return causes
 
 
-def _changed_claim(new: Object, old: Object, subresource: str) -> list[Cause]:
-    """A claim's spec is fixed but for its size, and for what the binder fills in."""
-    free = {"resources", "volumeAttributesClassName"}
-    if not old["spec"].get("volumeName"):
-        free.add("volumeName")
-    if not old["spec"].get("storageClassName"):
-        free.add("storageClassName")
-    kept = [{key: value for key, value in one["spec"].items() if key not in free} for one in (new, old)]
-    if kept[0] == kept[1]:
-        return []
-    text = "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims"
-    return [forbidden_field("spec", text)]
-
-
-_CHECKS: dict[str, Callable[[Object], list[Cause]]] = {
-    "pods": pod_problems,
-    "nodes": _node,
-    "deployments.apps": _workload,
-    "replicasets.apps": _workload,
-    "statefulsets.apps": _stateful_set,
-    "daemonsets.apps": _workload,
-    "jobs.batch": _job,
-    "poddisruptionbudgets.policy": _budget,
-    "priorityclasses.scheduling.k8s.io": _priority_class,
-    "persistentvolumeclaims": _volume_claim,
-    "persistentvolumes": _persistent_volume,
-    "storageclasses.storage.k8s.io": _storage_class,
-    "services": service_problems,
-    "leases.coordination.k8s.io": _lease,
-    "events": _event,
-    "customresourcedefinitions.apiextensions.k8s.io": definition_problems,
-}
-_ON_CHANGE: dict[str, Callable[[Object, Object, str], list[Cause]]] = {
-    "pods": changed_pod_problems,
+_ON_CHANGE: dict[str, Callable[[Object, Object], list[Cause]]] = {
     "configmaps": _changed_data,
     "secrets": _changed_data,
-    "deployments.apps": _changed_workload,
-    "replicasets.apps": _changed_workload,
-    "daemonsets.apps": _changed_workload,
-    "statefulsets.apps": _changed_stateful_set,
+    "deployments.apps": _fixed("spec.selector"),
+    "replicasets.apps": _fixed("spec.selector"),
+    "daemonsets.apps": _fixed("spec.selector"),
+    "statefulsets.apps": _fixed_but(
+        "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', 'updateStrategy', "
+        "'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden",
+        *("replicas", "ordinals", "template", "updateStrategy", "revisionHistoryLimit"),
+        *("persistentVolumeClaimRetentionPolicy", "minReadySeconds"),
+    ),
     "jobs.batch": _changed_job,
     "priorityclasses.scheduling.k8s.io": _changed_priority_class,
     "persistentvolumeclaims": _changed_claim,
-    "storageclasses.storage.k8s.io": _unchangeable("provisioner", "parameters", "reclaimPolicy", "volumeBindingMode"),
-    "runtimeclasses.node.k8s.io": _unchangeable("handler"),
-    "ingressclasses.networking.k8s.io": _unchangeable("spec.controller"),
-    "resourceclaims.resource.k8s.io": _unchangeable("spec"),
-    "resourceclaimtemplates.resource.k8s.io": _unchangeable("spec"),
+    "storageclasses.storage.k8s.io": _fixed("provisioner", "parameters", "reclaimPolicy", "volumeBindingMode"),
+    "runtimeclasses.node.k8s.io": _fixed("handler"),
+    "ingressclasses.networking.k8s.io": _fixed("spec.controller"),
+    "resourceclaims.resource.k8s.io": _fixed("spec"),
+    "resourceclaimtemplates.resource.k8s.io": _fixed("spec"),
     "podgroups.scheduling.k8s.io": _changed_pod_group,
-    "compositepodgroups.scheduling.k8s.io": _unchangeable("spec"),
-    "volumeattachments.storage.k8s.io": _unchangeable("spec"),
-    "rolebindings.rbac.authorization.k8s.io": _unchangeable("roleRef"),
-    "clusterrolebindings.rbac.authorization.k8s.io": _unchangeable("roleRef"),
+    "compositepodgroups.scheduling.k8s.io": _fixed("spec"),
+    "volumeattachments.storage.k8s.io": _fixed("spec"),
+    "rolebindings.rbac.authorization.k8s.io": _fixed("roleRef"),
+    "clusterrolebindings.rbac.authorization.k8s.io": _fixed("roleRef"),
 }

@@ -1,375 +1,437 @@
-"""Validation of pods: the fields that scheduling reads, and what a running pod may still change.
+"""Validation of pods and all they hold, in templates too, and what a running pod may still change.
 
-In: a defaulted pod, and on update the one it replaces. Out: a cause for every field that is wrong.
+In: a defaulted object of one of the types of a pod, and where it stands; on update the pod it replaces. Out: a cause for every
+field that is wrong. Rules of single fields stand in schema/types_pod.py; here is what depends on more than one.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import Any
 
-from kubesched.embedded.http.refusals import (
-    Cause,
-    duplicate,
-    forbidden_field,
-    invalid_value,
-    invalid_values,
-    not_supported,
-    required,
-    unknown_name,
-)
-from kubesched.embedded.resources import Object
-from kubesched.embedded.validation.containers import GROUPS, container_problems, one_of, resource_problems, whole_pod_problems
-from kubesched.embedded.validation.naming import (
-    dns_label_faults,
-    dns_subdomain_faults,
-    is_label_key,
-    is_label_value,
-    label_value_faults,
-    qualified_name_faults,
-)
-from kubesched.embedded.validation.volumes import claim_problems, volume_problems
+from kubesched.embedded.admission.amounts import CONTAINER_GROUPS, amount, containers_of
+from kubesched.embedded.schema.resources import Object
+from kubesched.embedded.validation import field
+from kubesched.embedded.validation.field import Cause
+from kubesched.embedded.validation.naming import dns_label_faults, dns_subdomain_faults
+from kubesched.embedded.validation.rules import NOT_NEGATIVE, Check
+from kubesched.kube.values import quantity
+from kubesched.kube.values.naming import label_value_complaints, qualified_name_complaints
 
-_CHOICES = {
-    "restartPolicy": ("Always", "OnFailure", "Never"),
-    "dnsPolicy": ("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None"),
-    "preemptionPolicy": ("PreemptLowerPriority", "Never"),
-}
-_NAMES = {
-    "nodeName": dns_subdomain_faults,
-    "hostname": dns_label_faults,
-    "subdomain": dns_label_faults,
-    "serviceAccountName": dns_subdomain_faults,
-}
+_COMPUTE = ("cpu", "memory", "ephemeral-storage")
+_QUOTA_ONLY = frozenset(
+    (
+        *("pods", "services", "secrets", "configmaps", "persistentvolumeclaims", "replicationcontrollers"),
+        *("resourcequotas", "storage"),
+    )
+)
 _NODE_OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt")
 _LABEL_OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist")
-_TOLERATION_OPERATORS = ("Equal", "Exists", "Lt", "Gt")
-_EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
-_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
-_PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
+_WITHOUT_SELECTOR = "must not be specified when labelSelector is not set"
+# In the order in which the API looks for them: the first that a volume has is its kind, any other is one too many.
+_VOLUME_KINDS = (
+    *("emptyDir", "hostPath", "gitRepo", "gcePersistentDisk", "awsElasticBlockStore", "secret", "nfs", "iscsi"),
+    *("glusterfs", "persistentVolumeClaim", "rbd", "cinder", "cephfs", "flocker", "downwardAPI", "fc", "azureFile"),
+    *("configMap", "flexVolume", "quobyte", "vsphereVolume", "azureDisk", "storageos", "photonPersistentDisk"),
+    *("portworxVolume", "scaleIO", "projected", "csi", "ephemeral", "image"),
+)
 
 
-def pod_problems(pod: Object) -> list[Cause]:
-    """Return what is wrong with a pod as a whole."""
-    return _spec_problems(pod["spec"], "spec")
+def label_problems(labels: dict[str, str] | None, path: str) -> Iterator[Cause]:
+    """Yield what is wrong with labels, of an object or in a selector."""
+    for key, value in (labels or {}).items():
+        complaints = qualified_name_complaints(key), label_value_complaints(value)
+        if any(complaints):
+            yield from field.invalid_each(path, key, complaints[0])
+            yield from field.invalid_each(path, value, complaints[1])
 
 
-def template_problems(template: Object, path: str) -> list[Cause]:
-    """Return what is wrong with a pod template."""
-    labels = (template.get("metadata") or {}).get("labels") or {}
-    causes = []
-    for key in labels:
-        if not is_label_key(key):
-            causes += invalid_values(f"{path}.labels", key, qualified_name_faults(key))
-    if template["spec"].get("ephemeralContainers"):
+def _template(template: Object, path: str) -> Iterator[Cause]:
+    for key in (template.get("metadata") or {}).get("labels") or ():
+        yield from field.invalid_each(f"{path}.labels", key, qualified_name_complaints(key))
+    if (template.get("spec") or {}).get("ephemeralContainers"):
         text = "ephemeral containers not allowed in pod template"
-        causes.append(forbidden_field(f"{path}.spec.ephemeralContainers", text))
-    return causes + _spec_problems(template["spec"], f"{path}.spec")
+        yield field.forbidden(f"{path}.spec.ephemeralContainers", text)
 
 
-def _spec_problems(spec: Object, path: str) -> list[Cause]:
-    causes = container_problems(spec, path) + whole_pod_problems(spec, path)
-    for field, allowed in _CHOICES.items():
-        causes += one_of(spec, field, path, allowed)
-    for field, faults_of in _NAMES.items():
-        if spec.get(field):
-            causes += invalid_values(f"{path}.{field}", spec[field], faults_of(spec[field]))
-    deadline = spec.get("activeDeadlineSeconds")
-    if deadline is not None and not 0 < deadline < 2**31:
-        text = "must be between 1 and 2147483647, inclusive"
-        causes.append(invalid_value(f"{path}.activeDeadlineSeconds", deadline, text))
+def _spec(spec: Object, path: str) -> Iterator[Cause]:
+    volumes: set[str] = set()
+    for at, volume in enumerate(spec.get("volumes") or ()):
+        yield from _name(volume, f"{path}.volumes[{at}].name", volumes)
+    claims: set[str] = set()
+    for at, claim in enumerate(spec.get("resourceClaims") or ()):
+        yield from _name(claim, f"{path}.resourceClaims[{at}].name", claims)
+    names: set[str] = set()
+    host_ports: set[str] = set()
+    for container, group, at in containers_of(spec):
+        where = f"{path}.{group}[{at}]"
+        if container.get("name") in names:
+            yield field.duplicate(f"{where}.name", container["name"])
+        names.add(container.get("name", ""))
+        for number, claim in enumerate((container.get("resources") or {}).get("claims") or ()):
+            if claim.get("name") not in claims:
+                text = "must be one of the names in pod.spec.resourceClaims" + ("" if claims else " which is empty")
+                yield field.not_found(f"{where}.resources.claims[{number}]", claim.get("name", ""), text)
+        places = set()
+        for number, mount in enumerate(container.get("volumeMounts") or ()):
+            name, place = mount.get("name", ""), mount.get("mountPath", "")
+            if not name:
+                yield field.required(f"{where}.volumeMounts[{number}].name")
+            elif name not in volumes:
+                yield field.not_found(f"{where}.volumeMounts[{number}].name", name)
+            if place and place in places:
+                yield field.invalid(f"{where}.volumeMounts[{number}].mountPath", place, "must be unique")
+            places.add(place)
+        for number, port in enumerate(container.get("ports") or ()):
+            if not port.get("hostPort"):
+                continue
+            port_path = f"{where}.ports[{number}].hostPort"
+            if spec.get("hostNetwork") and port["hostPort"] != port.get("containerPort"):
+                yield field.invalid(port_path, port["hostPort"], "must match `containerPort` when `hostNetwork` is true")
+            if group == "containers":
+                wanted = f"{port.get('protocol', 'TCP')}/{port.get('hostIP', '')}/{port['hostPort']}"
+                if wanted in host_ports:
+                    yield field.duplicate(port_path, wanted)
+                host_ports.add(wanted)
     system = spec.get("os")
     if system is not None and system.get("name") not in ("linux", "windows"):
-        causes.append(not_supported(f"{path}.os", system.get("name", ""), ("linux", "windows")))
-    for key, value in (spec.get("nodeSelector") or {}).items():
-        if not is_label_key(key):
-            causes += invalid_values(f"{path}.nodeSelector", key, qualified_name_faults(key))
-        if not is_label_value(value):
-            causes += invalid_values(f"{path}.nodeSelector", value, label_value_faults(value))
-    for at, toleration in enumerate(spec.get("tolerations") or ()):
-        causes += _toleration_problems(toleration, f"{path}.tolerations[{at}]")
-    causes += _affinity_problems(spec.get("affinity") or {}, f"{path}.affinity")
-    causes += _spread_problems(spec.get("topologySpreadConstraints") or [], f"{path}.topologySpreadConstraints")
-    causes += _gate_problems(spec, path)
-    causes += volume_problems(spec, path) + claim_problems(spec, path)
-    if spec.get("overhead"):
-        causes += resource_problems({"limits": spec["overhead"]}, f"{path}.overhead")
-    return causes
-
-
-def _toleration_problems(toleration: Object, path: str) -> list[Cause]:
-    causes = []
-    if toleration.get("operator") not in (None, "", *_TOLERATION_OPERATORS):
-        causes.append(not_supported(f"{path}.operator", toleration["operator"], _TOLERATION_OPERATORS[:2]))
-    causes += one_of(toleration, "effect", path, _EFFECTS)
-    key, operator = toleration.get("key", ""), toleration.get("operator") or "Equal"
-    if key and not is_label_key(key):
-        causes += invalid_values(f"{path}.key", key, qualified_name_faults(key))
-    if not key and operator != "Exists":
-        text = 'operator must be Exists when `key` is empty, which means "match all values and all keys"'
-        causes.append(invalid_value(f"{path}.operator", toleration.get("operator", ""), text))
-    if operator == "Exists" and toleration.get("value"):
-        text = "value must be empty when `operator` is 'Exists'"
-        causes.append(invalid_value(f"{path}.operator", toleration["value"], text))
-    elif operator == "Equal" and not is_label_value(toleration.get("value", "")):
-        causes += invalid_values(f"{path}.operator", toleration["value"], label_value_faults(toleration["value"]))
-    elif operator in ("Lt", "Gt") and not re.fullmatch(r"-?[1-9]\d*|0", toleration.get("value", "")):
-        causes.append(invalid_value(f"{path}.value", toleration.get("value", ""), "must be a decimal integer"))
-    if toleration.get("tolerationSeconds") is not None and toleration.get("effect") != "NoExecute":
-        text = "effect must be 'NoExecute' when `tolerationSeconds` is set"
-        causes.append(invalid_value(f"{path}.effect", toleration.get("effect", ""), text))
-    return causes
-
-
-def _affinity_problems(affinity: Object, path: str) -> list[Cause]:
-    causes = _node_affinity_problems(affinity.get("nodeAffinity") or {}, f"{path}.nodeAffinity")
-    for kind in ("podAffinity", "podAntiAffinity"):
-        rules = affinity.get(kind) or {}
-        for at, term in enumerate(rules.get(_REQUIRED) or ()):
-            causes += _pod_term_problems(term, f"{path}.{kind}.{_REQUIRED}[{at}]")
-        for at, weighted in enumerate(rules.get(_PREFERRED) or ()):
-            where = f"{path}.{kind}.{_PREFERRED}[{at}]"
-            causes += _weight_problems(weighted, where)
-            causes += _pod_term_problems(weighted.get("podAffinityTerm") or {}, f"{where}.podAffinityTerm")
-    return causes
-
-
-def _node_affinity_problems(affinity: Object, path: str) -> list[Cause]:
-    causes = []
-    needed = affinity.get(_REQUIRED)
-    if needed is not None:
-        where = f"{path}.{_REQUIRED}.nodeSelectorTerms"
-        if not needed.get("nodeSelectorTerms"):
-            causes.append(required(where, "must have at least one node selector term"))
-        for at, term in enumerate(needed.get("nodeSelectorTerms") or ()):
-            causes += _node_term_problems(term, f"{where}[{at}]")
-    for at, weighted in enumerate(affinity.get(_PREFERRED) or ()):
-        where = f"{path}.{_PREFERRED}[{at}]"
-        causes += _weight_problems(weighted, where)
-        causes += _node_term_problems(weighted.get("preference") or {}, f"{where}.preference")
-    return causes
-
-
-def _node_term_problems(term: Object, path: str) -> list[Cause]:
-    causes = []
-    for at, one in enumerate(term.get("matchExpressions") or ()):
-        causes += _expression_problems(one, f"{path}.matchExpressions[{at}]", _NODE_OPERATORS)
-    for at, one in enumerate(term.get("matchFields") or ()):
-        where = f"{path}.matchFields[{at}]"
-        if one.get("key") != "metadata.name":
-            causes.append(invalid_value(f"{where}.key", one.get("key", ""), "not a valid field selector key"))
-        values = one.get("values") or []
-        if one.get("operator") not in ("In", "NotIn"):
-            causes.append(invalid_value(f"{where}.operator", one.get("operator", ""), "not a valid selector operator"))
-        elif len(values) != 1:
-            text = "must be only one value when `operator` is 'In' or 'NotIn' for node field selector"
-            causes.append(required(f"{where}.values", text))
-        else:
-            causes += invalid_values(f"{where}.values[0]", values[0], dns_subdomain_faults(values[0]))
-    return causes
-
-
-def _expression_problems(one: Object, path: str, operators: tuple[str, ...]) -> list[Cause]:
-    causes = []
-    operator, values = one.get("operator", ""), one.get("values") or []
-    if not is_label_key(one.get("key", "")):
-        causes += invalid_values(f"{path}.key", one.get("key", ""), qualified_name_faults(one.get("key", "")))
-    if operator not in operators:
-        causes.append(invalid_value(f"{path}.operator", operator, "not a valid selector operator"))
-    elif operator in ("In", "NotIn") and not values:
-        causes.append(required(f"{path}.values", "must be specified when `operator` is 'In' or 'NotIn'"))
-    elif operator in ("Exists", "DoesNotExist") and values:
-        causes.append(forbidden_field(f"{path}.values", "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"))
-    elif operator in ("Gt", "Lt") and len(values) != 1:
-        causes.append(required(f"{path}.values", "must be specified single value when `operator` is 'Lt' or 'Gt'"))
-    for at, value in enumerate(values):
-        if not is_label_value(value):
-            causes += invalid_values(f"{path}.values[{at}]", value, label_value_faults(value))
-    return causes
-
-
-def selector_problems(selector: Any, path: str) -> list[Cause]:
-    """Return what is wrong with a LabelSelector; none at all is fine."""
-    causes = []
-    for key, value in ((selector or {}).get("matchLabels") or {}).items():
-        if not is_label_key(key):
-            causes += invalid_values(f"{path}.matchLabels", key, qualified_name_faults(key))
-        if not is_label_value(value):
-            causes += invalid_values(f"{path}.matchLabels", value, label_value_faults(value))
-    for at, one in enumerate((selector or {}).get("matchExpressions") or ()):
-        causes += _expression_problems(one, f"{path}.matchExpressions[{at}]", _LABEL_OPERATORS)
-    return causes
-
-
-def _pod_term_problems(term: Object, path: str) -> list[Cause]:
-    causes = selector_problems(term.get("labelSelector"), f"{path}.labelSelector")
-    causes += selector_problems(term.get("namespaceSelector"), f"{path}.namespaceSelector")
-    key = term.get("topologyKey", "")
-    if not key:
-        causes.append(required(f"{path}.topologyKey", "can not be empty"))
-    if not is_label_key(key):
-        causes += invalid_values(f"{path}.topologyKey", key, qualified_name_faults(key))
-    for name in term.get("namespaces") or ():
-        causes += invalid_values(f"{path}.namespace", name, dns_label_faults(name))
-    for field in ("matchLabelKeys", "mismatchLabelKeys"):
-        for at, key in enumerate(term.get(field) or ()):
-            causes += invalid_values(f"{path}.{field}[{at}]", key, qualified_name_faults(key))
-    for at, key in enumerate(term.get("matchLabelKeys") or ()):
-        if key in (term.get("mismatchLabelKeys") or ()):
-            text = "exists in both matchLabelKeys and mismatchLabelKeys"
-            causes.append(invalid_value(f"{path}.matchLabelKeys[{at}]", key, text))
-    if (term.get("matchLabelKeys") or term.get("mismatchLabelKeys")) and term.get("labelSelector") is None:
-        causes.append(forbidden_field(f"{path}.matchLabelKeys", "must not be specified when labelSelector is not set"))
-    return causes
-
-
-def _weight_problems(weighted: Object, path: str) -> list[Cause]:
-    weight = weighted.get("weight", 0)
-    return [] if 1 <= weight <= 100 else [invalid_value(f"{path}.weight", weight, "must be in the range 1-100")]
-
-
-def _spread_problems(constraints: list[Object], path: str) -> list[Cause]:
-    causes = []
-    pairs = [(one.get("topologyKey"), one.get("whenUnsatisfiable", "")) for one in constraints]
-    for at, one in enumerate(constraints):
-        where = f"{path}[{at}]"
-        if one.get("maxSkew", 0) <= 0:
-            causes.append(invalid_value(f"{where}.maxSkew", one.get("maxSkew", 0), "must be greater than zero"))
-        if not one.get("topologyKey"):
-            causes.append(required(f"{where}.topologyKey", "can not be empty"))
-        action = one.get("whenUnsatisfiable", "")
-        if action not in ("DoNotSchedule", "ScheduleAnyway"):
-            causes.append(not_supported(f"{where}.whenUnsatisfiable", action, ("DoNotSchedule", "ScheduleAnyway")))
-        least = one.get("minDomains")
-        if least is not None and least <= 0:
-            causes.append(invalid_value(f"{where}.minDomains", least, "must be greater than zero"))
-        if least is not None and action != "DoNotSchedule":
-            text = f"can only use minDomains if whenUnsatisfiable=DoNotSchedule, not {action}"
-            causes.append(invalid_value(f"{where}.minDomains", least, text))
-        for field in ("nodeAffinityPolicy", "nodeTaintsPolicy"):
-            causes += one_of(one, field, where, ("Honor", "Ignore"))
-        if pairs[at] in pairs[at + 1 :]:
-            pair = "{" + ", ".join(map(str, pairs[at])) + "}"
-            causes.append(duplicate(f"{where}.{{topologyKey, whenUnsatisfiable}}", pair))
-        causes += selector_problems(one.get("labelSelector"), f"{where}.labelSelector")
-        if one.get("matchLabelKeys") and one.get("labelSelector") is None:
-            text = "must not be specified when labelSelector is not set"
-            causes.append(forbidden_field(f"{where}.matchLabelKeys", text))
-    return causes
-
-
-def _gate_problems(spec: Object, path: str) -> list[Cause]:
-    causes = []
-    seen = set()
+        yield field.not_supported(f"{path}.os", system.get("name", ""), ("linux", "windows"))
+    if spec.get("nodeSelector"):
+        yield from label_problems(spec["nodeSelector"], f"{path}.nodeSelector")
+    gates = set()
     for at, gate in enumerate(spec.get("schedulingGates") or ()):
         name = gate.get("name", "")
-        if not is_label_key(name):
-            causes += invalid_values(f"{path}.schedulingGates[{at}]", name, qualified_name_faults(name))
-        if name in seen:
-            causes.append(duplicate(f"{path}.schedulingGates[{at}]", name))
-        seen.add(name)
-    if seen and spec.get("nodeName"):
-        causes.append(forbidden_field(f"{path}.nodeName", "cannot be set until all schedulingGates have been cleared"))
-    return causes
+        yield from field.invalid_each(f"{path}.schedulingGates[{at}]", name, qualified_name_complaints(name))
+        if name in gates:
+            yield field.duplicate(f"{path}.schedulingGates[{at}]", name)
+        gates.add(name)
+    if gates and spec.get("nodeName"):
+        yield field.forbidden(f"{path}.nodeName", "cannot be set until all schedulingGates have been cleared")
+    if spec.get("topologySpreadConstraints"):
+        yield from _spread_pairs(spec["topologySpreadConstraints"], f"{path}.topologySpreadConstraints")
+    if spec.get("overhead"):
+        yield from _amounts({"limits": spec["overhead"]}, f"{path}.overhead")
+    if spec.get("resources"):
+        yield from _whole_pod(spec, path)
+
+
+def _name(named: Object, path: str, names: set[str]) -> Iterator[Cause]:
+    name = named.get("name", "")
+    if not name:
+        yield field.required(path)
+    elif name in names:
+        yield field.duplicate(path, name)
+    else:
+        names.add(name)
+        yield from field.invalid_each(path, name, dns_label_faults(name))
+
+
+# --- containers
+
+
+def _container(container: Object, path: str) -> Iterator[Cause]:
+    image = container.get("image", "")
+    if image != image.strip():
+        yield field.invalid(f"{path}.image", image, "must not have leading or trailing whitespace")
+    if container.get("resources"):
+        yield from _amounts(container["resources"], f"{path}.resources")
+    for name in ("livenessProbe", "readinessProbe", "startupProbe"):
+        probe = container.get(name)
+        if probe is not None and not probe.keys() & {"exec", "httpGet", "tcpSocket", "grpc"}:
+            yield field.required(f"{path}.{name}", "must specify a handler type")
+
+
+def _container_port(port: Object, path: str) -> Iterator[Cause]:
+    name = port.get("name")
+    if not name:
+        return
+    if len(name) > 15:
+        yield field.invalid(f"{path}.name", name, "must be no more than 15 characters")
+    if not re.fullmatch(r"[-a-z0-9]+", name):
+        text = "must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)"
+        yield field.invalid(f"{path}.name", name, text)
+    if not re.search(r"[a-z]", name):
+        yield field.invalid(f"{path}.name", name, "must contain at least one letter (a-z)")
+    if "--" in name:
+        yield field.invalid(f"{path}.name", name, "must not contain consecutive hyphens")
+    if name.startswith("-") or name.endswith("-"):
+        yield field.invalid(f"{path}.name", name, "must not begin or end with a hyphen")
+
+
+def _amounts(resources: Object, path: str, whole: bool = False) -> Iterator[Cause]:
+    """Yield what is wrong with requests and limits, of a container or of a pod as a whole."""
+    requests, limits = resources.get("requests") or {}, resources.get("limits") or {}
+    for side, amounts in (("limits", limits), ("requests", requests)):
+        for name, asked in amounts.items():
+            yield from _amount(name, asked, f"{path}.{side}[{name}]", whole)
+    for name, asked in requests.items():
+        if name not in limits:
+            if not _may_be_overcommitted(name):
+                yield field.required(f"{path}.limits", "Limit must be set for non overcommitable resources")
+        elif amount(asked) != amount(limits[name]) and not _may_be_overcommitted(name):
+            yield field.invalid(f"{path}.requests", asked, f"must be equal to {name} limit of {limits[name]}")
+        elif amount(asked) > amount(limits[name]):
+            yield field.invalid(f"{path}.requests", asked, f"must be less than or equal to {name} limit of {limits[name]}")
+    named = requests.keys() | limits.keys()
+    if any(name.startswith("hugepages-") for name in named) and not named & {"cpu", "memory"}:
+        yield field.forbidden(path, "HugePages require cpu or memory")
+
+
+def _amount(name: str, asked: str, path: str, whole: bool) -> Iterator[Cause]:
+    if whole and name not in ("cpu", "memory") and not name.startswith("hugepages-"):
+        yield field.not_supported(path, name, ("cpu", "hugepages-", "memory"))
+    elif "/" in name:
+        yield from field.invalid_each(path, name, qualified_name_complaints(name))
+    elif name not in _COMPUTE and not name.startswith("hugepages-"):
+        complaints = qualified_name_complaints(name)
+        yield from field.invalid_each(path, name, complaints)
+        if not complaints and name not in _QUOTA_ONLY:
+            yield field.invalid(path, name, "must be a standard resource type or fully qualified")
+        yield field.invalid(path, name, "must be a standard resource for containers")
+    if amount(asked) < 0:
+        yield field.invalid(path, asked, NOT_NEGATIVE)
+    elif not whole and not _is_native(name) and amount(asked) % quantity.NANO:
+        yield field.invalid(path, asked, "must be an integer")
+
+
+def _is_native(name: str) -> bool:
+    return "/" not in name or "kubernetes.io/" in name
+
+
+def _may_be_overcommitted(name: str) -> bool:
+    return _is_native(name) and not name.startswith("hugepages-")
+
+
+def _whole_pod(spec: Object, path: str) -> Iterator[Cause]:
+    """Yield what is wrong with the amounts of the pod as a whole."""
+    whole = spec["resources"]
+    yield from _amounts(whole, f"{path}.resources", whole=True)
+    for name in ("cpu", "memory"):
+        given = (whole.get("requests") or {}).get(name)
+        if given is not None:
+            parts = [(one.get("resources") or {}).get("requests") or {} for one in spec.get("containers") or ()]
+            asked = sum(amount(part.get(name, "0")) for part in parts)
+            if amount(given) < asked:
+                shown = quantity.format_quantity(asked, quantity.style_of(given))
+                text = f"must be greater than or equal to aggregate container requests of {shown}"
+                yield field.invalid(f"{path}.resources.requests[{name}]", given, text)
+
+
+# --- volumes and claims
+
+
+def _volume(volume: Object, path: str) -> Iterator[Cause]:
+    for kind in [kind for kind in _VOLUME_KINDS if kind in volume][1:]:
+        yield field.forbidden(f"{path}.{kind}", "may not specify more than 1 volume type")
+
+
+def _resource_claim(claim: Object, path: str) -> Iterator[Cause]:
+    sources = [one for one in ("resourceClaimName", "resourceClaimTemplateName") if claim.get(one)]
+    if len(sources) > 1:
+        text = "at most one of `resourceClaimName` or `resourceClaimTemplateName` may be specified"
+        yield field.invalid(path, claim, text)
+    elif not sources:
+        yield field.invalid(path, claim, "must specify one of: `resourceClaimName`, `resourceClaimTemplateName`")
+
+
+# --- where a pod may go
+
+
+def _toleration(toleration: Object, path: str) -> Iterator[Cause]:
+    said, value = toleration.get("operator", ""), toleration.get("value", "")
+    operator = said or "Equal"
+    if operator not in ("Equal", "Exists", "Lt", "Gt"):
+        yield field.not_supported(f"{path}.operator", said, ("Equal", "Exists"))
+    if not toleration.get("key") and operator != "Exists":
+        text = 'operator must be Exists when `key` is empty, which means "match all values and all keys"'
+        yield field.invalid(f"{path}.operator", said, text)
+    if operator == "Exists" and value:
+        yield field.invalid(f"{path}.operator", value, "value must be empty when `operator` is 'Exists'")
+    elif operator == "Equal":
+        yield from field.invalid_each(f"{path}.operator", value, label_value_complaints(value))
+    elif operator in ("Lt", "Gt") and not re.fullmatch(r"-?[1-9]\d*|0", value):
+        yield field.invalid(f"{path}.value", value, "must be a decimal integer")
+    if toleration.get("tolerationSeconds") is not None and toleration.get("effect") != "NoExecute":
+        text = "effect must be 'NoExecute' when `tolerationSeconds` is set"
+        yield field.invalid(f"{path}.effect", toleration.get("effect", ""), text)
+
+
+def _node_selector(selector: Object, path: str) -> Iterator[Cause]:
+    if not selector.get("nodeSelectorTerms"):
+        yield field.required(f"{path}.nodeSelectorTerms", "must have at least one node selector term")
+
+
+def _node_selector_term(term: Object, path: str) -> Iterator[Cause]:
+    for at, one in enumerate(term.get("matchExpressions") or ()):
+        yield from _expression(one, f"{path}.matchExpressions[{at}]", _NODE_OPERATORS)
+    for at, one in enumerate(term.get("matchFields") or ()):
+        where, values = f"{path}.matchFields[{at}]", one.get("values") or []
+        if one.get("key") != "metadata.name":
+            yield field.invalid(f"{where}.key", one.get("key", ""), "not a valid field selector key")
+        if one.get("operator") not in ("In", "NotIn"):
+            yield field.invalid(f"{where}.operator", one.get("operator", ""), "not a valid selector operator")
+        elif len(values) != 1:
+            text = "must be only one value when `operator` is 'In' or 'NotIn' for node field selector"
+            yield field.required(f"{where}.values", text)
+        else:
+            yield from field.invalid_each(f"{where}.values[0]", values[0], dns_subdomain_faults(values[0]))
+
+
+def _label_selector(selector: Object, path: str) -> Iterator[Cause]:
+    yield from label_problems(selector.get("matchLabels"), f"{path}.matchLabels")
+    for at, one in enumerate(selector.get("matchExpressions") or ()):
+        yield from _expression(one, f"{path}.matchExpressions[{at}]", _LABEL_OPERATORS)
+
+
+def _expression(one: Object, path: str, operators: tuple[str, ...]) -> Iterator[Cause]:
+    key, operator, values = one.get("key", ""), one.get("operator", ""), one.get("values") or []
+    yield from field.invalid_each(f"{path}.key", key, qualified_name_complaints(key))
+    if operator not in operators:
+        yield field.invalid(f"{path}.operator", operator, "not a valid selector operator")
+    elif operator in ("In", "NotIn") and not values:
+        yield field.required(f"{path}.values", "must be specified when `operator` is 'In' or 'NotIn'")
+    elif operator in ("Exists", "DoesNotExist") and values:
+        yield field.forbidden(f"{path}.values", "may not be specified when `operator` is 'Exists' or 'DoesNotExist'")
+    elif operator in ("Gt", "Lt") and len(values) != 1:
+        yield field.required(f"{path}.values", "must be specified single value when `operator` is 'Lt' or 'Gt'")
+    for at, value in enumerate(values):
+        yield from field.invalid_each(f"{path}.values[{at}]", value, label_value_complaints(value))
+
+
+def _affinity_term(term: Object, path: str) -> Iterator[Cause]:
+    key, matching, mismatching = term.get("topologyKey", ""), term.get("matchLabelKeys"), term.get("mismatchLabelKeys")
+    if not key:
+        yield field.required(f"{path}.topologyKey", "can not be empty")
+    yield from field.invalid_each(f"{path}.topologyKey", key, qualified_name_complaints(key))
+    for name in term.get("namespaces") or ():
+        yield from field.invalid_each(f"{path}.namespace", name, dns_label_faults(name))
+    for list_name, keys in (("matchLabelKeys", matching), ("mismatchLabelKeys", mismatching)):
+        for at, key in enumerate(keys or ()):
+            yield from field.invalid_each(f"{path}.{list_name}[{at}]", key, qualified_name_complaints(key))
+    for at, key in enumerate(matching or ()):
+        if key in (mismatching or ()):
+            text = "exists in both matchLabelKeys and mismatchLabelKeys"
+            yield field.invalid(f"{path}.matchLabelKeys[{at}]", key, text)
+    if (matching or mismatching) and term.get("labelSelector") is None:
+        yield field.forbidden(f"{path}.matchLabelKeys", _WITHOUT_SELECTOR)
+
+
+def _spread_constraint(one: Object, path: str) -> Iterator[Cause]:
+    action = one.get("whenUnsatisfiable", "")
+    if not one.get("topologyKey"):
+        yield field.required(f"{path}.topologyKey", "can not be empty")
+    if action not in ("DoNotSchedule", "ScheduleAnyway"):
+        yield field.not_supported(f"{path}.whenUnsatisfiable", action, ("DoNotSchedule", "ScheduleAnyway"))
+    if one.get("minDomains") is not None and action != "DoNotSchedule":
+        text = f"can only use minDomains if whenUnsatisfiable=DoNotSchedule, not {action}"
+        yield field.invalid(f"{path}.minDomains", one["minDomains"], text)
+    if one.get("matchLabelKeys") and one.get("labelSelector") is None:
+        yield field.forbidden(f"{path}.matchLabelKeys", _WITHOUT_SELECTOR)
+
+
+def _spread_pairs(constraints: list[Object], path: str) -> Iterator[Cause]:
+    pairs = [(one.get("topologyKey"), one.get("whenUnsatisfiable", "")) for one in constraints]
+    for at, pair in enumerate(pairs):
+        if pair in pairs[at + 1 :]:
+            text = "{" + ", ".join(map(str, pair)) + "}"
+            yield field.duplicate(f"{path}[{at}].{{topologyKey, whenUnsatisfiable}}", text)
+
+
+CHECKS: dict[str, Check] = {
+    "PodTemplateSpec": _template,
+    "PodSpec": _spec,
+    "Container": _container,
+    "ContainerPort": _container_port,
+    "Volume": _volume,
+    "PodResourceClaim": _resource_claim,
+    "Toleration": _toleration,
+    "NodeSelector": _node_selector,
+    "NodeSelectorTerm": _node_selector_term,
+    "LabelSelector": _label_selector,
+    "PodAffinityTerm": _affinity_term,
+    "TopologySpreadConstraint": _spread_constraint,
+}
+
+
+# --- changes
 
 
 def changed_pod_problems(new: Object, old: Object, subresource: str) -> list[Cause]:
     """Return what a change to an existing pod may not do."""
+    after, before = new["spec"], old["spec"]
     if subresource == "ephemeralcontainers":
-        return _ephemeral_changes(new["spec"], old["spec"])
-    after, before = _fixed_part(new["spec"], subresource), _fixed_part(old["spec"], subresource)
-    causes = _gate_changes(new["spec"], old["spec"]) + _deadline_changes(new["spec"], old["spec"])
-    tolerations = [_without_seconds(one) for one in new["spec"].get("tolerations") or ()]
-    if any(_without_seconds(one) not in tolerations for one in old["spec"].get("tolerations") or ()):
+        return list(_ephemeral_changes(after, before))
+    causes = []
+    held = {gate.get("name") for gate in before.get("schedulingGates") or ()}
+    for at, gate in enumerate(after.get("schedulingGates") or ()):
+        if gate.get("name") not in held:
+            text = f"only deletion is allowed, but found new scheduling gate '{gate.get('name', '')}'"
+            causes.append(field.forbidden(f"spec.schedulingGates[{at}].name", text))
+    path, deadline, wanted = (
+        "spec.activeDeadlineSeconds",
+        before.get("activeDeadlineSeconds"),
+        after.get("activeDeadlineSeconds"),
+    )
+    if deadline is not None and wanted is None:
+        causes.append(field.invalid(path, None, "must not update from a positive integer to nil value"))
+    elif deadline is not None and wanted > deadline:
+        causes.append(field.invalid(path, wanted, "must be less than or equal to previous value"))
+    tolerations = [_without(one, "tolerationSeconds") for one in after.get("tolerations") or ()]
+    if any(_without(one, "tolerationSeconds") not in tolerations for one in before.get("tolerations") or ()):
         text = "existing toleration can not be modified except its tolerationSeconds"
-        causes.append(forbidden_field("spec.tolerations", text))
-    if old["spec"].get("schedulingGates"):  # while a pod is gated, where it may go can still be narrowed
-        for part in (after, before):
+        causes.append(field.forbidden("spec.tolerations", text))
+    fixed = [_fixed_part(spec, subresource) for spec in (after, before)]
+    if held:  # while a pod is gated, where it may go can still be narrowed
+        for part in fixed:
             part.pop("nodeSelector", None)
-            _drop_node_affinity(part)
-        selector = new["spec"].get("nodeSelector") or {}
-        if any(selector.get(key) != value for key, value in (old["spec"].get("nodeSelector") or {}).items()):
+            part["affinity"] = _without(part.get("affinity") or {}, "nodeAffinity")
+        selector = after.get("nodeSelector") or {}
+        if any(selector.get(key) != value for key, value in (before.get("nodeSelector") or {}).items()):
             text = "only additions to spec.nodeSelector are allowed (no mutations or deletions)"
-            causes.append(invalid_value("spec.nodeSelector", selector, text))
-    if after != before:
-        fields = sorted(key for key in after.keys() | before.keys() if after.get(key) != before.get(key))
+            causes.append(field.invalid("spec.nodeSelector", selector, text))
+    if fixed[0] != fixed[1]:
+        fields = sorted(key for key in fixed[0].keys() | fixed[1].keys() if fixed[0].get(key) != fixed[1].get(key))
         text = (
             "pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,"
             "`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),"
             "`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)"
             f"\nchanged: {', '.join(fields)}"
         )
-        causes.append(forbidden_field("spec", text))
+        causes.append(field.forbidden("spec", text))
     return causes
 
 
-def _ephemeral_changes(new: Object, old: Object) -> list[Cause]:
+def _ephemeral_changes(new: Object, old: Object) -> Iterator[Cause]:
     """Ephemeral containers can be added, under names and for targets that make sense, and nothing else."""
-    path, causes = "spec.ephemeralContainers", []
-    running = {one["name"] for group in GROUPS for one in new.get(group) or ()}
+    path = "spec.ephemeralContainers"
+    running = {one["name"] for one, _, _ in containers_of(new)}
     seen = set(running)
     for at, one in enumerate(new.get("ephemeralContainers") or ()):
-        name, target = one.get("name", ""), one.get("targetContainerName")
-        if not name:
-            causes.append(required(f"{path}[{at}].name"))
-        elif name in seen:
-            causes.append(duplicate(f"{path}[{at}].name", name))
-        else:
-            causes += invalid_values(f"{path}[{at}].name", name, dns_label_faults(name))
-        seen.add(name)
+        yield from _name(one, f"{path}[{at}].name", seen)
         if not one.get("image"):
-            causes.append(required(f"{path}[{at}].image"))
+            yield field.required(f"{path}[{at}].image")
+        target = one.get("targetContainerName")
         if target and target not in running:
-            causes.append(unknown_name(f"{path}[{at}].targetContainerName", target))
+            yield field.not_found(f"{path}[{at}].targetContainerName", target)
     there = {one.get("name"): one for one in new.get("ephemeralContainers") or ()}
     for one in old.get("ephemeralContainers") or ():
         if one["name"] not in there:
-            causes.append(forbidden_field(path, f'existing ephemeral containers "{one["name"]}" may not be removed\n'))
+            yield field.forbidden(path, f'existing ephemeral containers "{one["name"]}" may not be removed\n')
         elif there[one["name"]] != one:
-            causes.append(forbidden_field(path, f'existing ephemeral containers "{one["name"]}" may not be changed'))
-    return causes
+            yield field.forbidden(path, f'existing ephemeral containers "{one["name"]}" may not be changed')
 
 
-def _gate_changes(new: Object, old: Object) -> list[Cause]:
-    held = {gate.get("name") for gate in old.get("schedulingGates") or ()}
-    causes = []
-    for at, gate in enumerate(new.get("schedulingGates") or ()):
-        if gate.get("name") not in held:
-            text = f"only deletion is allowed, but found new scheduling gate '{gate.get('name', '')}'"
-            causes.append(forbidden_field(f"spec.schedulingGates[{at}].name", text))
-    return causes
-
-
-def _deadline_changes(new: Object, old: Object) -> list[Cause]:
-    path, before, after = (
-        "spec.activeDeadlineSeconds",
-        old.get("activeDeadlineSeconds"),
-        new.get("activeDeadlineSeconds"),
-    )
-    if before is None:
-        return []
-    if after is None:
-        return [invalid_value(path, None, "must not update from a positive integer to nil value")]
-    return [] if after <= before else [invalid_value(path, after, "must be less than or equal to previous value")]
-
-
-def _without_seconds(toleration: Object) -> Object:
-    return {key: value for key, value in toleration.items() if key != "tolerationSeconds"}
-
-
-def _drop_node_affinity(spec: Object) -> None:
-    kept = {key: value for key, value in (spec.pop("affinity", None) or {}).items() if key != "nodeAffinity"}
-    if kept:
-        spec["affinity"] = kept
+def _without(obj: Object, *names: str) -> Any:
+    return {key: value for key, value in obj.items() if key not in names}
 
 
 def _fixed_part(spec: Object, subresource: str) -> Object:
-    free = ("activeDeadlineSeconds", "tolerations", "schedulingGates")
-    fixed = {key: value for key, value in spec.items() if key not in free}
-    loose = {"image"} if subresource != "resize" else {"resources", "resizePolicy"}
-    for group in GROUPS:
+    fixed: Object = _without(spec, "activeDeadlineSeconds", "tolerations", "schedulingGates")
+    loose = ("resources", "resizePolicy") if subresource == "resize" else ("image",)
+    for group in CONTAINER_GROUPS:
         if group in fixed:
-            fixed[group] = [{k: v for k, v in one.items() if k not in loose} for one in fixed[group]]
+            fixed[group] = [_without(one, *loose) for one in fixed[group]]
     if subresource == "resize":
         fixed.pop("resources", None)
     return fixed

@@ -14,7 +14,7 @@ from aiohttp import web
 
 from kubesched.embedded import ObjectStore
 from kubesched.embedded.controllers import FakeCluster
-from kubesched.embedded.storage.patching import APPLY_PATCH, MERGE_PATCH
+from kubesched.embedded.verbs.patching import APPLY_PATCH, MERGE_PATCH
 from kubesched.errors import AlreadyExists, ApiError, SchedulerError
 from kubesched.kube.api import codec
 from kubesched.kube.api.kinds import INFO

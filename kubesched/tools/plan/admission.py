@@ -21,15 +21,15 @@ import msgspec
 
 from kubesched.embedded import ManualClock, ObjectStore
 from kubesched.embedded.clock import timestamp
-from kubesched.embedded.context import Asked, key_of
+from kubesched.embedded.controllers.shared.pods import from_template, template_hash
 from kubesched.embedded.controllers.workloads.daemonsets import daemon_pod, runs_on
 from kubesched.embedded.controllers.workloads.deployments import replica_set_of
 from kubesched.embedded.controllers.workloads.jobs import job_pod
-from kubesched.embedded.controllers.workloads.pods import from_template, template_hash
 from kubesched.embedded.controllers.workloads.statefulsets import numbered_pod
-from kubesched.embedded.storage.patching import copied
-from kubesched.embedded.storage.writing import settled
-from kubesched.embedded.storage.writing import store as put
+from kubesched.embedded.verbs.context import Asked, key_of
+from kubesched.embedded.verbs.patching import copied
+from kubesched.embedded.verbs.writing import settled
+from kubesched.embedded.verbs.writing import store as put
 from kubesched.errors import ApiError, SchedulerError
 from kubesched.kube.api import codec
 from kubesched.kube.api.kinds import INFO, KINDS

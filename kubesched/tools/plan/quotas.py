@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from kubesched.embedded import ManualClock, ObjectStore
-from kubesched.embedded.context import Context, key_of
-from kubesched.embedded.resources import Resource
-from kubesched.embedded.storage.writing import store as put
+from kubesched.embedded.schema.resources import Resource
+from kubesched.embedded.verbs.context import Context, key_of
+from kubesched.embedded.verbs.writing import store as put
 from kubesched.errors import Forbidden
 from kubesched.kube.api import codec
 from kubesched.kube.api.kinds import INFO

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kubesched.embedded.controllers.workloads.pods import template_hash
+from kubesched.embedded.controllers.shared.pods import template_hash
 from kubesched.embedded.controllers.workloads.statefulsets import numbered_pod
 from kubesched.errors import SchedulerError
 from kubesched.kube.api.meta import TopLevel

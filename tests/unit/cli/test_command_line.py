@@ -95,7 +95,7 @@ def test_what_a_command_takes_is_what_its_work_takes(words: tuple[str, ...]) -> 
 def test_choices_are_those_of_the_rooms_that_know_them() -> None:
     assert tuple(str(release) for release in RELEASES if release.minor != 3) == LEGACY_RELEASES
     assert componentconfig.FAILURE_DOMAINS == FAILURE_DOMAINS
-    assert (KINDS, CLUSTER_KINDS) == ((*workloads.KINDS, "novelty"), cluster_bench.KINDS)
+    assert ((*workloads.KINDS, "novelty"), cluster_bench.KINDS) == (KINDS, CLUSTER_KINDS)
     fsync = next(param for param in ALL[("apiserver",)].params if param.name == "fsync")
     assert isinstance(fsync.type, click.Choice) and tuple(fsync.type.choices) == SYNC_POLICIES
 

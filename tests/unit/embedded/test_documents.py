@@ -14,8 +14,8 @@ from kubesched.embedded import ManualClock, ObjectStore
 from kubesched.embedded.http.access import Access, User, Wish, read_tokens
 from kubesched.embedded.http.discovery import aggregated, resource_list
 from kubesched.embedded.http.openapi import OpenApi
-from kubesched.embedded.resources import Catalogue
 from kubesched.embedded.schema import Shape, protobuf, root_shape, shape_named
+from kubesched.embedded.schema.resources import Catalogue
 
 
 @pytest.fixture

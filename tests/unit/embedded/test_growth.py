@@ -17,9 +17,10 @@ from typing import Any
 
 import pytest
 
-from kubesched.embedded import ManualClock, ObjectStore, event_expiry
+from kubesched.embedded import ManualClock, ObjectStore
 from kubesched.embedded.controllers import FakeCluster, Pace
-from kubesched.embedded.resources import Catalogue, Resource
+from kubesched.embedded.schema.resources import Catalogue, Resource
+from kubesched.embedded.storage import event_ttl
 from kubesched.embedded.storage.watch import Change, Entry
 
 PODS_PER_SECOND = 4
@@ -159,7 +160,7 @@ def grown(before: Mapping[str, int], after: Mapping[str, int]) -> dict[str, tupl
 
 
 def play(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(event_expiry, "MOST_EVENTS", history.most_events)
+    monkeypatch.setattr(event_ttl, "MOST_EVENTS", history.most_events)
     churn, tenth = Churn(history), history.n_pods // 10
     counts: list[Counter[str]] = []
     sizes: list[int] = []

@@ -9,7 +9,7 @@ import pytest
 from kubesched.embedded import ManualClock, ObjectStore
 from kubesched.embedded.clock import RealClock
 from kubesched.embedded.printing.tables import encode_table
-from kubesched.embedded.storage.reading import Listing
+from kubesched.embedded.verbs.reading import Listing
 from kubesched.errors import ApiError
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from kubesched.embedded import ManualClock, ObjectStore
 from kubesched.embedded.http.discovery import version
-from kubesched.embedded.resources import RELEASES, Catalogue
+from kubesched.embedded.schema.resources import RELEASES, Catalogue
 
 SERVED = {  # what differs between the releases, as their discovery documents have it
     36: {("scheduling.k8s.io", "v1alpha2", "podgroups"), ("scheduling.k8s.io", "v1alpha2", "workloads")},

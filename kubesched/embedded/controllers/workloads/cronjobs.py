@@ -8,14 +8,14 @@ the status.
 from __future__ import annotations
 
 from kubesched.embedded.clock import seconds_of, timestamp
-from kubesched.embedded.controllers.controller import Controller
-from kubesched.embedded.controllers.event_recorder import EventRecorder
-from kubesched.embedded.controllers.workloads.pods import controller_of, owned_by
-from kubesched.embedded.resources import Object
-from kubesched.embedded.storage.patching import copied
-from kubesched.embedded.storage.store import ObjectStore
+from kubesched.embedded.controllers.shared.controller import Controller
+from kubesched.embedded.controllers.shared.event_recorder import EventRecorder
+from kubesched.embedded.controllers.shared.pods import controller_of, owned_by
+from kubesched.embedded.schema.resources import Object
+from kubesched.embedded.store import ObjectStore
 from kubesched.embedded.validation.cron import read_schedule, zone_named
-from kubesched.errors import AlreadyExists, NotFound
+from kubesched.embedded.verbs.conditions import is_true
+from kubesched.embedded.verbs.patching import copied
 
 SCHEDULED = "batch.kubernetes.io/cronjob-scheduled-timestamp"
 
@@ -92,21 +92,14 @@ class CronJobs(Controller):
         if owner["spec"]["concurrencyPolicy"] == "Replace":
             for job in active:
                 self._delete(owner, job)
-        try:
-            made = self._store.create("jobs", job_of(owner, due))
-        except AlreadyExists:
-            made = None
+        made = self._store.create_if_missing("jobs", job_of(owner, due))
         if made is not None:
             self.tell(owner, "SuccessfulCreate", f"Created job {made['metadata']['name']}")
         status["lastScheduleTime"] = timestamp(due)
 
     def _delete(self, owner: Object, job: Object) -> None:
-        metadata = job["metadata"]
-        try:
-            self._store.delete("jobs", metadata["name"], metadata["namespace"], uid=metadata["uid"], propagation="Background")
-        except NotFound:
-            return
-        self.tell(owner, "SuccessfulDelete", f"Deleted job {metadata['name']}")
+        if self._store.delete_if_there("jobs", job, propagation="Background"):
+            self.tell(owner, "SuccessfulDelete", f"Deleted job {job['metadata']['name']}")
 
 
 def job_of(cron_job: Object, due: float) -> Object:
@@ -126,10 +119,7 @@ def job_of(cron_job: Object, due: float) -> Object:
 
 
 def _ending(job: Object) -> str | None:
-    for one in (job.get("status") or {}).get("conditions") or ():
-        if one.get("type") in ("Complete", "Failed") and one.get("status") == "True":
-            return str(one["type"])
-    return None
+    return next((kind for kind in ("Complete", "Failed") if is_true(job, kind)), None)
 
 
 def _reference(job: Object) -> Object:

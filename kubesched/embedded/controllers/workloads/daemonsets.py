@@ -6,13 +6,13 @@ pods of an older template replaced within maxUnavailable and maxSurge; the statu
 
 from __future__ import annotations
 
-from kubesched.embedded.controllers.controller import PodController
-from kubesched.embedded.controllers.event_recorder import EventRecorder
+from kubesched.embedded.controllers.shared.controller import PodController
+from kubesched.embedded.controllers.shared.event_recorder import EventRecorder
+from kubesched.embedded.controllers.shared.pods import PodIndex, from_template, is_finished, is_ready, template_hash
 from kubesched.embedded.controllers.workloads.deployments import whole
-from kubesched.embedded.controllers.workloads.pods import PodIndex, from_template, is_finished, is_ready, template_hash
-from kubesched.embedded.resources import Object
-from kubesched.embedded.storage.store import ObjectStore
+from kubesched.embedded.schema.resources import Object
 from kubesched.embedded.storage.watch import Change
+from kubesched.embedded.store import ObjectStore
 from kubesched.kube.api.codec import convert
 from kubesched.kube.api.matching import RequiredNodeAffinity, compile_required_node_affinity, is_tolerated
 from kubesched.kube.api.node import Node

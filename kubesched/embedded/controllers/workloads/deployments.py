@@ -9,12 +9,13 @@ from __future__ import annotations
 import math
 
 from kubesched.embedded.clock import seconds_of, timestamp
-from kubesched.embedded.controllers.controller import Controller
-from kubesched.embedded.controllers.event_recorder import EventRecorder
-from kubesched.embedded.controllers.workloads.pods import controller_of, owned_by, template_hash
-from kubesched.embedded.resources import Object
-from kubesched.embedded.storage.patching import copied
-from kubesched.embedded.storage.store import ObjectStore
+from kubesched.embedded.controllers.shared.controller import Controller
+from kubesched.embedded.controllers.shared.event_recorder import EventRecorder
+from kubesched.embedded.controllers.shared.pods import controller_of, owned_by, template_hash
+from kubesched.embedded.schema.resources import Object
+from kubesched.embedded.store import ObjectStore
+from kubesched.embedded.verbs.conditions import condition, with_condition
+from kubesched.embedded.verbs.patching import copied
 from kubesched.kube.values.well_known import POD_TEMPLATE_HASH
 
 REVISION = "deployment.kubernetes.io/revision"
@@ -186,55 +187,40 @@ class Deployments(Controller):
         }
         status: Object = {"observedGeneration": current["metadata"]["generation"]}
         status |= {key: value for key, value in counts.items() if value}
-        before = current.get("status") or {}
         is_done = updated == wanted == total == available
-        conditions, again = self._conditions(current, before, status, new, is_done, available >= smallest)
+        conditions, again = self._conditions(current, status, new, is_done, available >= smallest)
         status["conditions"] = conditions
         self.report(current, status)
         return again
 
     def _conditions(
-        self, deployment: Object, before: Object, status: Object, new: Object | None, is_done: bool, is_available: bool
+        self, deployment: Object, status: Object, new: Object | None, is_done: bool, is_available: bool
     ) -> tuple[list[Object], float | None]:
-        now = self._clock.now()
-        moment = timestamp(now)
-        held = {one["type"]: one for one in before.get("conditions") or ()}
-        word = ("MinimumReplicasAvailable", "has") if is_available else ("MinimumReplicasUnavailable", "does not have")
-        found = [
-            _condition(
-                held,
-                "Available",
-                "True" if is_available else "False",
-                word[0],
-                f"Deployment {word[1]} minimum availability.",
-                moment,
-            )
-        ]
-        name = (new or {}).get("metadata", {}).get("name", "")
-        progress = held.get("Progressing")
-        counted = ("replicas", "updatedReplicas", "readyReplicas", "availableReplicas")
-        has_moved = any(status.get(key, 0) != before.get(key, 0) for key in counted) or (
-            status["observedGeneration"] != before.get("observedGeneration")
-        )
-        again: float | None = None
+        """Return the conditions, and in how many seconds the deployment is late."""
+        before, now = deployment.get("status") or {}, self._clock.now()
+        moment, deadline = timestamp(now), float(deployment["spec"].get("progressDeadlineSeconds", 600))
+        name, conditions = (new or {}).get("metadata", {}).get("name", ""), list(before.get("conditions") or ())
+
+        def write(kind: str, is_true: bool, reason: str, text: str) -> None:
+            said = {"reason": reason, "message": text, "lastUpdateTime": moment}
+            conditions[:] = with_condition(conditions, kind, "True" if is_true else "False", moment, **said)
+
+        reason, word = ("MinimumReplicasAvailable", "has") if is_available else ("MinimumReplicasUnavailable", "does not have")
+        write("Available", is_available, reason, f"Deployment {word} minimum availability.")
+        progress = condition(deployment, "Progressing")
+        counted = ("replicas", "updatedReplicas", "readyReplicas", "availableReplicas", "observedGeneration")
+        has_moved = any(status.get(key, 0) != before.get(key, 0) for key in counted)
         if is_done:
-            reason, text = "NewReplicaSetAvailable", f'ReplicaSet "{name}" has successfully progressed.'
-            found.append(_condition(held, "Progressing", "True", reason, text, moment))
-        elif progress is None or has_moved or progress["reason"] == "NewReplicaSetAvailable":
-            text = f'ReplicaSet "{name}" is progressing.'
-            moved = _condition(held, "Progressing", "True", "ReplicaSetUpdated", text, moment)
-            found.append({**moved, "lastUpdateTime": moment})
-            again = float(deployment["spec"].get("progressDeadlineSeconds", 600))
-        else:
-            deadline = float(deployment["spec"].get("progressDeadlineSeconds", 600))
-            left = seconds_of(progress["lastUpdateTime"]) + deadline - now
-            if left <= 0 and progress["status"] == "True":
-                text = f'ReplicaSet "{name}" has timed out progressing.'
-                progress = _condition(held, "Progressing", "False", "ProgressDeadlineExceeded", text, moment)
-            elif left > 0:
-                again = left
-            found.append(progress)
-        return found, again
+            write("Progressing", True, "NewReplicaSetAvailable", f'ReplicaSet "{name}" has successfully progressed.')
+            return conditions, None
+        if progress is None or has_moved or progress["reason"] == "NewReplicaSetAvailable":
+            write("Progressing", True, "ReplicaSetUpdated", f'ReplicaSet "{name}" is progressing.')
+            moved = [one | {"lastUpdateTime": moment} if one["type"] == "Progressing" else one for one in conditions]
+            return moved, deadline
+        left = seconds_of(progress["lastUpdateTime"]) + deadline - now
+        if left <= 0 and progress["status"] == "True":
+            write("Progressing", False, "ProgressDeadlineExceeded", f'ReplicaSet "{name}" has timed out progressing.')
+        return conditions, left if left > 0 else None
 
 
 def replica_set_of(deployment: Object, wanted_hash: str, size: int, revision: int) -> Object:
@@ -257,19 +243,6 @@ def replica_set_of(deployment: Object, wanted_hash: str, size: int, revision: in
             "template": template,
             "minReadySeconds": spec.get("minReadySeconds", 0),
         },
-    }
-
-
-def _condition(held: dict[str, Object], kind: str, status: str, reason: str, message: str, now: str) -> Object:
-    before = held.get(kind)
-    new = {"type": kind, "status": status, "reason": reason, "message": message}
-    if before is not None and {key: before.get(key) for key in new} == new:
-        return before
-    changed = before is None or before.get("status") != status
-    return {
-        **new,
-        "lastUpdateTime": now,
-        "lastTransitionTime": now if changed or before is None else before["lastTransitionTime"],
     }
 
 

@@ -7,15 +7,15 @@ eviction that has begun counts until its pod is gone, or for two minutes.
 from __future__ import annotations
 
 from kubesched.embedded.clock import seconds_of, timestamp
-from kubesched.embedded.controllers.controller import Controller
-from kubesched.embedded.controllers.event_recorder import EventRecorder
+from kubesched.embedded.controllers.shared.controller import Controller
+from kubesched.embedded.controllers.shared.event_recorder import EventRecorder
+from kubesched.embedded.controllers.shared.pods import PodIndex, controller_of, is_finished, is_ready
 from kubesched.embedded.controllers.workloads.deployments import whole
-from kubesched.embedded.controllers.workloads.pods import PodIndex, controller_of, is_finished, is_ready
-from kubesched.embedded.resources import Object
+from kubesched.embedded.schema.resources import Object
 from kubesched.embedded.storage.selectors import selects
-from kubesched.embedded.storage.store import ObjectStore
-from kubesched.embedded.storage.subresources import budget_conditions
 from kubesched.embedded.storage.watch import Change
+from kubesched.embedded.store import ObjectStore
+from kubesched.embedded.verbs.subresources import budget_conditions
 
 _EVICTION_SECONDS = 120.0
 _SCALED = {"ReplicaSet": "replicasets.apps", "StatefulSet": "statefulsets.apps"}
@@ -91,16 +91,15 @@ class DisruptionController(Controller):
                 continue
             if reference["uid"] in sizes:
                 continue
-            kind = self._store.context.resource(_SCALED[reference["kind"]])
-            owner = self._store.context.find(kind, pod["metadata"]["namespace"], reference["name"])
-            above = controller_of(owner.obj) if owner is not None else None
-            if owner is not None and above is not None and above["kind"] == "Deployment":
-                deployments = self._store.context.resource("deployments.apps")
-                top = self._store.context.find(deployments, pod["metadata"]["namespace"], above["name"])
+            namespace = pod["metadata"]["namespace"]
+            owner = self._store.find(_SCALED[reference["kind"]], reference["name"], namespace)
+            above = controller_of(owner) if owner is not None else None
+            if above is not None and above["kind"] == "Deployment":
+                top = self._store.find("deployments.apps", above["name"], namespace)
                 if top is not None:
-                    sizes[above["uid"]] = int(top.obj["spec"].get("replicas", 1))
+                    sizes[above["uid"]] = int(top["spec"].get("replicas", 1))
                     continue
-            sizes[reference["uid"]] = int(owner.obj["spec"].get("replicas", 1)) if owner is not None else 1
+            sizes[reference["uid"]] = int(owner["spec"].get("replicas", 1)) if owner is not None else 1
         return sum(sizes.values())
 
     def _disrupted(self, budget: Object, pods: list[Object], now: float) -> tuple[dict[str, str], float | None]:

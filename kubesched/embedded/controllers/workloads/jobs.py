@@ -7,12 +7,13 @@ conditions Complete, Failed and Suspended. A finished job goes away after its ti
 from __future__ import annotations
 
 from kubesched.embedded.clock import seconds_of, timestamp
-from kubesched.embedded.controllers.controller import PodController
-from kubesched.embedded.controllers.event_recorder import EventRecorder
-from kubesched.embedded.controllers.workloads.pods import PodIndex, from_template, is_active, is_ready
-from kubesched.embedded.resources import Object
-from kubesched.embedded.storage.store import ObjectStore
+from kubesched.embedded.controllers.shared.controller import PodController
+from kubesched.embedded.controllers.shared.event_recorder import EventRecorder
+from kubesched.embedded.controllers.shared.pods import PodIndex, from_template, is_active, is_ready
+from kubesched.embedded.schema.resources import Object
 from kubesched.embedded.storage.watch import Change
+from kubesched.embedded.store import ObjectStore
+from kubesched.embedded.verbs.conditions import condition, is_true, with_condition
 
 INDEX = "batch.kubernetes.io/job-completion-index"
 _FIRST_BACKOFF_SECONDS = 10.0
@@ -38,9 +39,10 @@ class Jobs(PodController):
             return None
         now = self._clock.now()
         status = dict(job.get("status") or {})
-        ended = next((one for one in _true_conditions(status) if one["type"] in ("Complete", "Failed")), None)
-        if ended is not None:
-            return self._retire(job, seconds_of(ended["lastTransitionTime"]), now)
+        for kind in ("Complete", "Failed"):
+            ended = condition(job, kind)
+            if ended is not None and ended["status"] == "True":
+                return self._retire(job, seconds_of(ended["lastTransitionTime"]), now)
         pods = self._pods.of_owner(job["metadata"]["uid"])
         active = [pod for pod in pods if is_active(pod)]
         suspended = bool(job["spec"].get("suspend"))
@@ -54,11 +56,11 @@ class Jobs(PodController):
             self._end(job, status, active, kind, reason, message, now)
         elif suspended:
             status.pop("startTime", None)
-            self._set_condition(status, "Suspended", "True", "JobSuspended", "Job suspended", now)
+            _set_condition(status, "Suspended", "True", "JobSuspended", "Job suspended", now)
             self._delete(job, active)
         else:
-            if any(one["type"] == "Suspended" for one in _true_conditions(status)):
-                self._set_condition(status, "Suspended", "False", "JobResumed", "Job resumed", now)
+            if is_true(job, "Suspended"):
+                _set_condition(status, "Suspended", "False", "JobResumed", "Job resumed", now)
             again = self._fill(job, status, pods, active, now)
             active = [pod for pod in self._pods.of_owner(job["metadata"]["uid"]) if is_active(pod)]
         status["active"] = 0 if verdict is not None or suspended else len(active)
@@ -140,8 +142,8 @@ class Jobs(PodController):
     def _end(self, job: Object, status: Object, active: list[Object], kind: str, reason: str, message: str, now: float) -> None:
         self._delete(job, active)
         first = "SuccessCriteriaMet" if kind == "Complete" else "FailureTarget"
-        self._set_condition(status, first, "True", reason, message, now)
-        self._set_condition(status, kind, "True", reason, message, now)
+        _set_condition(status, first, "True", reason, message, now)
+        _set_condition(status, kind, "True", reason, message, now)
         if kind == "Complete":
             status["completionTime"] = timestamp(now)
             self.tell(job, "Completed", "Job completed")
@@ -160,14 +162,6 @@ class Jobs(PodController):
         self._store.delete("jobs", metadata["name"], metadata["namespace"], propagation="Foreground")
         return None
 
-    def _set_condition(self, status: Object, kind: str, value: str, reason: str, message: str, now: float) -> None:
-        moment = timestamp(now)
-        kept = [one for one in status.get("conditions") or () if one["type"] != kind]
-        before = next((one for one in status.get("conditions") or () if one["type"] == kind), None)
-        since = before["lastTransitionTime"] if before is not None and before["status"] == value else moment
-        new = {"type": kind, "status": value, "reason": reason, "message": message}
-        status["conditions"] = [*kept, {**new, "lastProbeTime": since, "lastTransitionTime": since}]
-
 
 def job_pod(job: Object, index: int | None) -> Object:
     """Return a pod of a job, with its index if the job is Indexed."""
@@ -182,8 +176,9 @@ def job_pod(job: Object, index: int | None) -> Object:
     return pod
 
 
-def _true_conditions(status: Object) -> list[Object]:
-    return [one for one in status.get("conditions") or () if one.get("status") == "True"]
+def _set_condition(status: Object, kind: str, value: str, reason: str, message: str, now: float) -> None:
+    moment, said = timestamp(now), {"reason": reason, "message": message}
+    status["conditions"] = with_condition(status.get("conditions"), kind, value, moment, lastProbeTime=moment, **said)
 
 
 def _restarts(pods: list[Object]) -> int:

@@ -7,9 +7,9 @@ status. Pods that match the selector and belong to nobody are adopted.
 from __future__ import annotations
 
 from kubesched.embedded.clock import timestamp
-from kubesched.embedded.controllers.controller import PodController
-from kubesched.embedded.controllers.event_recorder import EventRecorder
-from kubesched.embedded.controllers.workloads.pods import (
+from kubesched.embedded.controllers.shared.controller import PodController
+from kubesched.embedded.controllers.shared.event_recorder import EventRecorder
+from kubesched.embedded.controllers.shared.pods import (
     PodIndex,
     available_in,
     controller_of,
@@ -20,10 +20,10 @@ from kubesched.embedded.controllers.workloads.pods import (
     key_of,
     owned_by,
 )
-from kubesched.embedded.resources import Object
+from kubesched.embedded.schema.resources import Object
 from kubesched.embedded.storage.selectors import selects
-from kubesched.embedded.storage.store import ObjectStore
 from kubesched.embedded.storage.watch import Change
+from kubesched.embedded.store import ObjectStore
 from kubesched.errors import ApiError
 
 BURST = 500  # pods created or deleted in one go, as the reference's limit

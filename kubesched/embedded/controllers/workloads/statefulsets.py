@@ -6,9 +6,9 @@ says; pods of an older template deleted from the highest number down to the part
 
 from __future__ import annotations
 
-from kubesched.embedded.controllers.controller import PodController
-from kubesched.embedded.controllers.event_recorder import EventRecorder
-from kubesched.embedded.controllers.workloads.pods import (
+from kubesched.embedded.controllers.shared.controller import PodController
+from kubesched.embedded.controllers.shared.event_recorder import EventRecorder
+from kubesched.embedded.controllers.shared.pods import (
     PodIndex,
     available_in,
     from_template,
@@ -17,10 +17,9 @@ from kubesched.embedded.controllers.workloads.pods import (
     owned_by,
     template_hash,
 )
-from kubesched.embedded.resources import Object
-from kubesched.embedded.storage.patching import copied
-from kubesched.embedded.storage.store import ObjectStore
-from kubesched.errors import AlreadyExists
+from kubesched.embedded.schema.resources import Object
+from kubesched.embedded.store import ObjectStore
+from kubesched.embedded.verbs.patching import copied
 from kubesched.kube.values.well_known import CONTROLLER_REVISION_HASH
 
 
@@ -46,9 +45,7 @@ class StatefulSets(PodController):
         return again
 
     def _keep_revision(self, owner: Object, revision: str) -> None:
-        if self._store.context.find(
-            self._store.context.resource("controllerrevisions"), owner["metadata"]["namespace"], revision
-        ):
+        if self._store.find("controllerrevisions", revision, owner["metadata"]["namespace"]):
             return
         metadata = {
             "name": revision,
@@ -111,10 +108,7 @@ class StatefulSets(PodController):
     def _create(self, owner: Object, ordinal: int, revision: str) -> None:
         pod, claims = numbered_pod(owner, ordinal, revision)
         for claim in claims:
-            try:
-                self._store.create("persistentvolumeclaims", claim)
-            except AlreadyExists:
-                continue
+            self._store.create_if_missing("persistentvolumeclaims", claim)
         self.create_pod(owner, pod)
 
     def _delete(self, owner: Object, pod: Object) -> None:

@@ -15,11 +15,11 @@ from pathlib import Path
 
 from kubesched.embedded import ApiServer, ObjectStore
 from kubesched.embedded.controllers import INSTANT, Parts
-from kubesched.embedded.controllers.event_recorder import EventRecorder
 from kubesched.embedded.controllers.garbage_collector import GarbageCollector
 from kubesched.embedded.controllers.resource_claims import ResourceClaimController
+from kubesched.embedded.controllers.shared.event_recorder import EventRecorder
+from kubesched.embedded.controllers.shared.pods import PodIndex
 from kubesched.embedded.controllers.volumes import Volumes
-from kubesched.embedded.controllers.workloads.pods import PodIndex
 from kubesched.http import raise_file_limit
 
 
@@ -27,7 +27,7 @@ def controllers_of(store: ObjectStore) -> Parts:
     """Return what acts on claims, volumes, owners and namespaces."""
     silent = EventRecorder(store, False)
     claims = ResourceClaimController(store, PodIndex(store), silent)
-    return Parts((Volumes(store, INSTANT, silent), claims, GarbageCollector(store)))
+    return Parts((Volumes(store, INSTANT, silent), claims, GarbageCollector(store, silent)))
 
 
 async def serve(kubeconfig: Path) -> None:

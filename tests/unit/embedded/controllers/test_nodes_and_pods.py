@@ -10,7 +10,7 @@ import pytest
 
 from kubesched import errors
 from kubesched.embedded.controllers import INSTANT, Pace
-from kubesched.embedded.storage.patching import MERGE_PATCH
+from kubesched.embedded.verbs.patching import MERGE_PATCH
 from kubesched.kube.api.resource import DELETE_PROTECTION_FINALIZER
 
 Cluster = Any  # see conftest.py

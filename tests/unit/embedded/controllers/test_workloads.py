@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kubesched.embedded.storage.patching import MERGE_PATCH
+from kubesched.embedded.verbs.patching import MERGE_PATCH
 
 Cluster = Any  # see conftest.py
 

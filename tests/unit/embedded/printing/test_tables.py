@@ -10,8 +10,8 @@ import pytest
 from kubesched.embedded import ManualClock, ObjectStore
 from kubesched.embedded.printing.cells import human_duration, node_status, pod_status
 from kubesched.embedded.printing.tables import encode_table
-from kubesched.embedded.storage.reading import Listing
 from kubesched.embedded.storage.watch import Entry
+from kubesched.embedded.verbs.reading import Listing
 
 DURATIONS = [
     (0, "0s"),

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from kubesched.embedded import ManualClock, ObjectStore
-from kubesched.embedded.admission.qos import amount
+from kubesched.embedded.admission.amounts import amount
 from kubesched.embedded.printing.usage_metrics import get_metrics, list_metrics
-from kubesched.embedded.resources import Object
-from kubesched.embedded.storage.reading import ListQuery
+from kubesched.embedded.schema.resources import Object
+from kubesched.embedded.verbs.reading import ListQuery
 from kubesched.errors import NotFound
 
 

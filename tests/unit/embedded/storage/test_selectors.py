@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kubesched.embedded.resources import Catalogue
+from kubesched.embedded.schema.resources import Catalogue
 from kubesched.embedded.storage.selectors import predicate, selects
 from kubesched.errors import BadRequest
 

@@ -1,0 +1,96 @@
+"""What is in a pod: its containers and affinity terms, the sums of what they ask for, its quality-of-service class.
+
+In: a pod's spec as plain dictionaries. Out: amounts by name, as texts that read as their authors wrote them (Mi stays Mi).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kubesched.embedded.schema.resources import Object
+from kubesched.kube.values import quantity
+from kubesched.kube.values.quantity import QuantityError
+
+Amounts = dict[str, str]
+CONTAINER_GROUPS = ("containers", "initContainers")
+_COUNTED = ("cpu", "memory")
+
+
+def containers_of(spec: Object) -> Iterator[tuple[Object, str, int]]:
+    """Yield every container of a pod, then every init container, each with the name of its list and its place there."""
+    for group in CONTAINER_GROUPS:
+        for at, container in enumerate(spec.get(group) or ()):
+            yield container, group, at
+
+
+def affinity_terms(spec: Object) -> Iterator[Object]:
+    """Yield every term about other pods, required ones and preferred ones."""
+    for kind in ("podAffinity", "podAntiAffinity"):
+        rules = (spec.get("affinity") or {}).get(kind) or {}
+        yield from rules.get("requiredDuringSchedulingIgnoredDuringExecution") or ()
+        for weighted in rules.get("preferredDuringSchedulingIgnoredDuringExecution") or ():
+            yield weighted.get("podAffinityTerm") or {}
+
+
+def asked_by(holder: Object, side: str) -> Amounts:
+    """Return the requests or the limits of a container, a claim's spec, or a pod's spec as a whole."""
+    found: Amounts = (holder.get("resources") or {}).get(side) or {}
+    return found
+
+
+def amount(text: str) -> int:
+    """Return a quantity as a number that compares: "1" equals "1000m"; what cannot be read counts as nothing."""
+    try:
+        return quantity.parse(text)
+    except QuantityError:
+        return 0
+
+
+def pod_amounts(spec: Object, side: str) -> Amounts:
+    """Return the `requests` or the `limits` of a pod as a whole; what no container limits has no limit."""
+    total: Amounts = {}
+    for container in spec.get("containers") or ():
+        total = _plus(total, asked_by(container, side))
+    sidecars: Amounts = {}
+    highest: Amounts = {}
+    for container in spec.get("initContainers") or ():
+        asked = _plus(sidecars, asked_by(container, side))
+        highest = _larger(highest, asked)
+        if container.get("restartPolicy") == "Always":
+            sidecars = asked
+    total = _larger(_plus(total, sidecars), highest)
+    total |= asked_by(spec, side)  # resources of the pod as a whole decide where they are given
+    overhead = spec.get("overhead") or {}
+    if side == "limits":
+        overhead = {name: text for name, text in overhead.items() if name in total}
+    return _plus(total, overhead)
+
+
+def _plus(one: Amounts, other: Amounts) -> Amounts:
+    """Return the sums, in the style of the first that has one."""
+    return {name: _sum(one.get(name), other.get(name)) for name in one.keys() | other.keys()}
+
+
+def _sum(one: str | None, other: str | None) -> str:
+    style = quantity.style_of(one if one is not None and amount(one) else other or one or "0")
+    return quantity.format_quantity(amount(one or "0") + amount(other or "0"), style)
+
+
+def _larger(one: Amounts, other: Amounts) -> Amounts:
+    return {name: max((one.get(name, "0"), other.get(name, "0")), key=amount) for name in one.keys() | other.keys()}
+
+
+def qos_class(spec: Object) -> str:
+    """Return Guaranteed, Burstable or BestEffort; resources of the pod as a whole decide when they are given."""
+    is_whole = asked_by(spec, "requests") or asked_by(spec, "limits")
+    asking = [spec] if is_whole else [container for container, _, _ in containers_of(spec)]
+    sides = [(_counted(one, "requests"), _counted(one, "limits")) for one in asking]
+    if not any(requests or limits for requests, limits in sides):
+        return "BestEffort"
+    is_guaranteed = all(len(limits) == len(_COUNTED) and requests == limits for requests, limits in sides)
+    return "Guaranteed" if is_guaranteed else "Burstable"
+
+
+def _counted(holder: Object, side: str) -> dict[str, int]:
+    asked = asked_by(holder, side)
+    return {name: amount(asked[name]) for name in _COUNTED if name in asked and amount(asked[name])}

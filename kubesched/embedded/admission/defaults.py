@@ -1,0 +1,236 @@
+"""Defaults: what the API fills in where a manifest is silent.
+
+In: a settled object in its storage version. Out: the same object, in place, with the defaults that schedulers, kubectl
+and our controllers read. Defaults that are always the same stand with their fields (schema/types_*.py); those that follow from
+other fields stand here, one function for each type. Filling twice changes nothing.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import msgspec
+
+from kubesched.embedded.schema.custom_resources import fill_defaults, schema_of
+from kubesched.embedded.schema.language import Shape, root_shape
+from kubesched.embedded.schema.resources import Object, Resource
+from kubesched.embedded.schema.walking import Visit, Walk
+from kubesched.kube.values import quantity
+
+RBAC = "rbac.authorization.k8s.io"
+_SCALE_UP = {
+    "stabilizationWindowSeconds": 0,
+    "selectPolicy": "Max",
+    "policies": [{"type": "Pods", "value": 4, "periodSeconds": 15}, {"type": "Percent", "value": 100, "periodSeconds": 15}],
+}
+_SCALE_DOWN = {"selectPolicy": "Max", "policies": [{"type": "Percent", "value": 100, "periodSeconds": 15}]}
+
+
+def fill(obj: Object, resource: Resource) -> None:
+    """Fill in the defaults of the object's kind."""
+    if resource.custom is not None:
+        fill_defaults(obj, schema_of(resource))
+        return
+    shape = root_shape(obj["apiVersion"], obj["kind"])
+    if shape is not None:
+        _walk(obj, shape)
+
+
+def _missing(obj: Object, **values: Any) -> None:
+    for name, value in values.items():
+        obj.setdefault(name, value)
+
+
+def _pod(pod: Object) -> None:
+    pod["spec"].setdefault("enableServiceLinks", True)
+
+
+def _pod_spec(spec: Object) -> None:
+    if spec["terminationGracePeriodSeconds"] < 0:
+        spec["terminationGracePeriodSeconds"] = 1
+    for group in ("initContainers", "containers", "ephemeralContainers") if spec.get("hostNetwork") else ():
+        for port in (port for container in spec.get(group) or () for port in container.get("ports") or ()):
+            if "containerPort" in port:
+                port.setdefault("hostPort", port["containerPort"])
+
+
+def _container(container: Object) -> None:
+    image = container.get("image", "")
+    _, colon, tag = image.rpartition("/")[2].partition(":")
+    means_latest = "@" not in image and (not colon or tag == "latest")
+    container.setdefault("imagePullPolicy", "Always" if means_latest else "IfNotPresent")
+
+
+def _requests_from_limits(resources: Object) -> None:
+    for side in ("limits", "requests"):
+        for name, amount in (resources.get(side) or {}).items():
+            if amount.endswith(("n", "u")):  # nobody is given less than a thousandth
+                milli = quantity.milli_value(quantity.parse(amount))
+                resources[side][name] = quantity.canonical(f"{milli}m")
+    limits = resources.get("limits")
+    if limits:
+        resources["requests"] = {**limits, **(resources.get("requests") or {})}
+
+
+def _volume(volume: Object) -> None:
+    if volume.keys() <= {"name"}:
+        volume["emptyDir"] = {}
+
+
+def _rolling(strategy: Object) -> None:
+    if strategy["type"] == "RollingUpdate":
+        strategy.setdefault("rollingUpdate", {})
+
+
+def _replication_controller(obj: Object) -> None:
+    spec = obj["spec"]
+    labels = ((spec.get("template") or {}).get("metadata") or {}).get("labels")
+    if labels:
+        spec["selector"] = spec.get("selector") or dict(labels)
+        obj["metadata"].setdefault("labels", dict(labels))
+
+
+def _stateful_set_spec(spec: Object) -> None:
+    for claim in spec.get("volumeClaimTemplates") or ():
+        _missing(claim, apiVersion="v1", kind="PersistentVolumeClaim")
+        claim.setdefault("status", {}).setdefault("phase", "Pending")
+
+
+def _job(obj: Object) -> None:
+    spec = obj["spec"]
+    if "completions" not in spec and "parallelism" not in spec:
+        spec["completions"] = 1
+    _missing(spec, parallelism=1, backoffLimit=6, completionMode="NonIndexed", suspend=False)
+    _missing(spec, podReplacementPolicy="TerminatingOrFailed", manualSelector=False)
+    labels = spec.setdefault("template", {}).setdefault("metadata", {}).setdefault("labels", {})
+    uid, name = obj["metadata"].get("uid", ""), obj["metadata"].get("name", "")
+    if not spec["manualSelector"]:
+        for prefix in ("", "batch.kubernetes.io/"):
+            labels.setdefault(f"{prefix}controller-uid", uid)
+            labels.setdefault(f"{prefix}job-name", name)
+        spec.setdefault("selector", {"matchLabels": {"batch.kubernetes.io/controller-uid": uid}})
+    obj["metadata"].setdefault("labels", dict(labels))
+
+
+def _namespace(obj: Object) -> None:
+    obj["metadata"].setdefault("labels", {})["kubernetes.io/metadata.name"] = obj["metadata"]["name"]
+
+
+def _node(obj: Object) -> None:
+    if obj["spec"].get("podCIDR"):
+        obj["spec"].setdefault("podCIDRs", [obj["spec"]["podCIDR"]])
+    status = obj.get("status") or {}
+    if "capacity" in status:
+        status.setdefault("allocatable", dict(status["capacity"]))
+
+
+def _service_spec(spec: Object) -> None:
+    if spec["type"] != "ExternalName":
+        spec.setdefault("internalTrafficPolicy", "Cluster")
+        if spec.get("clusterIP") == "None" and not spec.get("selector"):  # nobody to ask, so anything may be answered
+            _missing(spec, ipFamilyPolicy="RequireDualStack", ipFamilies=["IPv4", "IPv6"])
+        _missing(spec, ipFamilyPolicy="SingleStack", ipFamilies=["IPv4"])
+    if spec["type"] in ("NodePort", "LoadBalancer"):
+        spec.setdefault("externalTrafficPolicy", "Cluster")
+    if spec["type"] == "LoadBalancer":
+        spec.setdefault("allocateLoadBalancerNodePorts", True)
+
+
+def _service_port(port: Object) -> None:
+    port.setdefault("targetPort", port.get("port", 0))
+
+
+def _device_request(request: Object) -> None:
+    if request["allocationMode"] == "ExactCount":
+        request.setdefault("count", 1)
+
+
+def _secret(obj: Object) -> None:
+    data = obj.pop("stringData", None)
+    if data:
+        encoded = {key: base64.b64encode(value.encode()).decode() for key, value in data.items()}
+        obj["data"] = {**(obj.get("data") or {}), **encoded}
+
+
+def _definition_names(names: Object) -> None:
+    if names.get("kind"):
+        _missing(names, singular=names["kind"].lower(), listKind=f"{names['kind']}List")
+
+
+def _subject(subject: Object) -> None:
+    if subject.get("kind") in ("User", "Group"):
+        subject.setdefault("apiGroup", RBAC)
+
+
+def _limit_range_item(item: Object) -> None:
+    if item.get("type") == "Container":
+        for target, source in (("default", "max"), ("defaultRequest", "default"), ("defaultRequest", "min")):
+            if item.get(source):
+                item[target] = {**item[source], **(item.get(target) or {})}
+
+
+def _autoscaler_spec(spec: Object) -> None:
+    if not spec.get("metrics"):
+        target = {"type": "Utilization", "averageUtilization": 80}
+        spec["metrics"] = [{"type": "Resource", "resource": {"name": "cpu", "target": target}}]
+
+
+def _autoscaler_behavior(behavior: Object) -> None:
+    for side, rules in (("scaleUp", _SCALE_UP), ("scaleDown", _SCALE_DOWN)):
+        behavior[side] = msgspec.json.decode(msgspec.json.encode({**rules, **(behavior.get(side) or {})}))
+
+
+def _network_policy_spec(spec: Object) -> None:
+    spec.setdefault("policyTypes", ["Ingress", "Egress"] if spec.get("egress") else ["Ingress"])
+
+
+_OF_TYPE: dict[str, Callable[[Object], None]] = {
+    "Pod": _pod,
+    "PodSpec": _pod_spec,
+    "Container": _container,
+    "EphemeralContainer": _container,
+    "ResourceRequirements": _requests_from_limits,
+    "Volume": _volume,
+    "DeploymentStrategy": _rolling,
+    "StatefulSetUpdateStrategy": _rolling,
+    "DaemonSetUpdateStrategy": _rolling,
+    "ReplicationController": _replication_controller,
+    "StatefulSetSpec": _stateful_set_spec,
+    "Job": _job,
+    "Namespace": _namespace,
+    "Node": _node,
+    "ServiceSpec": _service_spec,
+    "ServicePort": _service_port,
+    "ExactDeviceRequest": _device_request,
+    "DeviceSubRequest": _device_request,
+    "Secret": _secret,
+    "CustomResourceDefinitionNames": _definition_names,
+    "Subject": _subject,
+    "LimitRangeItem": _limit_range_item,
+    "HorizontalPodAutoscalerSpec": _autoscaler_spec,
+    "HorizontalPodAutoscalerBehavior": _autoscaler_behavior,
+    "NetworkPolicySpec": _network_policy_spec,
+}
+
+
+def _visit_of(shape: Shape) -> Visit[None] | None:
+    """Return the function that fills in what is missing in objects of a type."""
+    plain = [(one.name, msgspec.json.decode(one.default)) for one in shape.fields.values() if one.default]
+    special = _OF_TYPE.get(shape.name)
+    if not plain and special is None:
+        return None
+
+    def visit(obj: Object, path: str) -> Iterable[None]:
+        for name, value in plain:
+            if obj.get(name, "") == "":  # an empty text is as good as none
+                obj[name] = type(value)(value) if isinstance(value, (dict, list)) else value
+        if special is not None:
+            special(obj)
+        return ()
+
+    return visit
+
+
+_walk = Walk(_visit_of)

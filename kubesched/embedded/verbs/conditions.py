@@ -1,0 +1,39 @@
+"""Conditions of pods, nodes, budgets and workloads: found, and set without losing since when they are what they are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from kubesched.embedded.schema.resources import Object
+
+_TIMES = ("lastTransitionTime", "lastUpdateTime", "lastProbeTime")
+
+
+def condition(obj: Object, kind: str) -> Object | None:
+    """Return the condition of an object that has this type."""
+    return next((one for one in (obj.get("status") or {}).get("conditions") or () if one.get("type") == kind), None)
+
+
+def is_true(obj: Object, kind: str) -> bool:
+    """Say whether an object has this condition and its status is True."""
+    found = condition(obj, kind)
+    return found is not None and found.get("status") == "True"
+
+
+def with_condition(conditions: Iterable[Object] | None, kind: str, status: str, now: str, **more: Any) -> list[Object]:
+    """Return the conditions with one of them set: its transition time moves when its status does, `more` are its other fields.
+
+    A condition that says the same already stays as it is.
+    """
+    new = {"type": kind, "status": status, "lastTransitionTime": now, **more}
+    if not conditions:
+        return [new]
+    held = list(conditions)
+    for at, old in enumerate(held):
+        if old.get("type") == kind:
+            if any(old.get(name) != value for name, value in new.items() if name not in _TIMES):
+                since = old.get("lastTransitionTime", now) if old.get("status") == status else now
+                held[at] = new | {"lastTransitionTime": since}
+            return held
+    return [*held, new]

@@ -1,0 +1,162 @@
+"""Deleting: grace, finalizers, propagation and preconditions.
+
+In: what to delete and the options. Out: the object as it now stands, and whether it is gone. A pod on a node gets its
+grace and is removed by its kubelet, an object with finalizers waits for those who put them; what depends on a removed
+object is the garbage collector's affair, which reads the finalizers written here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kubesched.embedded.admission import plugins as admission
+from kubesched.embedded.api_errors import bad_request, conflict_of_kind, invalid_options
+from kubesched.embedded.clock import timestamp
+from kubesched.embedded.schema.resources import Object, Resource
+from kubesched.embedded.storage.watch import Entry
+from kubesched.embedded.validation import field
+from kubesched.embedded.verbs.context import Asked, Context
+from kubesched.embedded.verbs.patching import copied
+from kubesched.embedded.verbs.reading import ListQuery, list_objects
+from kubesched.embedded.verbs.writing import store
+
+FOREGROUND, ORPHAN = "foregroundDeletion", "orphan"
+_POLICIES = {"": "", "Background": "", "Foreground": FOREGROUND, "Orphan": ORPHAN}
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteOptions:
+    """The options of a deletion; None means that the object's own default holds."""
+
+    grace_seconds: int | None = None
+    uid: str = ""
+    resource_version: str = ""
+    propagation: str = ""
+    dry_run: bool = False
+
+    @classmethod
+    def read(cls, body: Object) -> DeleteOptions:
+        """Read a DeleteOptions object."""
+        grace = body.get("gracePeriodSeconds")
+        if grace is not None and (isinstance(grace, bool) or not isinstance(grace, int)):
+            raise bad_request(f"DeleteOptions: gracePeriodSeconds: {grace!r} is not an integer")
+        preconditions = body.get("preconditions") or {}
+        if not isinstance(preconditions, dict):
+            raise bad_request("DeleteOptions: preconditions is not an object")
+        propagation = body.get("propagationPolicy") or ""
+        causes = []
+        if propagation not in _POLICIES:
+            causes.append(field.not_supported("propagationPolicy", propagation, ("Foreground", "Background", "Orphan", "nil")))
+        if body.get("orphanDependents") is not None:
+            if propagation:
+                text = "orphanDependents and deletionPropagation cannot be both set"
+                causes.append(field.invalid("propagationPolicy", propagation, text))
+            propagation = "Orphan" if body["orphanDependents"] else "Background"
+        if causes:
+            raise invalid_options("DeleteOptions", causes)
+        return cls(
+            grace,
+            str(preconditions.get("uid") or ""),
+            str(preconditions.get("resourceVersion") or ""),
+            propagation,
+            bool(body.get("dryRun")),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Deleted:
+    """What a deletion did: the object as it stands or stood, and whether it is gone."""
+
+    entry: Entry
+    is_gone: bool
+
+
+def delete(context: Context, resource: Resource, namespace: str, name: str, options: DeleteOptions) -> Deleted:
+    """Delete an object, or begin to."""
+    entry = context.get(resource, namespace, name)
+    metadata = entry.obj["metadata"]
+    check_preconditions(resource, name, metadata, options)
+    admission.check_deletable(resource, name)
+    grace = _grace(resource, entry.obj, options)
+    finalizers = _finalizers(metadata, options)
+    if "deletionTimestamp" in metadata and grace >= metadata.get("deletionGracePeriodSeconds", 0) > 0:
+        return Deleted(entry, False)  # already on its way, and not later than asked
+    waits = bool(grace or finalizers or (resource.table == "namespaces" and entry.obj["spec"].get("finalizers")))
+    if options.dry_run:
+        return Deleted(entry, not waits)
+    if not waits:
+        gone = context.storage.remove(context.table(resource), entry.key)
+        if resource.table == "pods":  # whoever deletes one is told when it went, although nobody else will see that
+            gone = Entry(gone.key, _marked(context, resource, gone.obj, 0, []), gone.version)
+        return Deleted(gone, True)
+    obj = _marked(context, resource, entry.obj, grace, finalizers)
+    return Deleted(entry if obj == entry.obj else store(context, resource, entry.key, obj), False)
+
+
+def check_preconditions(resource: Resource, name: str, metadata: Object, options: DeleteOptions) -> None:
+    """Refuse to delete another object, or another version of it, than was meant."""
+    if options.uid and options.uid != metadata["uid"]:
+        why = f"the UID in the precondition ({options.uid}) does not match the UID in record ({metadata['uid']}). "
+        raise conflict_of_kind(resource, name, why + "The object might have been deleted and then recreated")
+    if options.resource_version and options.resource_version != metadata["resourceVersion"]:
+        why = f"the ResourceVersion in the precondition ({options.resource_version}) does not match the "
+        why += f"ResourceVersion in record ({metadata['resourceVersion']}). The object might have been modified"
+        raise conflict_of_kind(resource, name, why)
+
+
+def delete_collection(context: Context, resource: Resource, query: ListQuery, options: DeleteOptions) -> list[Entry]:
+    """Delete everything a list would return; return what was there."""
+    entries = list_objects(context, resource, query).entries
+    for entry in entries:
+        delete(context, resource, entry.namespace, entry.obj["metadata"]["name"], options)
+    return entries
+
+
+def _grace(resource: Resource, obj: Object, options: DeleteOptions) -> int:
+    if resource.table != "pods":
+        return 0
+    spec, phase = obj["spec"], (obj.get("status") or {}).get("phase")
+    if not spec.get("nodeName") or phase in ("Succeeded", "Failed"):
+        return 0
+    if options.grace_seconds is None:
+        return int(spec.get("terminationGracePeriodSeconds", 30))
+    return max(0, options.grace_seconds)
+
+
+def _finalizers(metadata: Object, options: DeleteOptions) -> list[str]:
+    finalizers = list(metadata.get("finalizers") or ())
+    if options.propagation:
+        finalizers = [one for one in finalizers if one not in (FOREGROUND, ORPHAN)]
+        if _POLICIES[options.propagation]:
+            finalizers.append(_POLICIES[options.propagation])
+    return finalizers
+
+
+def _marked(context: Context, resource: Resource, before: Object, grace: int, finalizers: list[str]) -> Object:
+    obj: Object = copied(before)
+    metadata = obj["metadata"]
+    if finalizers:
+        metadata["finalizers"] = finalizers
+    is_first = "deletionTimestamp" not in metadata
+    if is_first or grace < metadata.get("deletionGracePeriodSeconds", 0):
+        metadata["deletionTimestamp"] = timestamp(context.clock.now() + grace)
+        metadata["deletionGracePeriodSeconds"] = grace
+        if is_first and "generation" in metadata:
+            metadata["generation"] += 1
+    if resource.table == "namespaces":
+        metadata.pop("deletionGracePeriodSeconds", None)  # a namespace has no grace, not even none
+        obj.setdefault("status", {})["phase"] = "Terminating"
+    return obj
+
+
+def finalize_namespace(context: Context, name: str, finalizers: list[str], asked: Asked) -> Entry:
+    """Take over the finalizers of a namespace's spec; one that is deleted and has none left is gone."""
+    resource = context.resource("namespaces")
+    entry = context.get(resource, "", name)
+    obj: Object = copied(entry.obj)
+    obj.setdefault("spec", {})["finalizers"] = finalizers
+    if asked.dry_run:
+        return Entry(entry.key, obj, entry.version)
+    if not finalizers and "deletionTimestamp" in obj["metadata"] and not obj["metadata"].get("finalizers"):
+        return context.storage.remove(context.table(resource), entry.key)
+    return store(context, resource, entry.key, obj)

@@ -1,0 +1,148 @@
+"""Who owns which field: sets of field paths, and the form in which managedFields writes them.
+
+A path is a tuple of steps: ("f", name) into an object, ("k", keys) and ("v", value) to an item of a merged list, where
+keys and value are JSON text. A path ends at a value, at a list or map that is replaced as a whole, or, with (".",), at
+the mere presence of a list item or object.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from kubesched.embedded.schema.language import ANY, Shape
+from kubesched.embedded.schema.resources import Object
+
+Step = tuple[str, str]
+Path = tuple[Step, ...]
+PRESENCE: Step = (".", "")
+# Who an object is belongs to nobody.
+UNOWNED = frozenset(
+    (
+        *("apiVersion", "kind", "metadata.name", "metadata.namespace", "metadata.uid", "metadata.resourceVersion"),
+        *("metadata.generation", "metadata.creationTimestamp", "metadata.selfLink", "metadata.managedFields"),
+        *("metadata.deletionTimestamp", "metadata.deletionGracePeriodSeconds", "metadata.generateName"),
+    )
+)
+_KEY_DEFAULTS = {"protocol": "TCP"}  # a port applied without its protocol is the one stored with the default
+_encode = msgspec.json.Encoder(order="deterministic").encode
+
+
+def paths_of(obj: Object, shape: Shape) -> set[Path]:
+    """Return the paths of all fields in an object."""
+    return {path for path in _walk(obj, shape, ()) if not _is_unowned(path)}
+
+
+def _is_unowned(path: Path) -> bool:
+    names = ".".join(step[1] for step in path[:2] if step[0] == "f")
+    return path[0][1] in UNOWNED or names in UNOWNED or path == (("f", "metadata"), PRESENCE)
+
+
+def _walk(value: Any, shape: Shape, path: Path) -> Iterator[Path]:
+    if isinstance(value, dict) and shape.form in ("object", "map", "any"):
+        if not value:
+            yield path
+        for name, inner in value.items():
+            yield from _walk(inner, field_shape(shape, name), (*path, ("f", name)))
+    elif isinstance(value, list) and shape.form == "list" and (shape.keys or shape.is_set):
+        item = shape.item or ANY
+        for one in value:
+            step = item_step(one, shape)
+            if shape.is_set:
+                yield (*path, step)
+            else:
+                yield (*path, step, PRESENCE)
+                if isinstance(one, dict):
+                    yield from _walk(one, item, (*path, step))
+    else:
+        yield path
+
+
+def field_shape(shape: Shape, name: str) -> Shape:
+    if shape.form == "object":
+        known = shape.fields.get(name)
+        return known.shape if known is not None else ANY
+    return shape.item or ANY if shape.form == "map" else ANY
+
+
+def item_step(item: Any, shape: Shape) -> Step:
+    """Return the step that leads to an item of a merged list."""
+    if shape.is_set or not isinstance(item, dict):
+        return "v", _encode(item).decode()
+    keys = {key: item.get(key, _KEY_DEFAULTS.get(key)) for key in shape.keys}
+    return "k", _encode({key: value for key, value in keys.items() if value is not None}).decode()
+
+
+def look(obj: Any, path: Path, shape: Shape) -> Any:
+    """Return what stands at a path, or None."""
+    for step in path:
+        if step == PRESENCE:
+            return True
+        if step[0] == "f":
+            if not isinstance(obj, dict) or step[1] not in obj:
+                return None
+            obj, shape = obj[step[1]], field_shape(shape, step[1])
+        else:
+            if not isinstance(obj, list):
+                return None
+            obj = next((one for one in obj if item_step(one, shape) == step), None)
+            shape = shape.item or ANY
+    return obj
+
+
+def remove(obj: Any, path: Path, shape: Shape) -> None:
+    """Take away what stands at a path, in place."""
+    parent: Any = None
+    step: Step = PRESENCE
+    for step in path if path[-1] != PRESENCE else path[:-1]:
+        parent = obj
+        if step[0] == "f":
+            if not isinstance(obj, dict) or step[1] not in obj:
+                return
+            obj, shape = obj[step[1]], field_shape(shape, step[1])
+        else:
+            if not isinstance(obj, list):
+                return
+            holder = shape
+            obj = next((one for one in obj if item_step(one, holder) == step), None)
+            shape = shape.item or ANY
+    if isinstance(parent, dict):
+        parent.pop(step[1], None)
+    elif isinstance(parent, list) and obj in parent:
+        parent.remove(obj)
+
+
+def to_fields(paths: set[Path]) -> Object:
+    """Return paths in the nested form of fieldsV1."""
+    root: Object = {}
+    for path in sorted(paths):
+        place = root
+        for kind, text in path:
+            place = place.setdefault("." if kind == "." else f"{kind}:{text}", {})
+    return root
+
+
+def from_fields(fields: Object, path: Path = ()) -> set[Path]:
+    """Return the paths that a fieldsV1 object names."""
+    found: set[Path] = set()
+    for key, inner in fields.items():
+        kind, _, text = key.partition(":")
+        here = (*path, PRESENCE if key == "." else (kind, text))
+        found |= from_fields(inner, here) if isinstance(inner, dict) and inner else {here}
+    return found
+
+
+def spelled(path: Path) -> str:
+    """Return a path as messages spell it: .spec.containers[name="c"].image"""
+    text = ""
+    for kind, name in path:
+        if kind == "f":
+            text += f".{name}"
+        elif kind == "k":
+            keys = msgspec.json.decode(name)
+            text += "[" + ",".join(f"{key}={_encode(value).decode()}" for key, value in keys.items()) + "]"
+        elif kind == "v":
+            text += f"[={name}]"
+    return text

@@ -1,0 +1,249 @@
+"""Subresources that do more than show a part of an object: binding, eviction, scale.
+
+In: a pod and a node to bind it to, a pod to evict, a number of replicas. Out: the object as it is afterwards, or the
+API's refusal. A binding is checked against the pod alone: that the node exists is the scheduler's affair.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+from kubesched import errors
+from kubesched.embedded.api_errors import Undecoded, bad_request, conflict, invalid, modified
+from kubesched.embedded.clock import timestamp
+from kubesched.embedded.schema.resources import Object, Resource
+from kubesched.embedded.storage.selectors import selects, written_selector
+from kubesched.embedded.storage.watch import Entry
+from kubesched.embedded.validation import field
+from kubesched.embedded.verbs import writing
+from kubesched.embedded.verbs.conditions import is_true, with_condition
+from kubesched.embedded.verbs.context import Asked, Context, Target
+from kubesched.embedded.verbs.deletion import Deleted, DeleteOptions, check_preconditions, delete
+from kubesched.embedded.verbs.patching import copied
+from kubesched.errors import ApiError
+from kubesched.kube.values.well_known import REGION, ZONE
+
+TOPOLOGY_LABELS = (ZONE, REGION)
+_FINISHED = ("Succeeded", "Failed")
+_BUDGET_TEXT = "Cannot evict pod as it would violate the pod's disruption budget."
+_TWO_BUDGETS_TEXT = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
+
+
+def bind_object(context: Context, namespace: str, name: str, binding: Object, asked: Asked) -> Entry:
+    """Bind as a Binding object says."""
+    metadata, target = binding.get("metadata") or {}, binding.get("target") or {}
+    if not isinstance(metadata, dict) or not isinstance(target, dict):
+        raise bad_request("Binding: metadata and target are objects")
+    if metadata.get("name") != name:
+        raise bad_request("name in URL does not match name in Binding object")
+    causes = []
+    if target.get("kind") not in (None, "", "Node"):
+        causes.append(field.not_supported("target.kind", target["kind"], ("Node", "<empty>")))
+    if not target.get("name"):
+        causes.append(field.required("target.name"))
+    if causes:
+        raise invalid(_binding_resource(context), name, causes)
+    return bind(
+        context,
+        namespace,
+        name,
+        target["name"],
+        uid=metadata.get("uid") or "",
+        labels=metadata.get("labels") or {},
+        annotations=metadata.get("annotations") or {},
+        asked=asked,
+    )
+
+
+def bind(
+    context: Context,
+    namespace: str,
+    name: str,
+    node: str,
+    uid: str = "",
+    labels: dict[str, str] | None = None,
+    annotations: dict[str, str] | None = None,
+    asked: Asked | None = None,
+) -> Entry:
+    """Assign a pod to a node; 409 when it is another pod, gated, going away or assigned already."""
+    resource = context.resource("pods")
+    entry = context.get(resource, namespace, name)
+    pod = entry.obj
+    if uid and uid != pod["metadata"]["uid"]:
+        held = pod["metadata"]["uid"]
+        raise conflict(resource, name, f"Precondition failed: UID in precondition: {uid}, UID in object meta: {held}")
+    refused = _binding_problem(pod, name)
+    if refused:
+        raise conflict(dataclasses.replace(resource, plural="pods/binding"), name, refused)
+    bound = {**pod, "spec": {**pod["spec"], "nodeName": node}, "metadata": dict(pod["metadata"])}
+    added = {**(labels or {}), **_topology_of(context, node)}
+    if added:
+        bound["metadata"]["labels"] = {**(pod["metadata"].get("labels") or {}), **added}
+    if annotations:
+        bound["metadata"]["annotations"] = {**(pod["metadata"].get("annotations") or {}), **annotations}
+    status = {key: value for key, value in (pod.get("status") or {}).items() if key != "nominatedNodeName"}
+    now = timestamp(context.clock.now())
+    status["conditions"] = with_condition(status.get("conditions"), "PodScheduled", "True", now, lastProbeTime=None)
+    bound["status"] = status
+    if asked is not None and asked.dry_run:
+        return Entry(entry.key, bound, entry.version)
+    return writing.store(context, resource, entry.key, bound)
+
+
+def _binding_problem(pod: Object, name: str) -> str:
+    metadata, spec = pod["metadata"], pod["spec"]
+    if "deletionTimestamp" in metadata:
+        return f"pod {name} is being deleted, cannot be assigned to a host"
+    if spec.get("nodeName"):
+        return f'pod {name} is already assigned to node "{spec["nodeName"]}"'
+    if spec.get("schedulingGates"):
+        return f"pod {name} has non-empty .spec.schedulingGates"
+    return ""
+
+
+def _binding_resource(context: Context) -> Resource:
+    return context.resource("bindings")
+
+
+def _topology_of(context: Context, node: str) -> dict[str, str]:
+    entry = context.find(context.resource("nodes"), "", node)
+    labels = (entry.obj["metadata"].get("labels") or {}) if entry is not None else {}
+    return {key: labels[key] for key in TOPOLOGY_LABELS if key in labels}
+
+
+def evict(context: Context, namespace: str, name: str, options: DeleteOptions) -> Deleted:
+    """Delete a pod if its disruption budget allows; 429 when it does not now."""
+    resource = context.resource("pods")
+    entry = context.get(resource, namespace, name)
+    pod = entry.obj
+    check_preconditions(resource, name, pod["metadata"], options)
+    phase = (pod.get("status") or {}).get("phase")
+    if phase not in (*_FINISHED, "Pending") and "deletionTimestamp" not in pod["metadata"]:
+        _take_from_budget(context, namespace, pod, options.dry_run)
+    if not options.dry_run and phase not in _FINISHED and "deletionTimestamp" not in pod["metadata"]:
+        status = dict(pod.get("status") or {})
+        said = {"reason": "EvictionByEvictionAPI", "message": "Eviction API: evicting", "lastProbeTime": None}
+        now = timestamp(context.clock.now())
+        status["conditions"] = with_condition(status.get("conditions"), "DisruptionTarget", "True", now, **said)
+        writing.store(context, resource, entry.key, {**pod, "metadata": dict(pod["metadata"]), "status": status})
+    return delete(context, resource, namespace, name, dataclasses.replace(options, resource_version=""))
+
+
+def _take_from_budget(context: Context, namespace: str, pod: Object, dry_run: bool) -> None:
+    resource = context.resource("poddisruptionbudgets.policy")
+    labels = pod["metadata"].get("labels") or {}
+    budgets = [
+        entry
+        for entry in context.table(resource).in_namespace(namespace)
+        if selects((entry.obj.get("spec") or {}).get("selector"), labels)
+    ]
+    if not budgets:
+        return
+    if len(budgets) > 1:
+        raise errors.ServerFault(500, "InternalError", _TWO_BUDGETS_TEXT)
+    entry = budgets[0]
+    budget, status = entry.obj, dict(entry.obj.get("status") or {})
+    healthy, desired = status.get("currentHealthy", 0), status.get("desiredHealthy", 0)
+    if not is_true(pod, "Ready"):
+        policy = (budget.get("spec") or {}).get("unhealthyPodEvictionPolicy", "IfHealthyBudget")
+        if policy == "AlwaysAllow" or (healthy >= desired and desired > 0):
+            return
+    name = budget["metadata"]["name"]
+    if status.get("observedGeneration", 0) < budget["metadata"].get("generation", 0):
+        raise _too_many(f"The disruption budget {name} is still being processed by the server.", 10.0)
+    allowed = status.get("disruptionsAllowed", 0)
+    if allowed <= 0:
+        raise _too_many(f"The disruption budget {name} needs {desired} healthy pods and has {healthy} currently")
+    if dry_run:
+        return
+    status["disruptionsAllowed"] = allowed - 1
+    disrupted = dict(status.get("disruptedPods") or {})
+    disrupted[pod["metadata"]["name"]] = timestamp(context.clock.now())
+    generation = status.get("observedGeneration", 0)
+    status["conditions"] = budget_conditions(status, allowed - 1, generation, timestamp(context.clock.now()))
+    status["disruptedPods"] = disrupted
+    writing.store(context, resource, entry.key, {**budget, "metadata": dict(budget["metadata"]), "status": status})
+
+
+def _too_many(why: str, retry_after: float | None = None) -> ApiError:
+    details: dict[str, Any] = {"causes": [{"reason": "DisruptionBudget", "message": why}]}
+    return errors.TooManyRequests(429, "TooManyRequests", _BUDGET_TEXT, retry_after, details)
+
+
+def budget_conditions(before: Object, allowed: int, generation: int, now: str) -> list[Object]:
+    """Return the conditions of a budget that allows so many disruptions."""
+    value, reason = ("True", "SufficientPods") if allowed > 0 else ("False", "InsufficientPods")
+    said = {"reason": reason, "message": "", "observedGeneration": generation}
+    return with_condition(before.get("conditions"), "DisruptionAllowed", value, now, **said)
+
+
+def scale_of(resource: Resource, entry: Entry) -> Object:
+    """Return the Scale of an object that has replicas."""
+    obj, metadata = entry.obj, entry.obj["metadata"]
+    spec_path, status_path, selector_path = _scale_paths(resource)
+    kept = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
+    status: Object = {"replicas": _dig(obj, status_path) or 0}
+    selector = _dig(obj, selector_path) if selector_path else None
+    if isinstance(selector, dict):
+        plain = resource.table == "replicationcontrollers"
+        status["selector"] = written_selector({"matchLabels": selector} if plain else selector)
+    elif isinstance(selector, str):
+        status["selector"] = selector
+    return {
+        "kind": "Scale",
+        "apiVersion": "autoscaling/v1",
+        "metadata": {key: metadata[key] for key in kept if key in metadata},
+        "spec": {"replicas": _dig(obj, spec_path) or 0},
+        "status": status,
+    }
+
+
+def set_scale(context: Context, resource: Resource, entry: Entry, scale: Any, asked: Asked) -> Entry:
+    """Take over the replicas of a Scale."""
+    if not isinstance(scale, dict):
+        raise bad_request("Scale: not an object")
+    name = entry.obj["metadata"]["name"]
+    if scale.get("kind") not in (None, "Scale"):
+        raise bad_request(f"the kind in the data ({scale['kind']}) does not match the expected kind (Scale)")
+    metadata = scale.get("metadata") or {}
+    if metadata.get("name") not in (None, "", name):
+        raise bad_request(f"the name of the object ({metadata['name']}) does not match the name on the URL ({name})")
+    wanted = metadata.get("resourceVersion")
+    if wanted and wanted != entry.obj["metadata"]["resourceVersion"]:
+        raise modified(resource, name)
+    replicas = (scale.get("spec") or {}).get("replicas", 0)
+    if isinstance(replicas, bool) or not isinstance(replicas, int):
+        raise Undecoded(dataclasses.replace(resource, kind="Scale"), "spec.replicas is not an integer")
+    if replicas < 0:
+        text = "must be greater than or equal to 0"
+        scaled = dataclasses.replace(resource, group="autoscaling", kind="Scale")
+        raise invalid(scaled, name, [field.invalid("spec.replicas", replicas, text)])
+    obj = copied(entry.obj)
+    place = obj
+    *above, last = _scale_paths(resource)[0]
+    for step in above:
+        place = place.setdefault(step, {})
+    place[last] = replicas
+    return writing.replace(context, Target(resource, entry.namespace, name), entry, obj, asked)
+
+
+def _scale_paths(resource: Resource) -> tuple[list[str], list[str], list[str]]:
+    custom = ((resource.custom or {}).get("subresources") or {}).get("scale")
+    if custom is None:
+        return ["spec", "replicas"], ["status", "replicas"], ["spec", "selector"]
+    return (
+        _path(custom.get("specReplicasPath")),
+        _path(custom.get("statusReplicasPath")),
+        _path(custom.get("labelSelectorPath")),
+    )
+
+
+def _path(text: str | None) -> list[str]:
+    return [step for step in (text or "").split(".") if step]
+
+
+def _dig(obj: Any, path: list[str]) -> Any:
+    for step in path:
+        obj = obj.get(step) if isinstance(obj, dict) else None
+    return obj
