@@ -107,7 +107,7 @@ class Program:
     async def refusal(self, *words: str, needs_kubeconfig: bool = True, program: Sequence[str] = RUN) -> str:
         """Return the last words of a program that does not start, out of the log line that says them."""
         process = self.start(*words, needs_kubeconfig=needs_kubeconfig, program=program)
-        assert await asyncio.to_thread(process.wait, 30) == 1, self.log
+        assert await asyncio.to_thread(process.wait, 60) == 1, self.log
         assert "Traceback" not in self.log
         last = self.log.strip().splitlines()[-1]
         _, failed, error = last.partition('"command failed" err=')
@@ -215,12 +215,12 @@ async def test_a_main_of_ones_own_has_its_plugins_built_in(api: ApiServer, progr
     await until(lambda: bool(node_of(api, "ours")), "the pod of example-scheduler")
     assert "Filter pod=ours node=n0" in program.log
 
-    helped = await asyncio.to_thread(subprocess.run, [*mine, "--help"], capture_output=True, text=True, timeout=30)
+    helped = await asyncio.to_thread(subprocess.run, [*mine, "--help"], capture_output=True, text=True, timeout=60)
     assert helped.returncode == 0 and "my_scheduler.py [flags]" in helped.stdout
     written = [*mine, f"--config={mounted}", f"--write-config-to={tmp_path / 'written'}"]
-    assert (await asyncio.to_thread(subprocess.run, written, capture_output=True, timeout=30)).returncode == 0
+    assert (await asyncio.to_thread(subprocess.run, written, capture_output=True, timeout=60)).returncode == 0
     assert "podInitialBackoffSeconds: 0\n" in (tmp_path / "written").read_text()
-    wrong = await asyncio.to_thread(subprocess.run, [*mine, "--nonsense"], capture_output=True, text=True, timeout=30)
+    wrong = await asyncio.to_thread(subprocess.run, [*mine, "--nonsense"], capture_output=True, text=True, timeout=60)
     assert wrong.returncode == 1 and "unknown flag: --nonsense" in wrong.stderr and "Traceback" not in wrong.stderr
 
 

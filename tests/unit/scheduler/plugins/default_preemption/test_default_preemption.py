@@ -301,9 +301,6 @@ def test_a_filter_that_fails_costs_its_node_only():
     assert message(made) == "preemption: cannot look at n1"
 
 
-# Whom
-
-
 # Disruption budgets
 
 
