@@ -1,7 +1,4 @@
-"""VolumeBinding's PreFilter and Filter: which volumes would be given and made, errors, and changes that are followed.
-
-Which nodes a pod's claims allow is compared with the reference in the golden families `volumes` and `volumes2`.
-"""
+"""VolumeBinding's PreFilter and Filter: which nodes a pod's claims allow, and what would be done there."""
 
 from __future__ import annotations
 
@@ -27,8 +24,9 @@ from volume_scene import (
 
 from kubesched.errors import MalformedObject
 from kubesched.kube.api.meta import LabelSelector, LabelSelectorRequirement
+from kubesched.kube.api.node import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from kubesched.kube.api.pod import Pod
-from kubesched.kube.api.storage import CSIStorageCapacity, PersistentVolume, StorageClass
+from kubesched.kube.api.storage import CSIStorageCapacity, PersistentVolume, StorageClass, VolumeNodeAffinity
 from kubesched.kube.api.volumes import AwsElasticBlockStore, AzureDisk, CsiVolume, Volume
 from kubesched.scheduler.config import Gates
 from kubesched.scheduler.framework.cycle_state import CycleState, StateMissing
@@ -63,8 +61,63 @@ def test_pods_without_claims_are_left_alone() -> None:
     assert stage().ask(pod()) is SKIP
 
 
-def test_a_claim_that_does_not_exist_refuses_all_nodes() -> None:
-    assert stage().ask(pod("p", "c")) == ("UnschedulableAndUnresolvable", 'persistentvolumeclaim "c" not found')
+REFUSED: list[tuple[str, list[Any], Pod, str]] = [
+    ("a claim that does not exist", [], pod("p", "c"), 'persistentvolumeclaim "c" not found'),
+    (
+        "an ephemeral claim not made yet",
+        [],
+        pod("p", ephemeral=("v",)),
+        'waiting for ephemeral volume controller to create the persistentvolumeclaim "p-v"',
+    ),
+    (
+        "an ephemeral claim of another pod",
+        [pvc("p-v", owner="x")],
+        pod("p", ephemeral=("v",)),
+        "PVC default/p-v was not created for pod default/p (pod is not owner)",
+    ),
+    (
+        "a lost claim",
+        [pvc("c", volume="v", phase="Lost")],
+        pod("p", "c"),
+        'persistentvolumeclaim "c" bound to non-existent persistentvolume "v"',
+    ),
+    ("a claim on its way out", [pvc("c", deleting=True)], pod("p", "c"), 'persistentvolumeclaim "c" is being deleted'),
+    (
+        "an unbound claim of an immediate class",
+        [storage_class("now", mode="Immediate"), pvc("c", cls="now")],
+        pod("p", "c"),
+        "pod has unbound immediate PersistentVolumeClaims",
+    ),
+    (
+        "an unbound claim without class",
+        [pvc("c", cls=None)],
+        pod("p", "c"),
+        "pod has unbound immediate PersistentVolumeClaims",
+    ),
+    (
+        "an unbound claim of a class that does not exist",
+        [pvc("c", cls="x")],
+        pod("p", "c"),
+        "pod has unbound immediate PersistentVolumeClaims",
+    ),
+    (
+        "a claim that its owner gave a volume, not yet bound",
+        [pvc("c", volume="v", bound=False)],
+        pod("p", "c"),
+        "pod has unbound immediate PersistentVolumeClaims",
+    ),
+    (
+        "the first problem wins",
+        [pvc("c", deleting=True), pvc("d", cls=None)],
+        pod("p", "d", "c"),
+        'persistentvolumeclaim "c" is being deleted',
+    ),
+]
+
+
+@pytest.mark.parametrize(("objects", "wanted", "text"), [case[1:] for case in REFUSED], ids=[case[0] for case in REFUSED])
+def test_what_refuses_all_nodes(objects: list[Any], wanted: Pod, text: str) -> None:
+    assert stage(*objects).ask(wanted) == ("UnschedulableAndUnresolvable", text)
 
 
 def test_the_old_annotation_names_the_class_even_when_empty() -> None:
@@ -108,6 +161,44 @@ def test_changed_labels_are_followed() -> None:
     assert scene.ask(pod("p", "c")) == {"n2": [REACH]}
     scene.put(node("n4", zone="a"), node("n5", zone="c"))
     assert scene.ask(pod("p", "c")) == {"n2": [REACH], "n5": [REACH]}
+
+
+def affinity(*terms: NodeSelectorTerm) -> VolumeNodeAffinity:
+    return VolumeNodeAffinity(required=NodeSelector(node_selector_terms=terms))
+
+
+def term(key: str, operator: str, *values: str) -> NodeSelectorTerm:
+    return NodeSelectorTerm(match_expressions=(NodeSelectorRequirement(key=key, operator=operator, values=values),))
+
+
+AFFINITIES: list[tuple[str, VolumeNodeAffinity | None, set[str]]] = [
+    ("none at all", None, {"n1", "n2", "n3"}),
+    ("nothing required", VolumeNodeAffinity(), {"n1", "n2", "n3"}),
+    ("no terms match nothing", affinity(), set()),
+    ("an empty term matches nothing", affinity(NodeSelectorTerm()), set()),
+    ("terms are alternatives", affinity(term(ZONE, "In", "a"), term(HOSTNAME, "In", "n3")), {"n1", "n3"}),
+    (
+        "expressions are all needed",
+        affinity(
+            NodeSelectorTerm(
+                match_expressions=(
+                    *term(ZONE, "In", "a", "b").match_expressions,
+                    *term(HOSTNAME, "NotIn", "n1").match_expressions,
+                )
+            )
+        ),
+        {"n2"},
+    ),
+    ("a broken term matches nothing, the others may", affinity(term(ZONE, "In"), term(ZONE, "Exists")), {"n1", "n2"}),
+    ("an absent label is not in", affinity(term(ZONE, "NotIn", "a")), {"n2", "n3"}),
+    ("values nobody has", affinity(term("rack", "In", "r1")), set()),
+]
+
+
+@pytest.mark.parametrize(("wanted", "fits"), [case[1:] for case in AFFINITIES], ids=[case[0] for case in AFFINITIES])
+def test_node_affinity_of_volumes(wanted: VolumeNodeAffinity | None, fits: set[str]) -> None:
+    scene = stage(pv("v", claim="c", node_affinity=wanted), pvc("c", volume="v"))
+    assert {"n1", "n2", "n3"} - scene.ask(pod("p", "c")).keys() == fits
 
 
 def test_a_bound_volume_that_does_not_exist() -> None:
@@ -284,6 +375,22 @@ def test_what_is_not_there_is_made_if_somebody_can() -> None:
     assert scene.ask(pod("p", "c1", "c2")) == {name: [BIND] for name in ("n1", "n2", "n3")}
     scene.put(storage_class(provisioner=""))
     assert scene.ask(pod("p", "c1", "c2")) == {name: [BIND] for name in ("n1", "n2", "n3")}
+
+
+TOPOLOGIES: list[tuple[str, tuple[dict[str, tuple[str, ...]], ...], set[str]]] = [
+    ("none allows all", (), {"n1", "n2", "n3"}),
+    ("one zone", ({ZONE: ("a",)},), {"n1"}),
+    ("terms are alternatives", ({ZONE: ("a",)}, {HOSTNAME: ("n3",)}), {"n1", "n3"}),
+    ("a term needs all its labels", ({ZONE: ("a", "b"), HOSTNAME: ("n2", "n3")},), {"n2"}),
+    ("an empty term allows nothing", ({},), set()),
+    ("a label without values allows nothing", ({ZONE: ()},), set()),
+]
+
+
+@pytest.mark.parametrize(("allowed", "fits"), [case[1:] for case in TOPOLOGIES], ids=[case[0] for case in TOPOLOGIES])
+def test_allowed_topologies(allowed: tuple[dict[str, tuple[str, ...]], ...], fits: set[str]) -> None:
+    found = made(pvc("c"), topologies=allowed).ask(pod("p", "c"))
+    assert found == {name: [BIND] for name in {"n1", "n2", "n3"} - fits}
 
 
 def test_a_selected_node_is_the_only_one() -> None:

@@ -1,4 +1,4 @@
-"""VolumeRestrictions: what-ifs, errors and wake-ups; the golden families `volumes` compare the verdicts."""
+"""VolumeRestrictions: disks that cannot be shared, claims for one pod only."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 from volume_scene import Scene, node, pod, pvc
 
 from kubesched.kube.api.pod import Pod
-from kubesched.kube.api.volumes import Cinder, GcePersistentDisk, Iscsi, Rbd, Volume
+from kubesched.kube.api.volumes import AwsElasticBlockStore, Cinder, GcePersistentDisk, Iscsi, Rbd, Volume
 from kubesched.scheduler.framework.cycle_state import CycleState
 from kubesched.scheduler.framework.verdicts import SKIP
 from kubesched.scheduler.plugins.volume_restrictions.plugin import CLAIM_IN_USE, DISK_CONFLICT, VolumeRestrictions
@@ -19,6 +19,10 @@ def gce(name: str, read_only: bool = False) -> Volume:
     return Volume(gce_persistent_disk=GcePersistentDisk(pd_name=name, read_only=read_only))
 
 
+def aws(name: str, read_only: bool = False) -> Volume:
+    return Volume(aws_elastic_block_store=AwsElasticBlockStore(volume_id=name, read_only=read_only))
+
+
 def iscsi(iqn: str, read_only: bool = False, lun: int = 0) -> Volume:
     return Volume(iscsi=Iscsi(iqn=iqn, read_only=read_only, lun=lun))
 
@@ -27,11 +31,50 @@ def rbd(image: str, *monitors: str, pool: str = "rbd", read_only: bool = False) 
     return Volume(rbd=Rbd(image=image, monitors=monitors, pool=pool, read_only=read_only))
 
 
+DISKS = [
+    ("the same Google disk", gce("a"), gce("a"), True),
+    ("another Google disk", gce("a"), gce("b"), False),
+    ("a Google disk that one only reads", gce("a", True), gce("a"), True),
+    ("a Google disk that both only read", gce("a", True), gce("a", True), False),
+    ("an AWS disk is never shared", aws("a", True), aws("a", True), True),
+    ("another AWS disk", aws("a"), aws("b"), False),
+    ("the same target, whatever its unit", iscsi("a", lun=1), iscsi("a", lun=2), True),
+    ("a target that both only read", iscsi("a", True), iscsi("a", True), False),
+    ("an image seen through a common monitor", rbd("i", "m1", "m2"), rbd("i", "m2", "m3"), True),
+    ("an image with no monitor in common", rbd("i", "m1"), rbd("i", "m2"), False),
+    ("the same image of another pool", rbd("i", "m1"), rbd("i", "m1", pool="other"), False),
+    ("an image that both only read", rbd("i", "m1", read_only=True), rbd("i", "m1", read_only=True), False),
+    ("disks of different kinds with one name", gce("a"), aws("a"), False),
+]
+
+
+@pytest.mark.parametrize(("mine", "theirs", "conflict"), [case[1:] for case in DISKS], ids=[case[0] for case in DISKS])
+def test_a_disk_in_use_refuses_its_node_only(mine: Volume, theirs: Volume, conflict: bool) -> None:
+    scene = Scene(VolumeRestrictions, node("n1"), node("n2"), pod("old", on="n1", volumes=(theirs,)))
+    assert scene.ask(pod("new", volumes=(mine,))) == ({"n1": DISK} if conflict else {})
+
+
 def test_pods_without_disks_and_claims_are_left_alone() -> None:
     scene = Scene(VolumeRestrictions, node("n1"), pvc("c"))
     assert scene.ask(pod("new")) is SKIP
     assert scene.ask(pod("new", "c")) is SKIP
     assert scene.ask(pod("new", volumes=(Volume(cinder=Cinder(volume_id="x")),))) is SKIP
+
+
+def test_a_missing_claim_refuses_all_nodes() -> None:
+    scene = Scene(VolumeRestrictions, node("n1"))
+    assert scene.ask(pod("new", "c")) == ("UnschedulableAndUnresolvable", 'persistentvolumeclaim "c" not found')
+
+
+def test_an_ephemeral_claim_is_somebody_elses_business() -> None:
+    assert Scene(VolumeRestrictions, node("n1")).ask(pod("new", ephemeral=("v",))) is SKIP
+
+
+def test_a_claim_for_one_pod_refuses_all_nodes_while_in_use() -> None:
+    scene = Scene(VolumeRestrictions, node("n1"), node("n2"), pvc("c", modes=ONE_POD), pod("old", "c", on="n1"))
+    assert scene.ask(pod("new", "c")) == {"n1": IN_USE, "n2": IN_USE}
+    scene.store.remove_pod("old")
+    assert scene.ask(pod("new", "c")) is SKIP
 
 
 def test_a_pod_on_a_node_that_is_gone_uses_nothing() -> None:

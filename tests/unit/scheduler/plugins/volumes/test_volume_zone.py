@@ -1,4 +1,4 @@
-"""VolumeZone: claims and volumes that are missing, and who is not asked; the golden families `volumes` compare the verdicts."""
+"""VolumeZone: volumes that carry a zone or region label."""
 
 from __future__ import annotations
 
@@ -10,12 +10,62 @@ from volume_scene import Scene, node, pod, pv, pvc, storage_class
 from kubesched.kube.values.well_known import BETA_REGION, BETA_ZONE, REGION, ZONE
 from kubesched.scheduler.framework.cycle_state import CycleState
 from kubesched.scheduler.framework.verdicts import SKIP
-from kubesched.scheduler.plugins.volume_zone import VolumeZone
+from kubesched.scheduler.plugins.volume_zone import ZONE_CONFLICT, VolumeZone, zones_in
+
+WRONG = [ZONE_CONFLICT.text]
 
 
 def labelled(**labels: str) -> dict[str, str]:
     names = {"zone": ZONE, "region": REGION, "old_zone": BETA_ZONE, "old_region": BETA_REGION}
     return {names[key]: value for key, value in labels.items()}
+
+
+CASES: list[tuple[str, dict[str, str], dict[str, str], bool]] = [
+    ("the same zone", labelled(zone="a"), labelled(zone="a"), False),
+    ("another zone", labelled(zone="a"), labelled(zone="b"), True),
+    ("one of several zones", labelled(zone="a__b"), labelled(zone="b"), False),
+    ("none of several zones", labelled(zone="a__b"), labelled(zone="c"), True),
+    ("blanks around zones do not count", labelled(zone=" a __ b "), labelled(zone="b"), False),
+    ("a node without any such label is not judged", labelled(zone="a"), {}, False),
+    ("an old volume on a new node", labelled(old_zone="a"), labelled(zone="a"), False),
+    ("an old volume on a new node elsewhere", labelled(old_zone="a"), labelled(zone="b"), True),
+    (
+        "an old volume on a node with both labels: its own key decides",
+        labelled(old_zone="a"),
+        labelled(zone="a", old_zone="b"),
+        True,
+    ),
+    ("a new volume on an old node", labelled(zone="a"), labelled(old_zone="a"), True),
+    ("zone and region", labelled(zone="a", region="r"), labelled(zone="a", region="r"), False),
+    ("a node without the region", labelled(zone="a", region="r"), labelled(zone="a"), True),
+    ("the wrong region", labelled(zone="a", region="r"), labelled(zone="a", region="s"), True),
+]
+
+
+@pytest.mark.parametrize(("volume", "place", "refused"), [case[1:] for case in CASES], ids=[case[0] for case in CASES])
+def test_labels(volume: dict[str, str], place: dict[str, str], refused: bool) -> None:
+    scene = Scene(VolumeZone, node("n1", **place), node("n2"), pv("v", claim="c", labels=volume), pvc("c", volume="v"))
+    assert scene.ask(pod("p", "c")) == ({"n1": WRONG} if refused else {})
+
+
+def test_a_label_with_an_empty_part_is_ignored() -> None:
+    assert zones_in("a__") == frozenset()
+    scene = Scene(VolumeZone, node("n1", zone="b"), pv("v", claim="c", labels=labelled(zone="a__")), pvc("c", volume="v"))
+    assert scene.ask(pod("p", "c")) is SKIP
+
+
+def test_all_volumes_must_agree() -> None:
+    scene = Scene(
+        VolumeZone,
+        node("n1", zone="a"),
+        node("n2", zone="b"),
+        pv("v", claim="c", labels=labelled(zone="a")),
+        pv("w", claim="d", labels=labelled(zone="a__b")),
+        pvc("c", volume="v"),
+        pvc("d", volume="w"),
+    )
+    assert scene.ask(pod("p", "c", "d")) == {"n2": WRONG}
+    assert scene.ask(pod("p", "d")) == {}
 
 
 BROKEN: list[tuple[str, list[Any], str, str]] = [
