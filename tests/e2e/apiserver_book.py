@@ -37,7 +37,9 @@ LEASES = "/apis/coordination.k8s.io/v1/namespaces/{ns}/leases"
 CLASSES = "/apis/scheduling.k8s.io/v1/priorityclasses"
 DEVICES = "/apis/resource.k8s.io/v1"
 STORAGE = "/apis/storage.k8s.io/v1"
-OPEN_SCHEMA = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+JOBS, CLAIMS = "/apis/batch/v1/namespaces/{ns}/jobs", f"{NS}/persistentvolumeclaims"
+EVENTS = "/apis/events.k8s.io/v1/namespaces/{ns}/events"
+ONE_GIBI = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
 
 
 def story(name: str, *steps: Step, owners: bool = False) -> Story:
@@ -54,12 +56,48 @@ def bind(name: str, node: str, **metadata: Any) -> Step:
     return post(f"{PODS}/{name}/binding", body)
 
 
+def asks(requests: Any = None, limits: Any = None) -> dict[str, Any]:
+    """Return the containers of a pod that asks for this."""
+    resources = {key: value for key, value in (("requests", requests), ("limits", limits)) if value is not None}
+    return {"containers": [container(resources=resources)]}
+
+
+def job(restart_policy: str, **more: Any) -> dict[str, Any]:
+    return named("j", spec=more | {"template": {"spec": {"containers": [container()], "restartPolicy": restart_policy}}})
+
+
+def apply(manager: str, more: str = "", **fields: Any) -> Step:
+    """Apply a config map "a" as a manager, with further parameters."""
+    body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, **fields}
+    return patch(f"{CONFIGS}/a?fieldManager={manager}{more}", body, APPLY)
+
+
+def apply_deployment(manager: str, **fields: Any) -> Step:
+    body = {"apiVersion": "apps/v1", "kind": "Deployment", **named("d"), **fields}
+    return patch(f"{DEPLOYMENTS}/d?fieldManager={manager}", body, APPLY)
+
+
 def evict(name: str, **more: Any) -> Step:
     body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": name}, **more}
     return post(f"{PODS}/{name}/eviction", body)
 
 
 # --- what is filled in
+
+_REQUIRED, _PREFERRED = "requiredDuringSchedulingIgnoredDuringExecution", "preferredDuringSchedulingIgnoredDuringExecution"
+
+
+def _node_rule(**term: Any) -> dict[str, Any]:
+    return {"affinity": {"nodeAffinity": {_REQUIRED: {"nodeSelectorTerms": [term]}}}}
+
+
+def _expression(**one: Any) -> dict[str, Any]:
+    return _node_rule(matchExpressions=[one])
+
+
+def _pod_rule(**term: Any) -> dict[str, Any]:
+    return {"affinity": {"podAffinity": {_REQUIRED: [term]}}}
+
 
 _PROBES = {
     "livenessProbe": {"httpGet": {"port": 80}},
@@ -74,27 +112,20 @@ _VOLUMES = [
     {"name": "down", "downwardAPI": {"items": [{"path": "n", "fieldRef": {"fieldPath": "metadata.name"}}]}},
     {"name": "many", "projected": {"sources": [{"configMap": {"name": "x"}}, {"secret": {"name": "y"}}]}},
     {"name": "claim", "persistentVolumeClaim": {"claimName": "x"}},
-    {
-        "name": "own",
-        "ephemeral": {
-            "volumeClaimTemplate": {"spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}}
-        },
-    },
+    {"name": "own", "ephemeral": {"volumeClaimTemplate": {"spec": ONE_GIBI}}},
     {"name": "csi", "csi": {"driver": "d.example.com"}},
 ]
 _SPREAD = {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule", "labelSelector": SELECTOR}
 _TERM = {"topologyKey": "zone", "labelSelector": SELECTOR}
 _AFFINITY = {
     "nodeAffinity": {
-        "requiredDuringSchedulingIgnoredDuringExecution": {
-            "nodeSelectorTerms": [{"matchExpressions": [{"key": "a", "operator": "In", "values": ["b"]}]}]
-        },
-        "preferredDuringSchedulingIgnoredDuringExecution": [
+        _REQUIRED: {"nodeSelectorTerms": [{"matchExpressions": [{"key": "a", "operator": "In", "values": ["b"]}]}]},
+        _PREFERRED: [
             {"weight": 5, "preference": {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n"]}]}}
         ],
     },
-    "podAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 1, "podAffinityTerm": _TERM}]},
-    "podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [_TERM | {"namespaceSelector": {}}]},
+    "podAffinity": {_PREFERRED: [{"weight": 1, "podAffinityTerm": _TERM}]},
+    "podAntiAffinity": {_REQUIRED: [_TERM | {"namespaceSelector": {}}]},
 }
 
 DEFAULTS = [
@@ -114,34 +145,14 @@ DEFAULTS = [
     ),
     story(
         "amounts",
-        post(
-            PODS, pod(containers=[container(resources={"limits": {"cpu": "1000m", "memory": "1024Mi", "example.com/gpu": 1}})])
-        ),
-        post(
-            PODS,
-            pod("q", containers=[container(resources={"requests": {"cpu": 0.1, "memory": "1e3"}, "limits": {"cpu": "0.5"}})]),
-        ),
-        post(
-            PODS,
-            pod(
-                "r",
-                containers=[container(resources={"requests": {"cpu": "1.5", "memory": "0.5Gi", "ephemeral-storage": "1500M"}})],
-            ),
-        ),
+        post(PODS, pod(**asks(limits={"cpu": "1000m", "memory": "1024Mi", "example.com/gpu": 1}))),
+        post(PODS, pod("q", **asks({"cpu": 0.1, "memory": "1e3"}, {"cpu": "0.5"}))),
+        post(PODS, pod("r", **asks({"cpu": "1.5", "memory": "0.5Gi", "ephemeral-storage": "1500M"}))),
         post(PODS, pod("s", resources={"requests": {"cpu": "2"}, "limits": {"cpu": "2", "memory": "1Gi"}})),
-        post(
-            PODS,
-            pod(
-                "t",
-                containers=[
-                    container(resources={"requests": {"hugepages-2Mi": "4Mi", "cpu": "1"}, "limits": {"hugepages-2Mi": "4Mi"}})
-                ],
-            ),
-        ),
+        post(PODS, pod("t", **asks({"hugepages-2Mi": "4Mi", "cpu": "1"}, {"hugepages-2Mi": "4Mi"}))),
     ),
     story(
-        "init containers and sidecars",
-        post(PODS, pod(initContainers=[container("a"), container("b", restartPolicy="Always")])),
+        "init containers and sidecars", post(PODS, pod(initContainers=[container("a"), container("b", restartPolicy="Always")]))
     ),
     story(
         "images",
@@ -175,11 +186,7 @@ DEFAULTS = [
             pod(
                 labels={"app": "web", "rev": "7"},
                 affinity={
-                    "podAffinity": {
-                        "requiredDuringSchedulingIgnoredDuringExecution": [
-                            _TERM | {"matchLabelKeys": ["rev", "no"], "mismatchLabelKeys": ["app"]}
-                        ]
-                    }
+                    "podAffinity": {_REQUIRED: [_TERM | {"matchLabelKeys": ["rev", "no"], "mismatchLabelKeys": ["app"]}]}
                 },
                 topologySpreadConstraints=[_SPREAD | {"matchLabelKeys": ["rev"]}],
             ),
@@ -209,16 +216,7 @@ DEFAULTS = [
             f"{APPS}/statefulsets",
             named(
                 "d",
-                spec=WORKLOAD
-                | {
-                    "serviceName": "s",
-                    "volumeClaimTemplates": [
-                        {
-                            "metadata": {"name": "v"},
-                            "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
-                        }
-                    ],
-                },
+                spec=WORKLOAD | {"serviceName": "s", "volumeClaimTemplates": [{"metadata": {"name": "v"}, "spec": ONE_GIBI}]},
             ),
         ),
     ),
@@ -227,29 +225,8 @@ DEFAULTS = [
         "a replication controller",
         post(f"{NS}/replicationcontrollers", named("d", spec={"selector": {"app": "web"}, "template": TEMPLATE})),
     ),
-    story(
-        "a job",
-        post(
-            "/apis/batch/v1/namespaces/{ns}/jobs",
-            named("j", spec={"template": {"spec": {"containers": [container()], "restartPolicy": "Never"}}}),
-        ),
-    ),
-    story(
-        "an indexed job",
-        post(
-            "/apis/batch/v1/namespaces/{ns}/jobs",
-            named(
-                "j",
-                spec={
-                    "completionMode": "Indexed",
-                    "completions": 3,
-                    "parallelism": 2,
-                    "suspend": True,
-                    "template": {"spec": {"containers": [container()], "restartPolicy": "OnFailure"}},
-                },
-            ),
-        ),
-    ),
+    story("a job", post(JOBS, job("Never"))),
+    story("an indexed job", post(JOBS, job("OnFailure", completionMode="Indexed", completions=3, parallelism=2, suspend=True))),
     story("a budget", post(BUDGETS, named("b", spec={"selector": SELECTOR, "minAvailable": "50%"}))),
     story(
         "a service",
@@ -278,13 +255,7 @@ DEFAULTS = [
         get("/api/v1/namespaces/{ns}-b"),
         post("/api/v1/namespaces/{ns}-b/pods", pod()),
     ),
-    story(
-        "a claim",
-        post(
-            f"{NS}/persistentvolumeclaims",
-            named("c", spec={"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}),
-        ),
-    ),
+    story("a claim", post(CLAIMS, named("c", spec=ONE_GIBI))),
     story(
         "a volume",
         post(
@@ -410,9 +381,9 @@ DEFAULTS = [
                 "count": 1,
             },
         ),
-        get("/apis/events.k8s.io/v1/namespaces/{ns}/events/a"),
+        get(f"{EVENTS}/a"),
         post(
-            "/apis/events.k8s.io/v1/namespaces/{ns}/events",
+            EVENTS,
             {
                 "metadata": {"name": "b"},
                 "regarding": {"kind": "Pod", "namespace": "{ns}", "name": "p"},
@@ -439,6 +410,14 @@ def _lists(*queries: str) -> list[Step]:
     return [get(f"{CONFIGS}?{query}", METADATA_LIST) for query in queries]
 
 
+_OF_THE_CLUSTER = (
+    "/api/v1/persistentvolumes",
+    f"{STORAGE}/storageclasses",
+    CLASSES,
+    f"{STORAGE}/csinodes",
+    f"{STORAGE}/csidrivers",
+    f"{DEVICES}/deviceclasses",
+)
 READING = [
     story(
         "what is not there",
@@ -546,6 +525,13 @@ READING = [
         get(f"{CONFIGS}?limit=2&continue={{token4}}&resourceVersionMatch=Exact"),
     ),
     story(
+        "pages while objects go",
+        *_FOUR,
+        get(f"{CONFIGS}?limit=2", METADATA_LIST),
+        delete(f"{CONFIGS}/c3"),
+        get(f"{CONFIGS}?limit=2&continue={{token4}}", METADATA_LIST),
+    ),
+    story(
         "versions of a list",
         *_FOUR,
         delete(f"{CONFIGS}/c3"),
@@ -581,19 +567,13 @@ READING = [
         post(SETS, named("r", spec=WORKLOAD)),
         post(f"{APPS}/statefulsets", named("s", spec=WORKLOAD | {"serviceName": "s"})),
         post(f"{APPS}/daemonsets", named("m", spec=WORKLOAD)),
-        post(
-            "/apis/batch/v1/namespaces/{ns}/jobs",
-            named("j", spec={"template": {"spec": {"containers": [container()], "restartPolicy": "Never"}}}),
-        ),
+        post(JOBS, job("Never")),
         post(BUDGETS, named("b", spec={"selector": SELECTOR, "minAvailable": 1})),
         post(CONFIGS, named("c", data={"a": "b", "c": "d"})),
         post(f"{NS}/secrets", named("s", data={"a": "Yg=="})),
         post(f"{NS}/services", named("s", spec={"clusterIP": "None", "ports": [{"port": 80}]})),
         post(LEASES, named("l", spec={"holderIdentity": "me"})),
-        post(
-            f"{NS}/persistentvolumeclaims",
-            named("c", spec={"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}),
-        ),
+        post(CLAIMS, named("c", spec=ONE_GIBI)),
         post(f"{NS}/serviceaccounts", named("a")),
         post(f"{NS}/endpoints", named("e", subsets=[{"addresses": [{"ip": "10.9.8.7"}], "ports": [{"port": 80}]}])),
         *(
@@ -603,13 +583,13 @@ READING = [
                 SETS,
                 f"{APPS}/statefulsets",
                 f"{APPS}/daemonsets",
-                "/apis/batch/v1/namespaces/{ns}/jobs",
+                JOBS,
                 BUDGETS,
                 CONFIGS,
                 f"{NS}/secrets",
                 f"{NS}/services",
                 LEASES,
-                f"{NS}/persistentvolumeclaims",
+                CLAIMS,
                 f"{NS}/endpoints",
                 "/api/v1/namespaces/{ns}",
             )
@@ -626,28 +606,8 @@ READING = [
         post(f"{STORAGE}/csinodes", named("{ns}", spec={"drivers": []})),
         post(f"{STORAGE}/csidrivers", named("{ns}", spec={})),
         post(f"{DEVICES}/deviceclasses", named("{ns}", spec={})),
-        *(
-            get(f"{path}/{{ns}}?includeObject=None", TABLE)
-            for path in (
-                "/api/v1/persistentvolumes",
-                f"{STORAGE}/storageclasses",
-                CLASSES,
-                f"{STORAGE}/csinodes",
-                f"{STORAGE}/csidrivers",
-                f"{DEVICES}/deviceclasses",
-            )
-        ),
-        *(
-            delete(f"{path}/{{ns}}")
-            for path in (
-                "/api/v1/persistentvolumes",
-                f"{STORAGE}/storageclasses",
-                CLASSES,
-                f"{STORAGE}/csinodes",
-                f"{STORAGE}/csidrivers",
-                f"{DEVICES}/deviceclasses",
-            )
-        ),
+        *(get(f"{path}/{{ns}}?includeObject=None", TABLE) for path in _OF_THE_CLUSTER),
+        *(delete(f"{path}/{{ns}}") for path in _OF_THE_CLUSTER),
     ),
     story(
         "a table of pods",
@@ -728,6 +688,13 @@ WATCHING = [
         bind("a", "n"),
         events(0, PODS, "&fieldSelector=spec.nodeName%3D"),
         events(0, PODS, "&fieldSelector=spec.nodeName%3Dn"),
+    ),
+    story(
+        "pods that have ended leave",
+        get(PODS),
+        post(PODS, pod("a")),
+        patch(f"{PODS}/a/status", {"status": {"phase": "Succeeded"}}, MERGE),
+        events(0, PODS, "&fieldSelector=status.phase!%3DSucceeded,status.phase!%3DFailed"),
     ),
     story(
         "as tables and metadata",
@@ -872,6 +839,9 @@ WRITING = [
         put(f"{CONFIGS}/a/status", named("a")),
     ),
     story(
+        "an update of nothing", post(CONFIGS, named("a", data={"x": "1"})), put(f"{CONFIGS}/a", again(0)), get(f"{CONFIGS}/a")
+    ),
+    story(
         "what may not change",
         post(f"{NS}/secrets", named("s", type="Opaque", immutable=True, data={"a": "Yg=="})),
         patch(f"{NS}/secrets/s", {"data": {"a": "Yw=="}}),
@@ -915,23 +885,8 @@ WRITING = [
         patch(f"{PODS}/p", {"spec": {"nodeSelector": {"y": "2"}}}),
         patch(f"{PODS}/p", {"spec": {"nodeSelector": {"x": "3"}}}),
         patch(f"{PODS}/p", {"spec": {"schedulingGates": [{"name": "c"}]}}, MERGE),
-        patch(
-            f"{PODS}/p",
-            {
-                "spec": {
-                    "affinity": {
-                        "nodeAffinity": {
-                            "requiredDuringSchedulingIgnoredDuringExecution": {
-                                "nodeSelectorTerms": [{"matchExpressions": [{"key": "a", "operator": "Exists"}]}]
-                            }
-                        }
-                    }
-                }
-            },
-        ),
-        patch(
-            f"{PODS}/p", {"spec": {"affinity": {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [_TERM]}}}}
-        ),
+        patch(f"{PODS}/p", {"spec": _expression(key="a", operator="Exists")}),
+        patch(f"{PODS}/p", {"spec": _pod_rule(**_TERM)}),
         patch(f"{PODS}/p", {"spec": {"schedulingGates": [{"name": "b"}]}}, MERGE),
         patch(f"{PODS}/p", {"spec": {"schedulingGates": []}}, MERGE),
         patch(f"{PODS}/p", {"spec": {"nodeSelector": {"z": "2"}}}),
@@ -963,35 +918,20 @@ WRITING = [
         patch(f"{APPS}/statefulsets/s", {"spec": {"replicas": 5}}),
         post(f"{APPS}/daemonsets", named("d", spec=WORKLOAD)),
         patch(f"{APPS}/daemonsets/d", {"spec": {"selector": {"matchLabels": {"app": "x"}}}}),
-        post(
-            "/apis/batch/v1/namespaces/{ns}/jobs",
-            named("j", spec={"template": {"spec": {"containers": [container()], "restartPolicy": "Always"}}}),
-        ),
-        post(
-            "/apis/batch/v1/namespaces/{ns}/jobs",
-            named("j", spec={"template": {"spec": {"containers": [container()], "restartPolicy": "Never"}}}),
-        ),
-        patch("/apis/batch/v1/namespaces/{ns}/jobs/j", {"spec": {"completions": 5}}),
-        patch("/apis/batch/v1/namespaces/{ns}/jobs/j", {"spec": {"parallelism": 5}}),
+        post(JOBS, job("Always")),
+        post(JOBS, job("Never")),
+        patch(f"{JOBS}/j", {"spec": {"completions": 5}}),
+        patch(f"{JOBS}/j", {"spec": {"parallelism": 5}}),
     ),
     story(
         "a claim's fixed fields",
-        post(
-            f"{NS}/persistentvolumeclaims",
-            named(
-                "c",
-                spec={"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}, "storageClassName": "x"},
-            ),
-        ),
-        patch(f"{NS}/persistentvolumeclaims/c", {"spec": {"volumeName": "v"}}),
-        patch(f"{NS}/persistentvolumeclaims/c", {"spec": {"volumeName": "w"}}),
-        patch(f"{NS}/persistentvolumeclaims/c", {"spec": {"storageClassName": "y"}}),
-        patch(f"{NS}/persistentvolumeclaims/c/status", {"status": {"phase": "Bound"}}),
-        post(f"{NS}/persistentvolumeclaims", named("d", spec={})),
-        post(
-            f"{NS}/persistentvolumeclaims",
-            named("d", spec={"accessModes": ["Some"], "resources": {"requests": {"storage": "0"}}}),
-        ),
+        post(CLAIMS, named("c", spec=ONE_GIBI | {"storageClassName": "x"})),
+        patch(f"{CLAIMS}/c", {"spec": {"volumeName": "v"}}),
+        patch(f"{CLAIMS}/c", {"spec": {"volumeName": "w"}}),
+        patch(f"{CLAIMS}/c", {"spec": {"storageClassName": "y"}}),
+        patch(f"{CLAIMS}/c/status", {"status": {"phase": "Bound"}}),
+        post(CLAIMS, named("d", spec={})),
+        post(CLAIMS, named("d", spec={"accessModes": ["Some"], "resources": {"requests": {"storage": "0"}}})),
     ),
     story(
         "budgets that are wrong",
@@ -1130,109 +1070,37 @@ PATCHING = [
     ),
     story(
         "server-side apply",
-        patch(
-            f"{CONFIGS}/a?fieldManager=one",
-            {
-                "apiVersion": "v1",
-                "kind": "ConfigMap",
-                "metadata": {"name": "a", "labels": {"x": "1"}},
-                "data": {"a": "1", "b": "2"},
-            },
-            APPLY,
-        ),
-        patch(
-            f"{CONFIGS}/a?fieldManager=two",
-            {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": {"a": "2"}},
-            APPLY,
-        ),
-        patch(
-            f"{CONFIGS}/a?fieldManager=two&force=true",
-            {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": {"a": "2"}},
-            APPLY,
-        ),
-        patch(
-            f"{CONFIGS}/a?fieldManager=one",
-            {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": {"c": "3"}},
-            APPLY,
-        ),
-        patch(
-            f"{CONFIGS}/a?fieldManager=two",
-            {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": {"c": "3"}},
-            APPLY,
-        ),
+        apply("one", metadata={"name": "a", "labels": {"x": "1"}}, data={"a": "1", "b": "2"}),
+        apply("two", data={"a": "2"}),
+        apply("two", "&force=true", data={"a": "2"}),
+        apply("one", data={"c": "3"}),
+        apply("two", data={"c": "3"}),
         patch(f"{CONFIGS}/a?fieldManager=three", {"data": {"c": "4"}}, MERGE),
-        patch(
-            f"{CONFIGS}/a?fieldManager=one",
-            {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": {"c": "5"}},
-            APPLY,
-        ),
+        apply("one", data={"c": "5"}),
         owners=True,
     ),
     story(
         "an apply of containers",
-        patch(
-            f"{DEPLOYMENTS}/d?fieldManager=one",
-            {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "d"}, "spec": WORKLOAD},
-            APPLY,
+        apply_deployment("one", spec=WORKLOAD),
+        apply_deployment("hpa", spec={"replicas": 5}),
+        apply_deployment(
+            "two",
+            spec={"template": {"spec": {"containers": [{"name": "side", "image": "s", "ports": [{"containerPort": 80}]}]}}},
         ),
-        patch(
-            f"{DEPLOYMENTS}/d?fieldManager=hpa",
-            {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "d"}, "spec": {"replicas": 5}},
-            APPLY,
-        ),
-        patch(
-            f"{DEPLOYMENTS}/d?fieldManager=two",
-            {
-                "apiVersion": "apps/v1",
-                "kind": "Deployment",
-                "metadata": {"name": "d"},
-                "spec": {
-                    "template": {"spec": {"containers": [{"name": "side", "image": "s", "ports": [{"containerPort": 80}]}]}}
-                },
-            },
-            APPLY,
-        ),
-        patch(
-            f"{DEPLOYMENTS}/d?fieldManager=two",
-            {
-                "apiVersion": "apps/v1",
-                "kind": "Deployment",
-                "metadata": {"name": "d"},
-                "spec": {"template": {"spec": {"containers": [{"name": "c", "image": "other"}]}}},
-            },
-            APPLY,
-        ),
-        patch(
-            f"{DEPLOYMENTS}/d?fieldManager=two",
-            {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "d"}},
-            APPLY,
-        ),
+        apply_deployment("two", spec={"template": {"spec": {"containers": [{"name": "c", "image": "other"}]}}}),
+        apply_deployment("two"),
         owners=True,
     ),
     story(
         "applies that are wrong",
         patch(f"{CONFIGS}/a", {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}}, APPLY),
         patch(f"{CONFIGS}/a?fieldManager=x", {"metadata": {"name": "a"}}, APPLY),
-        patch(f"{CONFIGS}/a?fieldManager=x", {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "b"}}, APPLY),
-        patch(
-            f"{CONFIGS}/a?fieldManager=x", {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "foo": 1}, APPLY
-        ),
+        apply("x", metadata={"name": "b"}),
+        apply("x", foo=1),
         patch(f"{CONFIGS}/a?fieldManager=x", b"{", APPLY),
-        patch(
-            f"{CONFIGS}/a?fieldManager=x",
-            {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "managedFields": [{"manager": "x"}]}},
-            APPLY,
-        ),
-        patch(
-            f"{CONFIGS}/a?fieldManager=x",
-            {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "uid": "x"}},
-            APPLY,
-        ),
-        patch(
-            f"{CONFIGS}/a?fieldManager=x&dryRun=All",
-            {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": {"a": "1"}},
-            APPLY,
-        ),
+        apply("x", metadata={"name": "a", "managedFields": [{"manager": "x"}]}),
+        apply("x", metadata={"name": "a", "uid": "x"}),
+        apply("x", "&dryRun=All", data={"a": "1"}),
         get(f"{CONFIGS}/a"),
         patch(f"{CONFIGS}/a?force=true", {"data": {}}, MERGE),
         patch(f"{CONFIGS}/a?fieldManager={'x' * 129}", {"data": {}}, MERGE),
@@ -1246,16 +1114,8 @@ PATCHING = [
     story(
         "an apply after a create",
         post(f"{CONFIGS}?fieldManager=maker", named("a", data={"a": "1"})),
-        patch(
-            f"{CONFIGS}/a?fieldManager=x",
-            {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": {"a": "2"}},
-            APPLY,
-        ),
-        patch(
-            f"{CONFIGS}/a?fieldManager=x",
-            {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": {"a": "1"}},
-            APPLY,
-        ),
+        apply("x", data={"a": "2"}),
+        apply("x", data={"a": "1"}),
     ),
 ]
 
@@ -1368,6 +1228,14 @@ SUBRESOURCES = [
         put(f"{PODS}/r/binding", {}),
         post(f"{PODS}/p/binding?dryRun=All", {"metadata": {"name": "p"}, "target": {"kind": "Node", "name": "n"}}),
     ),
+    story(
+        "a binding ends a nomination",
+        post(PODS, pod()),
+        patch(f"{PODS}/p/status", {"status": {"nominatedNodeName": "n"}}),
+        bind("p", "n"),
+        get(f"{PODS}/p"),
+    ),
+    story("a binding of a pod that goes", post(PODS, pod(nodeName="n")), delete(f"{PODS}/p"), bind("p", "m")),
     story(
         "a binding that only tries",
         post(PODS, pod()),
@@ -1511,34 +1379,15 @@ CUSTOM = [
                 },
             },
         ),
-    ),
+    )
 ]
 
 
 # --- wrong pods
 
-_REQUIRED, _PREFERRED = "requiredDuringSchedulingIgnoredDuringExecution", "preferredDuringSchedulingIgnoredDuringExecution"
-
-
-def _node_rule(**term: Any) -> dict[str, Any]:
-    return {"affinity": {"nodeAffinity": {_REQUIRED: {"nodeSelectorTerms": [term]}}}}
-
-
-def _expression(**one: Any) -> dict[str, Any]:
-    return _node_rule(matchExpressions=[one])
-
-
-def _pod_rule(**term: Any) -> dict[str, Any]:
-    return {"affinity": {"podAffinity": {_REQUIRED: [term]}}}
-
 
 def _spread(**more: Any) -> dict[str, Any]:
     return {"topologySpreadConstraints": [_SPREAD | more]}
-
-
-def _asks(requests: Any = None, limits: Any = None) -> dict[str, Any]:
-    resources = {key: value for key, value in (("requests", requests), ("limits", limits)) if value is not None}
-    return {"containers": [container(resources=resources)]}
 
 
 WRONG_PODS: list[tuple[str, dict[str, Any]]] = [
@@ -1577,19 +1426,19 @@ WRONG_PODS: list[tuple[str, dict[str, Any]]] = [
         {"containers": [container(ports=[{"containerPort": 1, "hostPort": 5}, {"containerPort": 2, "hostPort": 5}])]},
     ),
     ("host network port", {"hostNetwork": True, "containers": [container(ports=[{"containerPort": 1, "hostPort": 5}])]}),
-    ("request over limit", _asks({"cpu": "2"}, {"cpu": "1"})),
-    ("negative request", _asks({"cpu": "-1"})),
-    ("bad quantity", _asks({"cpu": "x"})),
-    ("unknown resource", _asks({"foo": "1"})),
-    ("a bad resource name", _asks({"a b": "1"})),
-    ("fraction of a device", _asks({"example.com/gpu": "500m"}, {"example.com/gpu": "500m"})),
-    ("request of a device alone", _asks({"example.com/gpu": "1"})),
-    ("device request under limit", _asks({"example.com/gpu": "1"}, {"example.com/gpu": "2"})),
-    ("huge pages alone", _asks({"hugepages-2Mi": "2Mi"}, {"hugepages-2Mi": "2Mi"})),
-    ("huge pages unequal", _asks({"hugepages-2Mi": "2Mi", "cpu": "1"}, {"hugepages-2Mi": "4Mi"})),
-    ("a quantity that is a list", _asks({"cpu": []})),
-    ("small fractions", _asks({"cpu": "0.0001"})),
-    ("memory in milli", _asks({"memory": "1500m"})),
+    ("request over limit", asks({"cpu": "2"}, {"cpu": "1"})),
+    ("negative request", asks({"cpu": "-1"})),
+    ("bad quantity", asks({"cpu": "x"})),
+    ("unknown resource", asks({"foo": "1"})),
+    ("a bad resource name", asks({"a b": "1"})),
+    ("fraction of a device", asks({"example.com/gpu": "500m"}, {"example.com/gpu": "500m"})),
+    ("request of a device alone", asks({"example.com/gpu": "1"})),
+    ("device request under limit", asks({"example.com/gpu": "1"}, {"example.com/gpu": "2"})),
+    ("huge pages alone", asks({"hugepages-2Mi": "2Mi"}, {"hugepages-2Mi": "2Mi"})),
+    ("huge pages unequal", asks({"hugepages-2Mi": "2Mi", "cpu": "1"}, {"hugepages-2Mi": "4Mi"})),
+    ("a quantity that is a list", asks({"cpu": []})),
+    ("small fractions", asks({"cpu": "0.0001"})),
+    ("memory in milli", asks({"memory": "1500m"})),
     ("toleration of nothing", {"tolerations": [{"value": "x"}]}),
     ("toleration operator", {"tolerations": [{"key": "a", "operator": "Some"}]}),
     ("toleration effect", {"tolerations": [{"key": "a", "effect": "Some"}]}),
@@ -1730,7 +1579,7 @@ ACCESS = [
             },
         ),
         post("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", {"spec": {}}),
-    ),
+    )
 ]
 DISCOVERY = [
     story(

@@ -16,6 +16,8 @@ import ssl
 import subprocess
 import sys
 import time
+import urllib.error
+import urllib.request
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from datetime import datetime
@@ -428,13 +430,14 @@ class Api:
             return json.loads(text) if text.startswith("{") else text
 
 
-def a_node(name: str, cpu: str = "4") -> Object:
+def a_node(name: str, cpu: str = "4", memory: str = "32Gi", *, labels: Object | None = None, **spec: Any) -> Object:
     """Return a ready node."""
-    capacity = {"cpu": cpu, "memory": "32Gi", "pods": "110"}
+    capacity = {"cpu": cpu, "memory": memory, "pods": "110"}
     return {
         "apiVersion": "v1",
         "kind": "Node",
-        "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name}},
+        "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name, **(labels or {})}},
+        "spec": spec,
         "status": {
             "capacity": capacity,
             "allocatable": capacity,
@@ -443,8 +446,31 @@ def a_node(name: str, cpu: str = "4") -> Object:
     }
 
 
-def a_pod(name: str, cpu: str = "100m") -> Object:
+def a_pod(name: str, cpu: str = "100m", **spec: Any) -> Object:
     """Return a pod that wants a little cpu."""
     container = {"name": "main", "image": "app", "resources": {"requests": {"cpu": cpu}}}
-    spec = {"containers": [container], "terminationGracePeriodSeconds": 0}
+    spec = {"containers": [container], "terminationGracePeriodSeconds": 0, **spec}
     return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": "default"}, "spec": spec}
+
+
+def serving(kubeconfig: Path, port: int) -> list[str]:
+    """Return the flags of a scheduler that leads at once and asks the API server about the callers of its port."""
+    names = ("kubeconfig", "authentication-kubeconfig", "authorization-kubeconfig")
+    flags = [f"--{name}={kubeconfig}" for name in names]
+    return [*flags, "--leader-elect=false", "--bind-address=127.0.0.1", f"--secure-port={port}"]
+
+
+def ask_port(port: int, path: str, token: str = "", body: object = None) -> tuple[int, str]:
+    """Return the status and the text that a scheduler's secure port answers, (0, "") while nobody listens."""
+    request = urllib.request.Request(f"https://127.0.0.1:{port}{path}", headers={"Content-Type": "application/json"})
+    if token:
+        request.add_header("Authorization", f"Bearer {token}")
+    data = None if body is None else json.dumps(body).encode()
+    try:
+        # As the kubelet does, nobody looks at the certificate.
+        with urllib.request.urlopen(request, data, timeout=30, context=ssl._create_unverified_context()) as answer:
+            return int(answer.status), answer.read().decode()
+    except urllib.error.HTTPError as error:
+        return error.code, error.read().decode()
+    except OSError:
+        return 0, ""

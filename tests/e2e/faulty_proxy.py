@@ -15,7 +15,7 @@ import ssl
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 
 import aiohttp
 from aiohttp import web
@@ -93,14 +93,6 @@ class FaultyProxy:
             yield
         finally:
             await self.start()
-
-    def calm(self) -> None:
-        """Do no more harm."""
-        self.faults = Faults()
-
-    def fail(self, **chances: float) -> None:
-        """Change how likely some faults are."""
-        self.faults = replace(self.faults, **chances)
 
     async def __aenter__(self) -> FaultyProxy:
         await self.start()

@@ -1,7 +1,7 @@
 """A replica of the scheduler as a process of its own, and what it believes.
 
-Each replica reaches the API server through a proxy of its own, which writes down every binding that passes and may do
-harm on the way. SIGUSR2 makes the replica log what it believes; `belief` reads that, to be compared with the API.
+Each replica reaches the API server through a proxy of its own, which writes down every binding that passes. SIGUSR2 makes
+the replica log what it believes; `belief` reads that, to be compared with the API.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pathlib import Path
 
 from aiohttp import web
 from control_planes import PATIENCE_SECONDS, PROGRAM, Api, ControlPlane, Object
-from faulty_proxy import Faults, FaultyProxy
+from faulty_proxy import FaultyProxy
 
 LEASE_SECONDS = 6.0
 """Long enough that a process which shares two cores with a whole test suite renews in time: with a deadline of two seconds a
@@ -36,8 +36,8 @@ ELECTION = (
 class Witness(FaultyProxy):
     """A proxy that remembers which bindings passed, when, and what the server said. It may hide parts of the API."""
 
-    def __init__(self, plane: ControlPlane, faults: Faults | None = None, seed: int = 0, hidden: tuple[str, ...] = ()) -> None:
-        super().__init__(plane.url, faults, seed, plane.tls)
+    def __init__(self, plane: ControlPlane, hidden: tuple[str, ...] = ()) -> None:
+        super().__init__(plane.url, tls=plane.tls)
         self.queries: list[tuple[str, Mapping[str, str]]] = []
         """Every GET that had a query: its path and that."""
         self._hidden = hidden
@@ -213,15 +213,13 @@ class Replicas:
     async def start(
         self,
         *flags: str,
-        faults: Faults | None = None,
-        seed: int = 0,
         token_file: Path | None = None,
         hidden: tuple[str, ...] = (),
         program: Sequence[str] = PROGRAM,
     ) -> Replica:
         """Start one more."""
         name = f"replica-{len(self.all)}"
-        witness = Witness(self.plane, faults, seed, hidden)
+        witness = Witness(self.plane, hidden)
         await witness.start()
         kubeconfig = self.plane.kubeconfig("scheduler", witness.url, token_file)
         command = [

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
-import signal
 import subprocess
 from pathlib import Path
 from typing import Any
 
 from aiohttp import test_utils, web
-from control_planes import PROGRAM, free_port
+from control_planes import PROGRAM, a_node, a_pod, free_port, process, serving
 from in_process import until
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
@@ -21,20 +20,6 @@ TOKENS = {"root": User("root", ("system:masters", "system:authenticated"))}
 N_PODS = 24
 OWN = ("at", "sequence", "latencySeconds", "boundSeconds", "ranking", "refusals", "sentence")
 """What depends on the moment, or on what the budget allowed."""
-
-
-def node(i: int) -> dict[str, Any]:
-    offer = {"cpu": str(4 + i), "memory": "8Gi", "pods": "110"}
-    return {"metadata": {"name": f"n{i}"}, "status": {"allocatable": offer, "capacity": offer}}
-
-
-def pod(name: str, cpu: str = "500m") -> dict[str, Any]:
-    container = {"name": "c", "image": "x", "resources": {"requests": {"cpu": cpu}}}
-    return {"metadata": {"name": name, "namespace": "default"}, "spec": {"containers": [container]}}
-
-
-def start(log: Path, *words: str) -> subprocess.Popen[bytes]:
-    return subprocess.Popen([*PROGRAM, *words], stderr=log.open("w", encoding="utf-8"))
 
 
 async def run(*words: str) -> str:
@@ -89,25 +74,13 @@ async def test_a_decision_is_told_alike_by_the_scheduler_its_log_and_a_replay(tm
     async with ApiServer(tokens=TOKENS) as api, SpanReceiver() as receiver:
         kubeconfig = api.write_kubeconfig(tmp_path / "kubeconfig", "root")
         for i in range(5):
-            api.store.create("nodes", node(i))
-        words = [
-            "run",
-            f"--kubeconfig={kubeconfig}",
-            f"--authentication-kubeconfig={kubeconfig}",
-            f"--authorization-kubeconfig={kubeconfig}",
-            "--leader-elect=false",
-            "--bind-address=127.0.0.1",
-            f"--secure-port={port}",
-            f"--decision-log={log}",
-            f"--inbox-log={inbox}",
-            f"--otlp-endpoint={receiver.url}",
-        ]
+            api.store.create("nodes", a_node(f"n{i}", str(4 + i), "8Gi"))
+        logs = (f"--decision-log={log}", f"--inbox-log={inbox}", f"--otlp-endpoint={receiver.url}")
         server = [f"--server=https://127.0.0.1:{port}", "--insecure-skip-tls-verify", "--token=root"]
-        process = start(tmp_path / "log", *words)
-        try:
+        async with process(*PROGRAM, "run", *serving(kubeconfig, port), *logs, log=tmp_path / "log") as scheduler:
             for i in range(N_PODS):
-                api.store.create("pods", pod(f"p{i}"), "default")
-            api.store.create("pods", pod("whale", "99"), "default")
+                api.store.create("pods", a_pod(f"p{i}", "500m"), "default")
+            api.store.create("pods", a_pod("whale", "99"), "default")
             names = [f"p{i}" for i in range(N_PODS)]
             await until(lambda: all(api.store.get("pods", n, "default")["spec"].get("nodeName") for n in names), "bindings")
             api.store.delete("pods", "p3", "default", grace_seconds=0)
@@ -116,9 +89,8 @@ async def test_a_decision_is_told_alike_by_the_scheduler_its_log_and_a_replay(tm
             refused = await decisions(*server, "--outcome", "unschedulable", "--refused-by", "NodeResourcesFit")
             story = json.loads(await run("why", "default/p3", *server, "-o", "json"))
             text = await run("why", "default/p4", *server)
-        finally:
-            process.send_signal(signal.SIGTERM)
-            await asyncio.to_thread(process.wait)
+            scheduler.terminate()
+            await asyncio.to_thread(scheduler.wait)
     assert {name for name, outcome in receiver.attempts if outcome == "placed"} == set(names)
     assert ("whale", "unschedulable") in receiver.attempts and "Filter NodeResourcesFit" in receiver.names
     assert {each["pod"] for each in refused} == {"default/whale"} and refused[0]["refusals"][0]["count"] == 5

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from control_planes import a_node
 from in_process import scheduling, until_has
 
 from kubesched.embedded import ObjectStore
@@ -20,13 +21,7 @@ def prepared() -> ObjectStore:
     """A store with two nodes, two devices on each, and a class that also serves an extended resource."""
     store = ObjectStore()
     for name in ("n1", "n2"):
-        store.create(
-            "nodes",
-            {
-                "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name}},
-                "status": {"allocatable": {"cpu": "8", "memory": "8Gi", "pods": "110"}},
-            },
-        )
+        store.create("nodes", a_node(name, "8"))
         store.create(
             "resourceslices",
             {

@@ -34,16 +34,11 @@ from kubesched.server.web import (
     PING,
     About,
     AppConfig,
-    Server,
     build_app,
-    build_insecure_app,
     delegated_access,
-    handlers_check,
     serve,
-    serve_insecurely,
-    shutdown_check,
 )
-from kubesched.telemetry import Metrics, Reporter, configure, logs
+from kubesched.telemetry import Metrics, configure, logs
 from kubesched.telemetry.exposing import register
 
 TOKENS = {
@@ -59,11 +54,8 @@ class Face:
     """A running face, and how to ask it."""
 
     port: int
-    server: Server
-    metrics: Metrics
     connection: Connection
     api: ApiServer
-    state: dict[str, bool]
 
     async def ask(
         self,
@@ -128,13 +120,11 @@ async def face_for(options: Options, connection: Connection, api: ApiServer, por
         lookup=reviews.authentication_config,
     )
     metrics = Metrics()
-    state = {"synced": False, "stopping": False}
     parts = AppConfig(
         registry=register(metrics, CollectorRegistry()),
         gates=options.gates,
         about=About(1_700_000_000.0, options.reported_version, "1.36"),
         livez=(PING,),
-        readyz=(shutdown_check(lambda: state["stopping"]), handlers_check(lambda: state["synced"])),
         reset_metrics=metrics.reset,
         configz=lambda: effective(defaults(gates=options.gates, registry=catalogue(registry_with()))),
         flags=options.parsed.shown,
@@ -144,7 +134,7 @@ async def face_for(options: Options, connection: Connection, api: ApiServer, por
     server = await serve(build_app(parts), options.serving, guard)
     assert server is not None
     try:
-        yield Face(port, server, metrics, connection, api, state)
+        yield Face(port, connection, api)
     finally:
         await server.stop()
 
@@ -186,65 +176,6 @@ async def test_who_is_let_in_where(tmp_path: Path) -> None:
     async with running(tmp_path) as face:
         found = [(path, token, (await face.ask(path, token))[0]) for path, token, _ in DOORS]
         assert found == DOORS
-
-
-async def test_refusals_name_the_user_the_verb_and_the_path(tmp_path: Path) -> None:
-    async with running(tmp_path) as face:
-        _, text = await face.ask("/metrics", "guest", "DELETE")
-        assert json.loads(text)["message"].startswith('forbidden: User "guest" cannot delete path "/metrics"')
-        _, text = await face.ask("/metrics", "wrong")
-        assert json.loads(text)["message"] == "Unauthorized"
-
-
-async def test_answers_of_the_api_server_are_remembered(tmp_path: Path) -> None:
-    async with running(tmp_path) as face:
-        assert (await face.ask("/metrics", "prometheus"))[0] == 200
-        await face.api.stop()
-        assert (await face.ask("/metrics", "prometheus"))[0] == 200
-        assert (await face.ask("/healthz"))[0] == 200
-
-
-async def test_readiness_follows_the_scheduler(tmp_path: Path) -> None:
-    async with running(tmp_path) as face:
-        status, text = await face.ask("/readyz")
-        assert (status, text.splitlines()[1]) == (500, "[-]sched-handler-sync failed: reason withheld")
-        face.state["synced"] = True
-        assert await face.ask("/readyz?verbose") == (
-            200,
-            "[+]shutdown ok\n[+]sched-handler-sync ok\nreadyz check passed\n",
-        )
-        face.state["stopping"] = True
-        assert (await face.ask("/readyz"))[0] == 500
-
-
-async def test_what_the_scheduler_reports_is_scraped_and_reset(tmp_path: Path) -> None:
-    async with running(tmp_path) as face:
-        Reporter(face.metrics).attempt_ended("scheduled", "default-scheduler", 0.02)
-        line = 'scheduler_schedule_attempts_total{profile="default-scheduler",result="scheduled"} 1\n'
-        assert line in (await face.ask("/metrics", "prometheus"))[1]
-        assert await face.ask("/metrics", "root", "DELETE") == (200, "metrics reset\n")
-        assert line not in (await face.ask("/metrics", "prometheus"))[1]
-
-
-async def test_flags_and_configuration_are_shown(tmp_path: Path) -> None:
-    async with running(tmp_path, "--v=2", "--authorization-always-allow-paths=/flagz,/configz") as face:
-        accept = {"Accept": "application/json;as=Flagz;g=config.k8s.io;v=v1beta1"}
-        _, text = await face.ask("/flagz", headers=accept)
-        flags = json.loads(text)["flags"]
-        assert (flags["v"], flags["bind-address"]) == ("2", "127.0.0.1")
-        _, text = await face.ask("/configz")
-        assert json.loads(text)["componentconfig"]["kind"] == "KubeSchedulerConfiguration"
-        assert (await face.ask("/statusz"))[0] == 401
-
-
-async def test_the_verbosity_can_be_put(tmp_path: Path) -> None:
-    async with running(tmp_path) as face:
-        try:
-            put = await face.ask("/debug/flags/v", "root", "PUT", data=b"5")
-            assert put == (200, "successfully set klog.logging.verbosity to 5")
-            assert logs.verbosity() == 5
-        finally:
-            logs.set_verbosity(0)
 
 
 async def test_certificates_say_who_a_caller_is(tmp_path: Path) -> None:
@@ -349,19 +280,6 @@ async def test_serving_can_be_off_and_http2_cannot_be_limited(tmp_path: Path) ->
     assert await serve(build_app(parts), off.serving, guard) is None
     with pytest.raises(ConfigError, match="--http2-max-streams-per-connection: this scheduler serves HTTP/1"):
         await serve(build_app(parts), streams.serving, guard)
-
-
-async def test_the_old_port_serves_everybody(tmp_path: Path) -> None:
-    gates = read_options([])
-    assert isinstance(gates, Options)
-    parts = AppConfig(CollectorRegistry(), gates.gates, About(0.0, "", ""))
-    server = await serve_insecurely(build_insecure_app(parts), "127.0.0.1", 0)
-    try:
-        address = f"http://127.0.0.1:{server.port}/healthz"
-        async with aiohttp.ClientSession() as session, session.get(address) as answer:
-            assert (answer.status, await answer.text()) == (200, "ok")
-    finally:
-        await server.stop()
 
 
 def test_log_flags_of_a_command_line_take_effect(capfd: pytest.CaptureFixture[str]) -> None:

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 from typing import Any
 
+from control_planes import a_node
 from in_process import scheduling
 
 from kubesched.embedded import ObjectStore
@@ -54,16 +55,6 @@ def a_pod(name: str, group: str = "", label: str = "", cpu: str = "1") -> dict[s
     return {"metadata": {"name": name, "namespace": "default", "labels": {LABEL: label} if label else {}}, "spec": spec}
 
 
-def add_node(store: ObjectStore, name: str, cpu: str) -> None:
-    store.create(
-        "nodes",
-        {
-            "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name}},
-            "status": {"allocatable": {"cpu": cpu, "memory": "8Gi", "pods": "110"}},
-        },
-    )
-
-
 def running(
     store: ObjectStore, asked: str = "GenericWorkload=true,GangScheduling=true", release: tuple[int, int] = (1, 36)
 ) -> contextlib.AbstractAsyncContextManager[None]:
@@ -98,7 +89,7 @@ async def bound(store: ObjectStore, *names: str, seconds: float = 20.0) -> list[
 async def test_pod_groups_and_coscheduling_side_by_side() -> None:
     store = ObjectStore()
     store.create("customresourcedefinitions", CRD)
-    add_node(store, "n1", "2")
+    store.create("nodes", a_node("n1", "2"))
     async with running(store):
         store.create(
             "podgroups.scheduling.k8s.io",
@@ -122,8 +113,8 @@ async def test_pod_groups_and_coscheduling_side_by_side() -> None:
         assert said["message"] == (
             "podGroup default/outside needs 3 members and 2 fit; out-2: 0/1 nodes are available: 1 Insufficient cpu"
         )
-        add_node(store, "n2", "1")
-        add_node(store, "n3", "3")
+        store.create("nodes", a_node("n2", "1"))
+        store.create("nodes", a_node("n3", "3"))
         await bound(store, *(f"in-{i}" for i in range(3)), *(f"out-{i}" for i in range(3)))
         told = await condition(store, "podgroups.scheduling.k8s.io", "inside", "PodGroupScheduled", "True")
         assert (told["reason"], told.get("message", ""), told["observedGeneration"]) == ("Scheduled", "", 1)
@@ -133,7 +124,7 @@ async def test_room_is_made_for_a_group_of_1_37_as_a_whole() -> None:
     store = ObjectStore()
     store.create("priorityclasses", {"metadata": {"name": "high"}, "value": 10})
     for name in ("n1", "n2"):
-        add_node(store, name, "1")
+        store.create("nodes", a_node(name, "1"))
         low = a_pod(f"low-{name}")
         low["spec"]["terminationGracePeriodSeconds"] = 0  # there is no kubelet that would end it
         store.create("pods", low)
@@ -170,7 +161,7 @@ async def test_a_gang_gets_devices_for_all_its_members_or_for_none() -> None:
     store = ObjectStore()
     store.create("deviceclasses", {"metadata": {"name": "gpu"}, "spec": {}})
     for name in ("n1", "n2"):
-        add_node(store, name, "4")
+        store.create("nodes", a_node(name, "4"))
         add_device(store, name)
     async with running(store):
         store.create(
@@ -191,7 +182,7 @@ async def test_a_gang_gets_devices_for_all_its_members_or_for_none() -> None:
             store.create("pods", member)
         await condition(store, "podgroups.scheduling.k8s.io", "g", "PodGroupScheduled", "False")
         assert not any(store.get("resourceclaims", f"c{i}", "default").get("status") for i in range(3))
-        add_node(store, "n3", "4")
+        store.create("nodes", a_node("n3", "4"))
         add_device(store, "n3")
         nodes = await bound(store, "p0", "p1", "p2", seconds=40)
         assert sorted(nodes) == ["n1", "n2", "n3"]

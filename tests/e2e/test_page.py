@@ -7,13 +7,9 @@ from __future__ import annotations
 
 import asyncio
 import json
-import socket
-import ssl
 import subprocess
 import sys
 import time
-import urllib.error
-import urllib.request
 from pathlib import Path
 
 import msgspec
@@ -21,6 +17,7 @@ import pytest
 from aiohttp import web
 from aiohttp.typedefs import Handler
 from browser import Page, needs_browser
+from control_planes import PROGRAM, ask_port, free_port, process
 from demos import ENOUGH_SECONDS, Running, running
 from shown import LABEL, READY, VIEWS, Shown
 
@@ -430,59 +427,30 @@ async def test_a_scheduler_with_nothing_to_show_is_said_to_have_nothing(page: Pa
     page.complaints = [each for each in page.complaints if "503" not in each]
 
 
-def start(words: list[str], log: Path) -> subprocess.Popen[bytes]:
-    return subprocess.Popen(words, stderr=log.open("w", encoding="utf-8"))
-
-
 async def test_the_program_serves_it_behind_its_doors(tmp_path: Path) -> None:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        port = int(found.getsockname()[1])
-    trusting = ssl._create_unverified_context()
+    port, log = free_port(), tmp_path / "log"
 
-    def status(path: str, asked: object = None) -> tuple[int, bytes]:
-        body = json.dumps(asked).encode() if asked is not None else None
-        request = urllib.request.Request(f"https://127.0.0.1:{port}{path}", body, {"Content-Type": "application/json"})
-        try:
-            with urllib.request.urlopen(request, timeout=30, context=trusting) as answer:
-                return answer.status, answer.read()
-        except urllib.error.HTTPError as error:
-            return error.code, b""
+    async def ask(path: str, body: object = None) -> tuple[int, str]:
+        return await asyncio.to_thread(ask_port, port, path, "", body)
 
     async with ApiServer() as server:
         server.store.create("nodes", sample.node(0))
         kubeconfig = server.write_kubeconfig(tmp_path / "kubeconfig")
-        flags = [
-            "--kubeconfig",
-            str(kubeconfig),
-            "--leader-elect=false",
-            "--bind-address=127.0.0.1",
-            f"--secure-port={port}",
-            "--authorization-always-allow-paths=/readyz,/ui/api/state,/ui/api/plan",
-        ]
-        words = [sys.executable, "-c", "from kubesched.cli import main; main()", "run", *flags]
-        process = start(words, tmp_path / "log")
-        try:
+        flags = [f"--kubeconfig={kubeconfig}", "--leader-elect=false", "--bind-address=127.0.0.1", f"--secure-port={port}"]
+        paths = "--authorization-always-allow-paths=/readyz,/ui/api/state,/ui/api/plan"
+        async with process(*PROGRAM, "run", *flags, paths, log=log) as scheduler:
             deadline = time.monotonic() + ENOUGH_SECONDS
-            while True:
-                try:
-                    if (await asyncio.to_thread(status, "/readyz"))[0] == 200:
-                        break
-                except OSError:
-                    pass
-                assert time.monotonic() < deadline and process.poll() is None, (tmp_path / "log").read_text(encoding="utf-8")
+            while (await ask("/readyz"))[0] != 200:
+                assert time.monotonic() < deadline and scheduler.poll() is None, log.read_text()
                 await asyncio.sleep(0.1)
             for path, expected in (("/ui/", 200), ("/ui/app.js", 200), ("/ui/api/configuration", 401)):
-                assert (await asyncio.to_thread(status, path))[0] == expected, path
-            code, body = await asyncio.to_thread(status, "/ui/api/state")
-            told = json.loads(body)
+                assert (await ask(path))[0] == expected, path
+            code, text = await ask("/ui/api/state")
+            told = json.loads(text)
             assert (code, told["profiles"]) == (200, ["default-scheduler"])
             assert told["offers"] == ["plan", "compare", "snapshot"], "a scheduler's own page changes nothing"
             asked = {"manifests": "apiVersion: v1\nkind: Pod\nmetadata: {name: x}\nspec: {containers: [{name: c, image: i}]}"}
-            code, body = await asyncio.to_thread(status, "/ui/api/plan", asked)
-            assert (code, json.loads(body)["summary"]["placed"]) == (200, 1)
+            code, text = await ask("/ui/api/plan", asked)
+            assert (code, json.loads(text)["summary"]["placed"]) == (200, 1)
             for path, expected in (("/ui/api/compare", 401), ("/ui/api/apply", 401)):
-                assert (await asyncio.to_thread(status, path, {}))[0] == expected, path
-        finally:
-            process.terminate()
-            await asyncio.to_thread(process.wait)
+                assert (await ask(path, {}))[0] == expected, path

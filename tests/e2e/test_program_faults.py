@@ -22,7 +22,6 @@ PATIENT = ("--leader-elect-lease-duration=60s", "--leader-elect-renew-deadline=5
 async def settle(api: Api, replicas: Replicas, replica: Replica) -> None:
     """Wait until all pods that fit are bound and known, and check what must never happen."""
     await api.until_bound(sum(1 for pod in await api.pods() if pod["metadata"]["name"] != TOO_LARGE))
-    replica.witness.calm()
     await agree(replica, api, seconds=60.0)
     nodes = (await api.get("/api/v1/nodes"))["items"]
     check_bound_once(await api.pods(), nodes, *(one.witness for one in replicas.all))

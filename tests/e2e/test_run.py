@@ -4,48 +4,24 @@ import asyncio
 import json
 import os
 import signal
-import ssl
 import subprocess
-import urllib.error
-import urllib.request
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from control_planes import PROGRAM, free_port
+from control_planes import PROGRAM, a_node, a_pod, ask_port, free_port
 from in_process import until
 
 from kubesched.embedded import ApiServer
 from kubesched.embedded.http.access import User
-
-OFFER = {"cpu": "4", "memory": "8Gi", "pods": "110"}
-
-
-def node(name: str) -> dict[str, Any]:
-    return {
-        "apiVersion": "v1",
-        "kind": "Node",
-        "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name}},
-        "status": {"allocatable": OFFER, "capacity": OFFER},
-    }
-
-
-def pod(name: str, cpu: str = "1", scheduler: str = "default-scheduler") -> dict[str, Any]:
-    container = {"name": "c", "image": "x", "resources": {"requests": {"cpu": cpu}}}
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": name, "namespace": "default"},
-        "spec": {"schedulerName": scheduler, "containers": [container]},
-    }
 
 
 @pytest.fixture
 async def api() -> AsyncIterator[ApiServer]:
     async with ApiServer() as server:
         for i in range(2):
-            server.store.create("nodes", node(f"n{i}"))
+            server.store.create("nodes", a_node(f"n{i}"))
         yield server
 
 
@@ -78,8 +54,8 @@ async def test_it_binds_reports_and_stops(api: ApiServer, tmp_path: Path) -> Non
     port = free_port()
     process = start(api, tmp_path, f"--secure-port={port}", "--v=2", "--authorization-always-allow-paths=*")
     try:
-        api.store.create("pods", pod("small"), "default")
-        api.store.create("pods", pod("whale", cpu="99"), "default")
+        api.store.create("pods", a_pod("small"), "default")
+        api.store.create("pods", a_pod("whale", cpu="99"), "default")
         await until(lambda: bool(node_of(api, "small")), "small to be bound")
         await until(lambda: bool(api.store.get("pods", "whale", "default")["status"].get("conditions")), "a condition")
         (condition,) = api.store.get("pods", "whale", "default")["status"]["conditions"]
@@ -87,14 +63,10 @@ async def test_it_binds_reports_and_stops(api: ApiServer, tmp_path: Path) -> Non
         assert condition["message"].startswith("0/2 nodes are available: 2 Insufficient cpu.")
         events = lambda: {e["reason"] for e in api.store.list("events", "default").items}  # noqa: E731
         await until(lambda: {"Scheduled", "FailedScheduling"} <= events(), "events")
-        context = ssl._create_unverified_context()
-        api.store.create("pods", pod("stranger", scheduler="another"), "default")
-        await until(lambda: 'pod="stranger"' in asked(port, "/metrics/resources"), "the pod of another scheduler")
-        assert json.loads(asked(port, "/configz"))["componentconfig"]["parallelism"] == 16
-        ready = await asyncio.to_thread(
-            lambda: urllib.request.urlopen(f"https://127.0.0.1:{port}/readyz", context=context).read()
-        )
-        assert ready == b"ok"
+        api.store.create("pods", a_pod("stranger", schedulerName="another"), "default")
+        await until(lambda: 'pod="stranger"' in ask_port(port, "/metrics/resources")[1], "the pod of another scheduler")
+        assert json.loads(ask_port(port, "/configz")[1])["componentconfig"]["parallelism"] == 16
+        assert await asyncio.to_thread(ask_port, port, "/readyz") == (200, "ok")
     finally:
         process.send_signal(signal.SIGTERM)
         # As the reference has it: whoever does not elect a leader does not end on purpose.
@@ -107,9 +79,9 @@ async def test_a_changed_configuration_is_taken_over_and_a_broken_one_refused(ap
     process = start(api, tmp_path, "--secure-port=0", "--v=1")
     log = tmp_path / "log"
     try:
-        api.store.create("pods", pod("whale", cpu="99"), "default")
-        api.store.create("pods", pod("early", scheduler="second"), "default")
-        api.store.create("pods", pod("first"), "default")
+        api.store.create("pods", a_pod("whale", cpu="99"), "default")
+        api.store.create("pods", a_pod("early", schedulerName="second"), "default")
+        api.store.create("pods", a_pod("first"), "default")
         await until(lambda: bool(node_of(api, "first")), "the first pod")
         assert not node_of(api, "early")
         document = json.loads((tmp_path / "config.yaml").read_text(encoding="utf-8"))
@@ -117,10 +89,10 @@ async def test_a_changed_configuration_is_taken_over_and_a_broken_one_refused(ap
         (tmp_path / "config.yaml").write_text(json.dumps(document))
         await until(lambda: bool(node_of(api, "early")), "the pod of the new profile")
         (tmp_path / "config.yaml").write_text("profiles: [")
-        await until(lambda: "refused, the old one stays" in log.read_text(encoding="utf-8"), "the refusal")
-        api.store.create("pods", pod("late", scheduler="second"), "default")
+        await until(lambda: "refused, the old one stays" in log.read_text(), "the refusal")
+        api.store.create("pods", a_pod("late", schedulerName="second"), "default")
         await until(lambda: bool(node_of(api, "late")), "a pod after the refusal")
-        api.store.create("nodes", {**node("large"), "status": {"allocatable": {**OFFER, "cpu": "100"}}})
+        api.store.create("nodes", a_node("large", cpu="100"))
         await until(lambda: bool(node_of(api, "whale")), "the pod that waited all the while")
     finally:
         process.kill()
@@ -189,7 +161,7 @@ async def test_callers_are_known_by_the_kubeconfigs_that_are_given_for_them(
         try:
             await until(lambda: "Serving securely" in (tmp_path / "log").read_text(encoding="utf-8"), "the port")
             for token, status in answers.items():
-                assert await asyncio.to_thread(status_of, port, "/metrics", token) == status, token
+                assert (await asyncio.to_thread(ask_port, port, "/metrics", token))[0] == status, token
         finally:
             process.kill()
             await asyncio.to_thread(process.wait)
@@ -201,23 +173,6 @@ def test_a_kubeconfig_for_callers_that_is_not_there_ends_the_start(task: str, tm
     done = subprocess.run([*PROGRAM, "run", *words], capture_output=True, text=True, timeout=60)
     assert done.returncode == 1
     assert f"failed to get delegated {task} kubeconfig: kubeconfig {tmp_path}/absent" in done.stderr
-
-
-def asked(port: int, path: str) -> str:
-    context = ssl._create_unverified_context()
-    text: bytes = urllib.request.urlopen(f"https://127.0.0.1:{port}{path}", context=context).read()
-    return text.decode()
-
-
-def status_of(port: int, path: str, token: str) -> int:
-    asked = urllib.request.Request(f"https://127.0.0.1:{port}{path}")
-    if token:
-        asked.add_header("Authorization", f"Bearer {token}")
-    try:
-        with urllib.request.urlopen(asked, context=ssl._create_unverified_context()) as answer:
-            return int(answer.status)
-    except urllib.error.HTTPError as error:
-        return error.code
 
 
 def test_write_config_to(tmp_path: Path) -> None:

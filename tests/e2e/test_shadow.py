@@ -22,7 +22,7 @@ from typing import Any
 import aiohttp
 import pytest
 import yaml
-from control_planes import PROGRAM, READ, VIEW, free_port, process, write_kubeconfig
+from control_planes import PROGRAM, READ, VIEW, free_port, process, serving, write_kubeconfig
 from faulty_proxy import Recorder
 
 from kubesched.embedded import ApiServer
@@ -195,13 +195,7 @@ async def test_the_configuration_comes_from_the_live_schedulers_own_port(api: Ap
     packing = packing_config(api, tmp_path)
     port, served = free_port(), free_port()
     root = api.write_kubeconfig(tmp_path / "reviews.kubeconfig", "root")
-    live = (
-        f"--config={packing}",
-        f"--authentication-kubeconfig={root}",
-        f"--authorization-kubeconfig={root}",
-        "--bind-address=127.0.0.1",
-        f"--secure-port={port}",
-    )
+    live = (f"--config={packing}", *serving(root, port)[1:])
     log = tmp_path / "shadow.log"
     kubeconfig = api.write_kubeconfig(tmp_path / "shadow.kubeconfig", "shadow")
     configz = (f"--configz=https://127.0.0.1:{port}", "--token=root", "--insecure-skip-tls-verify")

@@ -10,6 +10,7 @@ import contextlib
 from collections.abc import AsyncIterator
 from typing import Any
 
+from control_planes import a_node
 from in_process import scheduling, until_has
 
 from kubesched.embedded import ObjectStore
@@ -23,13 +24,7 @@ def prepared() -> ObjectStore:
     """A store with two nodes, a class of local volumes and a class with a provisioner."""
     store = ObjectStore()
     for name in ("n1", "n2"):
-        store.create(
-            "nodes",
-            {
-                "metadata": {"name": name, "labels": {HOSTNAME: name}},
-                "status": {"allocatable": {"cpu": "8", "memory": "8Gi", "pods": "110"}},
-            },
-        )
+        store.create("nodes", a_node(name, "8"))
     for name, provisioner in (("local", "kubernetes.io/no-provisioner"), ("made", "csi.example.com")):
         store.create(
             "storageclasses",

@@ -5,53 +5,28 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import signal
 import subprocess
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from control_planes import PROGRAM, free_port
+from control_planes import PROGRAM, a_node, a_pod, free_port, process, serving
 from demos import running
 from in_process import until
 
 from kubesched.embedded import ApiServer
 from kubesched.embedded.http.access import User
 
-OFFER = {"cpu": "4", "memory": "8Gi", "pods": "110"}
 TOKENS = {"root": User("root", ("system:masters", "system:authenticated"))}
-
-
-def pod(name: str, cpu: str = "1", **spec: Any) -> dict[str, Any]:
-    container = {"name": "c", "image": "x", "resources": {"requests": {"cpu": cpu}}}
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": name, "namespace": "default"},
-        "spec": {"containers": [container], **spec},
-    }
 
 
 @pytest.fixture
 async def api() -> AsyncIterator[ApiServer]:
     async with ApiServer(tokens=TOKENS) as server:
-        for name in ("n0", "n1"):
-            server.store.create(
-                "nodes",
-                {
-                    "apiVersion": "v1",
-                    "kind": "Node",
-                    "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name}},
-                    "spec": {"taints": [{"key": "gpu", "effect": "NoSchedule"}]} if name == "n1" else {},
-                    "status": {"allocatable": OFFER, "capacity": OFFER},
-                },
-            )
+        server.store.create("nodes", a_node("n0"))
+        server.store.create("nodes", a_node("n1", taints=[{"key": "gpu", "effect": "NoSchedule"}]))
         yield server
-
-
-def start(log: Path, *words: str) -> subprocess.Popen[bytes]:
-    return subprocess.Popen([*PROGRAM, "run", *words], stderr=log.open("w", encoding="utf-8"))
 
 
 async def why(*words: str) -> subprocess.CompletedProcess[str]:
@@ -75,8 +50,8 @@ async def story(*words: str) -> dict[str, Any]:
 async def test_a_live_cluster_is_read_and_not_written(api: ApiServer, tmp_path: Path) -> None:
     kubeconfig = str(api.write_kubeconfig(tmp_path / "kubeconfig", "root"))
     api.store.create("priorityclasses", {"metadata": {"name": "important"}, "value": 7})
-    api.store.create("pods", pod("low", cpu="3", nodeName="n0"), "default")
-    api.store.create("pods", pod("web", cpu="2", priorityClassName="important"), "default")
+    api.store.create("pods", a_pod("low", cpu="3", nodeName="n0"), "default")
+    api.store.create("pods", a_pod("web", cpu="2", priorityClassName="important"), "default")
     before = api.store.get("pods", "web", "default")
     found = await story("web", "--kubeconfig", kubeconfig)
     assert (found["state"], found["nodeCount"], found["feasibleCount"]) == ("pending", 2, 0)
@@ -90,7 +65,7 @@ async def test_a_live_cluster_is_read_and_not_written(api: ApiServer, tmp_path: 
 
 async def test_a_finished_pod_is_found_although_schedulers_do_not_list_it(api: ApiServer, tmp_path: Path) -> None:
     kubeconfig = str(api.write_kubeconfig(tmp_path / "kubeconfig", "root"))
-    made = api.store.create("pods", pod("done", nodeName="n0"), "default")
+    made = api.store.create("pods", a_pod("done", nodeName="n0"), "default")
     api.store.update("pods", {**made, "status": {"phase": "Succeeded"}}, subresource="status")
     assert (await story("done", "--kubeconfig", kubeconfig))["state"] == "finished"
     missing = await why("nobody", "--kubeconfig", kubeconfig)
@@ -99,19 +74,10 @@ async def test_a_finished_pod_is_found_although_schedulers_do_not_list_it(api: A
 
 async def test_a_running_scheduler_is_asked_for_its_own_record(api: ApiServer, tmp_path: Path) -> None:
     kubeconfig, port = api.write_kubeconfig(tmp_path / "kubeconfig", "root"), free_port()
-    words = [
-        f"--kubeconfig={kubeconfig}",
-        f"--authentication-kubeconfig={kubeconfig}",
-        "--leader-elect=false",
-        f"--authorization-kubeconfig={kubeconfig}",
-        "--bind-address=127.0.0.1",
-        f"--secure-port={port}",
-    ]
-    process = start(tmp_path / "log", *words)
     server = [f"--server=https://127.0.0.1:{port}", "--insecure-skip-tls-verify"]
-    try:
-        api.store.create("pods", pod("whale", cpu="99"), "default")
-        api.store.create("pods", pod("small"), "default")
+    async with process(*PROGRAM, "run", *serving(kubeconfig, port), log=tmp_path / "log"):
+        api.store.create("pods", a_pod("whale", cpu="99"), "default")
+        api.store.create("pods", a_pod("small"), "default")
         await until(lambda: bool(api.store.get("pods", "small", "default")["spec"].get("nodeName")), "small to be bound")
         await until(lambda: bool(api.store.get("pods", "whale", "default").get("status", {}).get("conditions")), "a condition")
         condition = api.store.get("pods", "whale", "default")["status"]["conditions"][0]["message"]
@@ -131,14 +97,11 @@ async def test_a_running_scheduler_is_asked_for_its_own_record(api: ApiServer, t
             assert complaint in refused.stderr and refused.stderr.count("\n") == 1
         untrusted = await why("whale", server[0], "--token=root")
         assert untrusted.returncode == 1 and "certificate" in untrusted.stderr and untrusted.stderr.count("\n") == 1
-    finally:
-        process.send_signal(signal.SIGTERM)
-        await asyncio.to_thread(process.wait)
 
 
 async def test_a_hidden_snapshot_of_a_live_cluster_is_explained_alike(api: ApiServer, tmp_path: Path) -> None:
     kubeconfig, file = str(api.write_kubeconfig(tmp_path / "kubeconfig", "root")), tmp_path / "hidden.jsonl.gz"
-    api.store.create("pods", pod("acme-web", cpu="99"), "default")
+    api.store.create("pods", a_pod("acme-web", cpu="99"), "default")
     words = ["snapshot", str(file), "--kubeconfig", kubeconfig, "--hide-names", "--names", str(tmp_path / "names")]
     done = await asyncio.to_thread(subprocess.run, [*PROGRAM, *words], capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr

@@ -19,8 +19,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from control_planes import PROGRAM, free_port
-from test_run import node, node_of, pod, until
+from control_planes import PROGRAM, a_node, a_pod, free_port
+from in_process import until
+from test_run import node_of
 
 from kubesched.embedded import ApiServer
 
@@ -73,7 +74,7 @@ profiles:
 async def api() -> AsyncIterator[ApiServer]:
     async with ApiServer() as server:
         for i in range(3):
-            server.store.create("nodes", node(f"n{i}"))
+            server.store.create("nodes", a_node(f"n{i}", memory="8Gi"))
         yield server
 
 
@@ -106,7 +107,7 @@ class Program:
     async def refusal(self, *words: str, needs_kubeconfig: bool = True, program: Sequence[str] = RUN) -> str:
         """Return the last words of a program that does not start, out of the log line that says them."""
         process = self.start(*words, needs_kubeconfig=needs_kubeconfig, program=program)
-        assert await asyncio.to_thread(process.wait, 30) == 1, self.log
+        assert await asyncio.to_thread(process.wait, 60) == 1, self.log
         assert "Traceback" not in self.log
         last = self.log.strip().splitlines()[-1]
         _, failed, error = last.partition('"command failed" err=')
@@ -169,8 +170,8 @@ async def test_the_plugin_and_the_config_map_of_the_write_up(api: ApiServer, pro
     assert refused.endswith('FilterPlugin "example.com/example" does not exist')
 
     process = program.start(f"--config={mounted}", plugin, needs_kubeconfig=False)
-    api.store.create("pods", pod("ours", scheduler="example-scheduler"), "default")
-    api.store.create("pods", pod("theirs"), "default")
+    api.store.create("pods", a_pod("ours", schedulerName="example-scheduler"), "default")
+    api.store.create("pods", a_pod("theirs"), "default")
     await until(lambda: bool(node_of(api, "ours")), "the pod of example-scheduler")
     for name in ("n0", "n1", "n2"):
         assert f"Filter pod=ours node={name} cpu=4000 memory={8 << 30}" in program.log
@@ -179,7 +180,7 @@ async def test_the_plugin_and_the_config_map_of_the_write_up(api: ApiServer, pro
     # The file changes: the plugin is still there, and a second profile takes the pod that waited.
     mounted.write_text(mounted.read_text(encoding="utf-8") + "- schedulerName: default-scheduler\n")
     await until(lambda: bool(node_of(api, "theirs")), "the pod of the new profile")
-    api.store.create("pods", pod("more", scheduler="example-scheduler"), "default")
+    api.store.create("pods", a_pod("more", schedulerName="example-scheduler"), "default")
     await until(lambda: bool(node_of(api, "more")), "a pod after the change")
     assert "Filter pod=more" in program.log and "Filter pod=theirs" not in program.log
     process.send_signal(signal.SIGTERM)
@@ -210,16 +211,16 @@ async def test_a_main_of_ones_own_has_its_plugins_built_in(api: ApiServer, progr
     (tmp_path / "my_scheduler.py").write_text(OWN_MAIN)
     mine = [sys.executable, str(tmp_path / "my_scheduler.py")]
     program.start(f"--config={mounted}", needs_kubeconfig=False, program=mine)
-    api.store.create("pods", pod("ours", scheduler="example-scheduler"), "default")
+    api.store.create("pods", a_pod("ours", schedulerName="example-scheduler"), "default")
     await until(lambda: bool(node_of(api, "ours")), "the pod of example-scheduler")
     assert "Filter pod=ours node=n0" in program.log
 
-    helped = await asyncio.to_thread(subprocess.run, [*mine, "--help"], capture_output=True, text=True, timeout=30)
+    helped = await asyncio.to_thread(subprocess.run, [*mine, "--help"], capture_output=True, text=True, timeout=60)
     assert helped.returncode == 0 and "my_scheduler.py [flags]" in helped.stdout
     written = [*mine, f"--config={mounted}", f"--write-config-to={tmp_path / 'written'}"]
-    assert (await asyncio.to_thread(subprocess.run, written, capture_output=True, timeout=30)).returncode == 0
-    assert "podInitialBackoffSeconds: 0\n" in (tmp_path / "written").read_text(encoding="utf-8")
-    wrong = await asyncio.to_thread(subprocess.run, [*mine, "--nonsense"], capture_output=True, text=True, timeout=30)
+    assert (await asyncio.to_thread(subprocess.run, written, capture_output=True, timeout=60)).returncode == 0
+    assert "podInitialBackoffSeconds: 0\n" in (tmp_path / "written").read_text()
+    wrong = await asyncio.to_thread(subprocess.run, [*mine, "--nonsense"], capture_output=True, text=True, timeout=60)
     assert wrong.returncode == 1 and "unknown flag: --nonsense" in wrong.stderr and "Traceback" not in wrong.stderr
 
 
@@ -239,7 +240,7 @@ async def test_a_main_of_ones_own_and_a_file_of_1_17(api: ApiServer, program: Pr
     file = tmp_path / "old.json"
     file.write_text(json.dumps(old))
     program.start("--legacy-version=1.17", f"--config={file}", "--v=2", needs_kubeconfig=False, program=mine)
-    api.store.create("pods", pod("ours"), "default")
+    api.store.create("pods", a_pod("ours"), "default")
     await until(lambda: bool(node_of(api, "ours")), "the pod")
     assert "Filter pod=ours node=n0" in program.log
     refused = await program.refusal("--legacy-version=1.13", program=mine)
@@ -328,7 +329,7 @@ async def test_a_policy_with_extenders(
     policy = policy_with(extender, **({"predicates": predicates} if release == "1.17" else {}))
     file.write_text(json.dumps(policy))
     program.start(f"--legacy-version={release}", f"--policy-config-file={file}", "--leader-elect=false", "--port=0")
-    api.store.create("pods", pod("p"), "default")
+    api.store.create("pods", a_pod("p"), "default")
     await until(lambda: node_of(api, "p") == "n2", "the node that the extender prefers")
     asked = dict(extender.asked)
     assert sorted(asked) == sorted([path, path.replace("filter", "prioritize")])
@@ -338,7 +339,7 @@ async def test_a_policy_with_extenders(
     file.write_text(json.dumps({**policy, "extenders": []}))
     await until(lambda: "the changed configuration is in use" in program.log, "the change")
     n_asked = len(extender.asked)
-    api.store.create("pods", pod("q"), "default")
+    api.store.create("pods", a_pod("q"), "default")
     await until(lambda: bool(node_of(api, "q")), "a pod without extenders")
     assert len(extender.asked) == n_asked
 
@@ -351,7 +352,7 @@ async def test_the_choice_of_a_provider(api: ApiServer, program: Program, releas
     words = [f"--algorithm-provider={provider}"] if provider else []
     program.start(f"--legacy-version={release}", *words, "--leader-elect=false", "--port=0")
     for i in range(2):
-        asked = pod(f"p{i}")
+        asked = a_pod(f"p{i}", "1")
         asked["spec"]["containers"][0]["resources"]["requests"]["memory"] = "2Gi"  # as large a share as its cpu
         api.store.create("pods", asked, "default")
         await until(lambda i=i: bool(node_of(api, f"p{i}")), f"p{i}")  # type: ignore[misc]
@@ -391,10 +392,8 @@ register_algorithm_provider("TalkintDataProvider", {"GeneralPredicates", "NotThe
         "--leader-elect=false",
         "--port=0",
     )
-    api.store.create("pods", pod("p"), "default")
-    api.store.create(
-        "pods", {**pod("picky"), "spec": {**pod("picky")["spec"], "nodeSelector": {"kubernetes.io/hostname": "n0"}}}, "default"
-    )
+    api.store.create("pods", a_pod("p"), "default")
+    api.store.create("pods", a_pod("picky", nodeSelector={"kubernetes.io/hostname": "n0"}), "default")
     await until(lambda: node_of(api, "p") == "n2", "the last node")
     await until(lambda: bool(api.store.get("pods", "picky", "default")["status"].get("conditions")), "a condition")
     (condition,) = api.store.get("pods", "picky", "default")["status"]["conditions"]
@@ -414,7 +413,7 @@ async def test_leader_election_by_endpoints_and_the_plain_port(api: ApiServer, p
         "--leader-elect-renew-deadline=2s",
         "--leader-elect-retry-period=500ms",
     )
-    api.store.create("pods", pod("p"), "default")
+    api.store.create("pods", a_pod("p"), "default")
     await until(lambda: bool(node_of(api, "p")), "a pod")
     lock = api.store.get("endpoints", "kube-scheduler", "kube-system")
     record = json.loads(lock["metadata"]["annotations"][LEADER])
@@ -449,7 +448,7 @@ async def test_leader_election_by_endpoints_and_the_plain_port(api: ApiServer, p
     )
     await until(lambda: program.log.count("attempting to acquire leader lease") == 2, "the second to wait")
     first.kill()
-    api.store.create("pods", pod("q"), "default")
+    api.store.create("pods", a_pod("q"), "default")
     await until(lambda: bool(node_of(api, "q")), "a pod of the second leader")
     taken = json.loads(api.store.get("endpoints", "kube-scheduler", "kube-system")["metadata"]["annotations"][LEADER])
     assert (taken["holderIdentity"] != record["holderIdentity"], taken["leaderTransitions"]) == (True, 1)
@@ -484,10 +483,10 @@ async def test_gates_of_then_make_predicates_mandatory(api: ApiServer, program: 
     policy = tmp_path / "policy.json"
     policy.write_text(json.dumps({"kind": "Policy", "apiVersion": "v1", "predicates": [], "priorities": []}))
     for name in ("n0", "n1"):
-        api.store.update("nodes", {**node(name), "spec": {"unschedulable": True}})
+        api.store.update("nodes", a_node(name, memory="8Gi", unschedulable=True))
     process = program.start("--legacy-version=1.13", f"--policy-config-file={policy}", "--leader-elect=false", "--port=0")
     for i in range(3):
-        api.store.create("pods", pod(f"p{i}"), "default")
+        api.store.create("pods", a_pod(f"p{i}", "1"), "default")
         await until(lambda i=i: bool(node_of(api, f"p{i}")), f"p{i}")  # type: ignore[misc]
         assert node_of(api, f"p{i}") == "n2"
     process.send_signal(signal.SIGTERM)
@@ -524,16 +523,14 @@ async def test_a_policy_in_a_config_map(api: ApiServer, program: Program) -> Non
     refused = await program.refusal(*words, "--leader-elect=false")
     assert 'missing policy config map value at key "policy.cfg"' in refused
     api.store.update("configmaps", {**config_map, "data": {"policy.cfg": text}})
-    with_disk = node("n1")
-    with_disk["metadata"]["labels"]["disk"] = "ssd"
-    api.store.update("nodes", with_disk)
+    api.store.update("nodes", a_node("n1", memory="8Gi", labels={"disk": "ssd"}))
     program.start(*words)
-    api.store.create("pods", pod("p"), "default")
+    api.store.create("pods", a_pod("p"), "default")
     await until(lambda: node_of(api, "p") == "n1", "the node with a disk")
     holder = json.loads(api.store.get("endpoints", "kube-scheduler", "kube-system")["metadata"]["annotations"][LEADER])
     lease = api.store.get("leases", "kube-scheduler", "kube-system")
     assert holder["holderIdentity"] == lease["spec"]["holderIdentity"]
-    api.store.create("pods", pod("whale", cpu="99"), "default")
+    api.store.create("pods", a_pod("whale", cpu="99"), "default")
     await until(lambda: bool(api.store.get("pods", "whale", "default")["status"].get("conditions")), "a condition")
     (condition,) = api.store.get("pods", "whale", "default")["status"]["conditions"]
     assert condition["message"] == "0/3 nodes are available: 3 Insufficient cpu."
@@ -546,7 +543,7 @@ async def test_what_the_engine_heard_is_written_down_and_played_again(api: ApiSe
     log = tmp_path / "inbox.jsonl.gz"
     process = program.start(f"--inbox-log={log}", "--leader-elect=false")
     for i in range(4):
-        api.store.create("pods", pod(f"p{i}"), "default")
+        api.store.create("pods", a_pod(f"p{i}", "1"), "default")
     await until(lambda: all(node_of(api, f"p{i}") for i in range(4)), "four pods")
     process.send_signal(signal.SIGTERM)
     await asyncio.to_thread(process.wait, 20)

@@ -5,28 +5,22 @@ from random import Random
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from random_cluster import random_cluster
 
 from kubesched.scheduler.engine.deciding.agreement import Agreement, compare
 from kubesched.scheduler.engine.deciding.cycle import Rules, attempt
 from kubesched.scheduler.engine.deciding.ties import SeededTies
 from kubesched.scheduler.framework.verdicts import Placed
 from kubesched.testing import clusters
-from kubesched.tools.conformance.cases import Cluster
 
 
 @given(st.integers(0, 2**32 - 1))
 @settings(max_examples=60, deadline=None)
 def test_every_choice_is_judged_as_the_attempt_says(seed: int) -> None:
     random = Random(seed)
-    cluster = Cluster([])
-    store = cluster.store
-    for namespace in clusters.namespaces():
-        store.objects.put(namespace)
-    for i in range(random.randrange(1, 12)):
-        store.put_node(clusters.random_node(random, f"n{i}"))
+    store, profile = random_cluster(random)
     for i in range(random.randrange(12)):
         store.put_pod(clusters.random_pod(random, f"other-{i}", on=random.choice(list(store.nodes.rows))))
-    (profile,) = cluster.profiles.values()
     rules = Rules(SeededTies(seed), preempts=False, scores_single=True)
     for turn in range(5):
         pod, nodes = store.view(clusters.random_pod(random, f"p{turn}")), store.snapshot()

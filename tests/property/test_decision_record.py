@@ -3,10 +3,10 @@
 from collections import Counter
 from random import Random
 
-import msgspec
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from random_cluster import change_something, named, random_cluster
 
 from kubesched.scheduler.engine.deciding.cycle import Attempt, Rules, attempt
 from kubesched.scheduler.engine.deciding.ties import SeededTies
@@ -17,8 +17,6 @@ from kubesched.scheduler.engine.records.decision_recorder import EXTENDERS, TOP,
 from kubesched.scheduler.framework.equivalence_cache.cache import EquivalenceCache
 from kubesched.scheduler.framework.verdicts import Placed
 from kubesched.testing import clusters
-from kubesched.tools.conformance.cases import Cluster
-from tests.property.test_memory import change_something
 
 
 def recorded(recorder: DecisionRecorder, made: Attempt, profile: object, share: float) -> DecisionRecord:
@@ -76,13 +74,7 @@ def check(record: DecisionRecord, plain: Attempt, *, in_full: bool) -> None:
 @settings(max_examples=50, deadline=None)
 def test_a_record_says_what_was_decided_and_why(seed: int, share: float) -> None:
     random = Random(seed)
-    cluster = Cluster([])
-    store = cluster.store
-    for namespace in clusters.namespaces():
-        store.objects.put(namespace)
-    for i in range(random.randrange(1, 12)):
-        store.put_node(clusters.random_node(random, f"n{i}"))
-    (profile,) = cluster.profiles.values()
+    store, profile = random_cluster(random)
     memo = EquivalenceCache(profile)
     rules = Rules(SeededTies(seed), preempts=False)
     recorder = DecisionRecorder(100, share=share)
@@ -92,9 +84,7 @@ def test_a_record_says_what_was_decided_and_why(seed: int, share: float) -> None
     kinds = [clusters.random_pod(random, f"kind-{i}") for i in range(3)]
     kinds += [clusters.disguised(random, random.choice(kinds)) for _ in range(2)]
     for turn in range(20):
-        kind = random.choice(kinds)
-        meta = msgspec.structs.replace(kind.metadata, name=f"p{turn}", uid=f"uid-p{turn}")
-        pod = store.view(msgspec.structs.replace(kind, metadata=meta))
+        pod = store.view(named(random.choice(kinds), f"p{turn}"))
         plain = attempt(pod, store.snapshot(), profile, anew)
         made = attempt(pod, store.snapshot(), profile, rules, memo if random.random() < 0.8 else None)
         record = recorded(recorder, made, profile, share)

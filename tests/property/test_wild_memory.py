@@ -5,13 +5,12 @@ from __future__ import annotations
 from random import Random
 from typing import Any
 
-import msgspec
 import pytest
 from oracles.comparing import Ours, Scene
 from oracles.fuzzer import THEMES, Fuzzer
 from oracles.remembering import memories
+from random_cluster import named
 
-from kubesched.scheduler.cluster import PodView
 from kubesched.scheduler.engine.deciding.cycle import Attempt, Rules, attempt
 from kubesched.scheduler.engine.deciding.ties import SeededTies
 from kubesched.scheduler.framework.verdicts import Failed, Placed, Unschedulable
@@ -36,12 +35,6 @@ class Same:
 
     def randrange(self, stop: int) -> int:
         return self.number % stop
-
-
-def twin(kind: PodView, number: int) -> Any:
-    """Return another pod of the same template."""
-    meta = msgspec.structs.replace(kind.pod.metadata, name=f"twin-{number}", uid=f"uid-twin-{number}")
-    return msgspec.structs.replace(kind.pod, metadata=meta)
 
 
 def change(ours: Ours, wild: Fuzzer, turn: int) -> None:
@@ -79,7 +72,7 @@ def live_through(seed: int, turns: int) -> None:
     rules = Rules(SeededTies(seed), ours.nominations, preempts=seed % 2 == 0)
     kinds = [ours.view(pod) for pod in scene.pods]
     for turn in range(turns):
-        pod = ours.store.view(twin(random.choice(kinds), turn))
+        pod = ours.store.view(named(random.choice(kinds).pod, f"twin-{turn}"))
         plain = attempt(pod, ours.store.snapshot(), ours.profile, rules)
         for memo in memos:
             recalled = attempt(pod, ours.store.snapshot(), ours.profile, rules, memo)

@@ -1,4 +1,4 @@
-"""Plugin arguments: each field of each plugin, its default, its bounds and its error."""
+"""Plugin arguments: defaults, bounds and errors that the golden families `config` and `config2` do not have."""
 
 from __future__ import annotations
 
@@ -27,21 +27,18 @@ def defaulted(plugin: str, args: dict[str, Any], gates: str = "") -> Any:
 
 
 DEFAULTS: list[tuple[str, dict[str, Any], str, dict[str, Any]]] = [
-    ("DefaultPreemption", {}, "", {"minCandidateNodesPercentage": 10, "minCandidateNodesAbsolute": 100}),
     (
         "DefaultPreemption",
         {"minCandidateNodesPercentage": 0},
         "",
         {"minCandidateNodesPercentage": 0, "minCandidateNodesAbsolute": 100},
     ),
-    ("InterPodAffinity", {}, "", {"hardPodAffinityWeight": 1, "ignorePreferredTermsOfExistingPods": False}),
     (
         "InterPodAffinity",
         {"hardPodAffinityWeight": 0, "ignorePreferredTermsOfExistingPods": True},
         "",
         {"hardPodAffinityWeight": 0, "ignorePreferredTermsOfExistingPods": True},
     ),
-    ("NodeAffinity", {}, "", {}),
     (
         "NodeAffinity",
         {"addedAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {}}},
@@ -50,25 +47,11 @@ DEFAULTS: list[tuple[str, dict[str, Any], str, dict[str, Any]]] = [
     ),
     (
         "NodeResourcesFit",
-        {},
-        "",
-        {"scoringStrategy": {"type": "LeastAllocated", "resources": CPU_AND_MEMORY}},
-    ),
-    (
-        "NodeResourcesFit",
         {"scoringStrategy": {"type": "MostAllocated", "resources": [{"name": "x.com/gpu"}]}, "ignoredResources": []},
         "",
         {"scoringStrategy": {"type": "MostAllocated", "resources": [{"name": "x.com/gpu", "weight": 1}]}},
     ),
     ("NodeResourcesFit", {"scoringStrategy": {}}, "", {"scoringStrategy": {"resources": CPU_AND_MEMORY}}),
-    ("NodeResourcesBalancedAllocation", {}, "", {"resources": CPU_AND_MEMORY}),
-    (
-        "NodeResourcesBalancedAllocation",
-        {"resources": [{"name": "cpu", "weight": 0}]},
-        "",
-        {"resources": [{"name": "cpu", "weight": 1}]},
-    ),
-    ("PodTopologySpread", {}, "", {"defaultingType": "System"}),
     ("VolumeBinding", {}, "StorageCapacityScoring=false", {"bindTimeoutSeconds": 600}),
     ("VolumeBinding", {"bindTimeoutSeconds": 0}, "StorageCapacityScoring=false", {"bindTimeoutSeconds": 0}),
     (
@@ -77,7 +60,6 @@ DEFAULTS: list[tuple[str, dict[str, Any], str, dict[str, Any]]] = [
         SCORING,
         {"bindTimeoutSeconds": 600, "shape": [{"utilization": 0, "score": 10}, {"utilization": 100, "score": 0}]},
     ),
-    ("DynamicResources", {}, "", {"filterTimeout": "10s", "bindingTimeout": "10m0s"}),
     ("DynamicResources", {"filterTimeout": "0s"}, "", {"filterTimeout": "0s", "bindingTimeout": "10m0s"}),
     ("DynamicResources", {}, NO_TIMEOUT, {"filterTimeout": None, "bindingTimeout": "10m0s"}),
     ("DynamicResources", {}, NO_CONDITIONS, {"filterTimeout": "10s"}),
@@ -119,30 +101,6 @@ VALUE_RULE = (
 SHAPE = "at.scoringStrategy.requestedToCapacityRatio.shape"
 
 INVALID: list[tuple[str, dict[str, Any], str, list[str]]] = [
-    (
-        "DefaultPreemption",
-        {"minCandidateNodesPercentage": 101, "minCandidateNodesAbsolute": -1},
-        "",
-        [
-            "at.minCandidateNodesPercentage: Invalid value: 101: not in valid range [0, 100]",
-            "at.minCandidateNodesAbsolute: Invalid value: -1: not in valid range [0, inf)",
-        ],
-    ),
-    (
-        "InterPodAffinity",
-        {"hardPodAffinityWeight": -1},
-        "",
-        ["at.hardPodAffinityWeight: Invalid value: -1: not in valid range [0, 100]"],
-    ),
-    (
-        "NodeAffinity",
-        required(key="a", operator="Is", values=["b"]),
-        "",
-        [
-            f'{EXPRESSION}.operator: Unsupported value: "Is": supported values: "In", "NotIn", "Exists", '
-            '"DoesNotExist", "Gt", "Lt"'
-        ],
-    ),
     (
         "NodeAffinity",
         required(key="", operator="In"),
@@ -249,55 +207,10 @@ INVALID: list[tuple[str, dict[str, Any], str, list[str]]] = [
         ],
     ),
     (
-        "NodeResourcesBalancedAllocation",
-        {"resources": [{"name": "cpu", "weight": 1}, {"name": "cpu", "weight": 2}]},
-        "",
-        [
-            'at.resources[1].name: Duplicate value: "cpu"',
-            "at.resources[1].weight: Invalid value: 2: must be 1",
-        ],
-    ),
-    (
-        "PodTopologySpread",
-        spread(maxSkew=0, topologyKey="", whenUnsatisfiable=""),
-        "",
-        [
-            "at.defaultConstraints[0].maxSkew: Invalid value: 0: not in valid range (0, inf)",
-            "at.defaultConstraints[0].topologyKey: Required value: can not be empty",
-            "at.defaultConstraints[0].whenUnsatisfiable: Required value: can not be empty",
-        ],
-    ),
-    (
-        "PodTopologySpread",
-        spread(topologyKey="a b", labelSelector={}),
-        "",
-        [
-            f'at.defaultConstraints[0].topologyKey: Invalid value: "a b": name part {NAME_RULE}',
-            "at.defaultConstraints[0].labelSelector: Forbidden: "
-            "constraint must not define a selector, as they deduced for each pod",
-        ],
-    ),
-    (
         "PodTopologySpread",
         {**spread(), "defaultConstraints": spread()["defaultConstraints"] * 2},
         "",
         ['at.defaultConstraints[1]: Duplicate value: "{zone, DoNotSchedule}"'],
-    ),
-    (
-        "PodTopologySpread",
-        {**spread(), "defaultingType": "System"},
-        "",
-        ['at.defaultingType: Invalid value: "System": when .defaultConstraints are not empty'],
-    ),
-    (
-        "VolumeBinding",
-        {"bindTimeoutSeconds": -1, "shape": []},
-        "StorageCapacityScoring=false",
-        [
-            "at.bindTimeoutSeconds: Invalid value: -1: invalid BindTimeoutSeconds, should not be a negative value",
-            "at.shape: Invalid value: []: unexpected field `shape`, remove it or turn on the feature gate "
-            "StorageCapacityScoring",
-        ],
     ),
     (
         "VolumeBinding",

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 from prometheus_client import CollectorRegistry
-from web_fakes import AuthenticationFlags, AuthorizationFlags, FakeReviewer, client_for, new_parts
+from web_fakes import FakeReviewer, authentication_flags, authorization_flags, client_for, new_parts
 
 from kubesched.errors import Forbidden
 from kubesched.server.web import PING, Authenticator, Authorizer, build_app, build_insecure_app
@@ -30,8 +30,8 @@ REVIEWER = FakeReviewer(
 def guarded(reviewer: FakeReviewer = REVIEWER, **changes: Any) -> web.Application:
     return build_app(
         new_parts(
-            authenticator=Authenticator(AuthenticationFlags(), reviewer),
-            authorizer=Authorizer(AuthorizationFlags(), reviewer),
+            authenticator=Authenticator(authentication_flags(), reviewer),
+            authorizer=Authorizer(authorization_flags(), reviewer),
             readyz=(PING,),
             **changes,
         )

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import datetime
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,37 +18,19 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 from prometheus_client import CollectorRegistry
 
-from kubesched.scheduler.config.documents.durations import Duration
 from kubesched.scheduler.config.releases.gates import Gates
+from kubesched.server.options.options import Options, read_options
 from kubesched.server.web import About, AppConfig
 from kubesched.server.web.access.authorization import Authorizer
 from kubesched.telemetry.exposing import register
 from kubesched.telemetry.metrics import Metrics
 
-TEN_SECONDS = Duration.of(seconds=10)
-
-
-@dataclass(frozen=True)
-class AuthenticationFlags:
-    kubeconfig: str = ""
-    skip_lookup: bool = False
-    token_webhook_cache_ttl: Duration = TEN_SECONDS
-    tolerate_lookup_failure: bool = True
-    client_ca_file: str = ""
-    requestheader_client_ca_file: str = ""
-    requestheader_username_headers: tuple[str, ...] = ("x-remote-user",)
-    requestheader_uid_headers: tuple[str, ...] = ()
-    requestheader_group_headers: tuple[str, ...] = ("x-remote-group",)
-    requestheader_extra_headers_prefix: tuple[str, ...] = ("x-remote-extra-",)
-    requestheader_allowed_names: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class AuthorizationFlags:
-    kubeconfig: str = ""
-    always_allow_paths: tuple[str, ...] = ("/healthz", "/readyz", "/livez")
-    webhook_cache_authorized_ttl: Duration = TEN_SECONDS
-    webhook_cache_unauthorized_ttl: Duration = TEN_SECONDS
+GIVEN = read_options([])
+assert isinstance(GIVEN, Options)
+# What the command line gives by default, with changes.
+authentication_flags = partial(replace, GIVEN.authentication)
+authorization_flags = partial(replace, GIVEN.authorization)
+serving_flags = partial(replace, GIVEN.serving, bind_address="127.0.0.1")
 
 
 @dataclass(frozen=True)
@@ -55,23 +38,6 @@ class Files:
     cert_file: str
     key_file: str
     names: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class ServingFlags:
-    bind_address: str = "127.0.0.1"
-    secure_port: int = 10259
-    cert_dir: str = ""
-    tls_cert_file: str = ""
-    tls_private_key_file: str = ""
-    tls_cipher_suites: tuple[str, ...] = ()
-    tls_curve_preferences: tuple[int, ...] = ()
-    tls_min_version: str = ""
-    tls_sni_cert_key: tuple[Files, ...] = ()
-    http2_max_streams_per_connection: int = 0
-    disable_http2_serving: bool = False
-    permit_port_sharing: bool = False
-    permit_address_sharing: bool = False
 
 
 @dataclass
@@ -115,7 +81,7 @@ def new_parts(**changes: Any) -> AppConfig:
         "gates": Gates.defaults(),
         "about": About(started_at=1_700_000_000.0, binary_version="1.36.4", emulation_version="1.36"),
         "reset_metrics": metrics.reset,
-        "authorizer": Authorizer(AuthorizationFlags(always_allow_paths=("/*",))),
+        "authorizer": Authorizer(authorization_flags(always_allow_paths=("/*",))),
     }
     return AppConfig(**(values | changes))
 

@@ -21,11 +21,11 @@ from kubesched.scheduler.framework import Input, Plugin
 from kubesched.scheduler.framework.preemption.preempting import Preemption
 from kubesched.scheduler.framework.runtime.building import build_profile
 from kubesched.scheduler.framework.runtime.registry import Registry
-from kubesched.scheduler.framework.verdicts import Code, Unschedulable
+from kubesched.scheduler.framework.verdicts import Code
 from kubesched.scheduler.plugins import IN_TREE
 from kubesched.scheduler.plugins.args import IN_TREE_CATALOGUE
 from kubesched.scheduler.plugins.default_preemption.plugin import DefaultPreemption, DefaultPreemptionArgs
-from kubesched.testing import near, node, pod, taint
+from kubesched.testing import node, pod, taint
 
 EARLY, LATE, LATEST = "2026-01-01T00:00:00Z", "2026-01-01T00:00:05Z", "2026-01-01T00:00:09Z"
 
@@ -203,15 +203,6 @@ def test_attempts_are_counted():
 # Which nodes, and in which words
 
 
-def test_nodes_that_no_eviction_helps_are_not_looked_at():
-    scene = Scene(node("n1", cpu="1"), low("a", "n1"), node("n2", cpu="4", taints=[taint("x")]), low("b", "n2", "4"))
-    made = scene.try_pod(high("2"))
-    assert message(made) == "preemption: 0/2 nodes are available: 2 Preemption is not helpful for scheduling."
-    assert made.post_filtered is not None and made.post_filtered.nomination is not None
-    assert made.post_filtered.nomination.node_name == "", "an earlier nomination is cleared"
-    assert scene.chance.asked == []
-
-
 def disk(name: str) -> dict[str, object]:
     return {"name": name, "awsElasticBlockStore": {"volumeID": name}}
 
@@ -286,31 +277,6 @@ def test_evicts_who_holds_a_volume(said: str, objects: list[object], wanted: lis
     assert chosen(scene.try_pod(high("1", volumes=wanted))) == ("n1", ["holder"])
 
 
-def test_why_not_is_said_for_every_node():
-    scene = Scene(
-        node("n1", cpu="2"),
-        low("a", "n1", "2", priority=2000),
-        node("n2", cpu="2"),
-        low("b", "n2", "1", priority=2000),
-        low("c", "n2", "1"),
-        node("n3", cpu="4", taints=[taint("x")]),
-    )
-    made = scene.try_pod(high("2"))
-    assert message(made) == (
-        "preemption: 0/3 nodes are available: 1 Insufficient cpu, "
-        "1 No preemption victims found for incoming pod, 1 Preemption is not helpful for scheduling."
-    )
-    assert isinstance(made.decision, Unschedulable)
-    assert made.decision.message == (
-        "0/3 nodes are available: 1 node(s) had untolerated taint(s), 2 Insufficient cpu. " + message(made)
-    )
-
-
-def test_equal_priority_is_not_lower():
-    made = Scene(node("n1", cpu="2"), low("a", "n1", "2", priority=1000)).try_pod(high())
-    assert chosen(made) == ("", [])
-
-
 class BrokenOnFewPods(Plugin):
     """A filter that fails on a node from which pods were taken."""
 
@@ -335,75 +301,7 @@ def test_a_filter_that_fails_costs_its_node_only():
     assert message(made) == "preemption: cannot look at n1"
 
 
-# Whom
-
-
-def test_as_few_as_possible_and_the_important_ones_last():
-    scene = Scene(
-        node("n1", cpu="4"),
-        low("a", "n1", priority=1),
-        low("b", "n1", priority=3),
-        low("c", "n1", priority=2),
-        low("d", "n1", priority=4),
-    )
-    assert chosen(scene.try_pod(high("2"))) == ("n1", ["c", "a"])
-
-
-def test_among_equals_the_older_pod_is_spared():
-    scene = Scene(
-        node("n1", cpu="3"), low("late", "n1", start_time=LATE), low("early", "n1", start_time=EARLY), low("unborn", "n1")
-    )
-    assert chosen(scene.try_pod(high("2"))) == ("n1", ["late", "unborn"])
-
-
-def test_a_pod_that_is_not_in_the_way_is_spared_however_unimportant():
-    scene = Scene(node("n1", cpu="3"), low("big", "n1", "2", priority=500), low("small", "n1", "1", priority=1))
-    assert chosen(scene.try_pod(high("2"))) == ("n1", ["big"])
-
-
-def test_the_number_of_pods_is_freed_too():
-    scene = Scene(node("n1", pods=2), low("a", "n1", priority=1), low("b", "n1", priority=2))
-    assert chosen(scene.try_pod(high("1"))) == ("n1", ["a"])
-
-
-def test_ports_are_freed_too():
-    scene = Scene(node("n1"), low("web", "n1", host_ports=[80]), low("other", "n1", host_ports=[81]))
-    assert chosen(scene.try_pod(high("1", host_ports=[80]))) == ("n1", ["web"])
-
-
-def test_those_who_keep_the_pod_away_are_evicted():
-    repels = near({"app": "new"}, "kubernetes.io/hostname", away=True)
-    scene = Scene(
-        node("n1"),
-        low("shy", "n1", affinity=repels),
-        low("friendly", "n1"),
-        node("n2"),
-        low("shy-too", "n2", affinity=repels, priority=5),
-    )
-    assert chosen(scene.try_pod(high("1", labels={"app": "new"}))) == ("n1", ["shy"])
-
-
-def test_a_pod_on_another_node_of_the_zone_is_out_of_reach():
-    repels = near({"app": "new"}, away=True)
-    scene = Scene(node("n1", zone="z"), low("a", "n1"), node("n2", zone="z"), low("shy", "n2", affinity=repels))
-    assert chosen(scene.try_pod(high("1", labels={"app": "new"}))) == ("n2", ["shy"])
-
-
 # Disruption budgets
-
-
-def test_pods_that_break_a_budget_are_spared_first():
-    # Two are selected and one may go: the more important one pays, the other one would break the budget.
-    scene = Scene(
-        node("n1", cpu="2"),
-        low("v1", "n1", priority=2, labels={"app": "a"}),
-        low("v2", "n1", priority=1, labels={"app": "a"}),
-        budget("b", 1, {"app": "a"}),
-    )
-    made = scene.try_pod(high("1"))
-    assert chosen(made) == ("n1", ["v1"])
-    assert made.post_filtered is not None and made.post_filtered.preemption is not None
-    assert made.post_filtered.preemption.violations == 0
 
 
 @pytest.mark.parametrize(
@@ -421,20 +319,6 @@ def test_pods_that_break_a_budget_are_spared_first():
 def test_who_is_protected(said: str, which: PodDisruptionBudget, victim: str):
     scene = Scene(node("n1", cpu="2"), low("low", "n1", priority=1, labels={"app": "a"}), low("top", "n1", priority=2), which)
     assert chosen(scene.try_pod(high("1"))) == ("n1", [victim])
-
-
-def test_all_matching_budgets_are_charged():
-    scene = Scene(
-        node("n1", cpu="2"),
-        low("x", "n1", priority=2, labels={"app": "a", "tier": "t"}),
-        low("y", "n1", priority=1, labels={"tier": "t"}),
-        budget("b1", 0, {"app": "a"}),
-        budget("b2", 1, {"tier": "t"}),
-    )
-    made = scene.try_pod(high("2"))
-    assert chosen(made) == ("n1", ["x", "y"])
-    assert made.post_filtered is not None and made.post_filtered.preemption is not None
-    assert made.post_filtered.preemption.violations == 2
 
 
 def test_a_budget_that_changes_is_noticed():
@@ -521,18 +405,6 @@ def test_the_visit_goes_on_until_a_candidate_breaks_no_budget():
 
 
 # Nominated pods
-
-
-def test_pods_nominated_to_a_node_are_reckoned_with():
-    scene = Scene(node("n1", cpu="2"), low("a", "n1", "2"), node("n2", cpu="2"), low("b", "n2", "2", priority=500))
-    scene.nominate(pod("first", requests={"cpu": "2"}, priority=1000), "n1")
-    assert chosen(scene.try_pod(high())) == ("n2", ["b"])
-
-
-def test_nominated_pods_of_lower_priority_are_not():
-    scene = Scene(node("n1", cpu="2"), low("a", "n1", "2"), node("n2", cpu="2"), low("b", "n2", "2", priority=500))
-    scene.nominate(pod("first", requests={"cpu": "2"}, priority=999), "n1")
-    assert chosen(scene.try_pod(high())) == ("n1", ["a"])
 
 
 def test_a_pod_does_not_stand_in_its_own_way():

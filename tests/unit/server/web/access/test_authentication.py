@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from web_fakes import AuthenticationFlags, Authority, FakeReviewer, request
+from web_fakes import Authority, FakeReviewer, authentication_flags, request
 
 from kubesched.errors import ConfigError, Forbidden
 from kubesched.scheduler.config.documents.durations import Duration
@@ -31,7 +31,7 @@ def authenticator(
     **flags: Any,
 ) -> Authenticator:
     return Authenticator(
-        AuthenticationFlags(**flags),
+        authentication_flags(**flags),
         reviewer,
         now=(clock or FakeClock()).now,
         certificate_of=lambda request, trust: certificate,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from web_fakes import AuthorizationFlags, FakeReviewer
+from web_fakes import FakeReviewer, authorization_flags
 
 from kubesched.errors import ConfigError, Forbidden
 from kubesched.scheduler.config.documents.durations import Duration
@@ -31,28 +31,28 @@ PATHS = [
 
 @pytest.mark.parametrize(("case", "allowed", "path", "expected"), PATHS, ids=[case[0] for case in PATHS])
 async def test_always_allowed_paths(case: str, allowed: tuple[str, ...], path: str, expected: bool) -> None:
-    decision = await Authorizer(AuthorizationFlags(always_allow_paths=allowed)).decide(ANONYMOUS, "get", path)
+    decision = await Authorizer(authorization_flags(always_allow_paths=allowed)).decide(ANONYMOUS, "get", path)
     assert decision.is_allowed is expected
 
 
 def test_a_star_in_the_middle_is_an_error() -> None:
     with pytest.raises(ConfigError, match=r'only trailing \* allowed in "a\*b"'):
-        Authorizer(AuthorizationFlags(always_allow_paths=("/a*b",)))
+        Authorizer(authorization_flags(always_allow_paths=("/a*b",)))
 
 
 async def test_masters_may_everything_and_nobody_is_asked() -> None:
     reviewer = FakeReviewer()
-    assert (await Authorizer(AuthorizationFlags(), reviewer).decide(ROOT, "delete", "/metrics")).is_allowed
+    assert (await Authorizer(authorization_flags(), reviewer).decide(ROOT, "delete", "/metrics")).is_allowed
     assert reviewer.asked == []
 
 
 async def test_without_a_reviewer_everything_else_is_refused() -> None:
-    assert not (await Authorizer(AuthorizationFlags()).decide(ALICE, "get", "/metrics")).is_allowed
+    assert not (await Authorizer(authorization_flags()).decide(ALICE, "get", "/metrics")).is_allowed
 
 
 async def test_the_api_server_decides_about_the_rest() -> None:
     reviewer = FakeReviewer(rights=frozenset({("alice", "get", "/metrics")}))
-    authorizer = Authorizer(AuthorizationFlags(), reviewer)
+    authorizer = Authorizer(authorization_flags(), reviewer)
     assert (await authorizer.decide(ALICE, "get", "/metrics")).is_allowed
     assert not (await authorizer.decide(ALICE, "delete", "/metrics")).is_allowed
     assert reviewer.asked[0] == {
@@ -70,7 +70,7 @@ async def test_the_api_server_decides_about_the_rest() -> None:
 
 async def test_yes_and_no_are_remembered_for_different_times() -> None:
     reviewer, clock = FakeReviewer(rights=frozenset({("alice", "get", "/metrics")})), FakeClock()
-    flags = AuthorizationFlags(
+    flags = authorization_flags(
         webhook_cache_authorized_ttl=Duration.of(seconds=60), webhook_cache_unauthorized_ttl=Duration.of(seconds=5)
     )
     authorizer = Authorizer(flags, reviewer, now=clock.now)
@@ -90,7 +90,7 @@ async def test_yes_and_no_are_remembered_for_different_times() -> None:
 
 async def test_who_asks_is_part_of_the_question() -> None:
     reviewer = FakeReviewer()
-    authorizer = Authorizer(AuthorizationFlags(), reviewer)
+    authorizer = Authorizer(authorization_flags(), reviewer)
     for user in (ALICE, User("alice", "u1", ("system:authenticated",)), User("bob")):
         await authorizer.decide(user, "get", "/metrics")
     assert len(reviewer.asked) == 3
@@ -102,13 +102,13 @@ class Contradicting(FakeReviewer):
 
 
 async def test_a_contradiction_opens_no_door() -> None:
-    decision = await Authorizer(AuthorizationFlags(), Contradicting()).decide(ALICE, "get", "/metrics")
+    decision = await Authorizer(authorization_flags(), Contradicting()).decide(ALICE, "get", "/metrics")
     assert (decision.is_allowed, decision.reason) == (False, "both")
 
 
 async def test_what_fails_goes_up_and_is_not_remembered() -> None:
     reviewer = FakeReviewer(rights=frozenset({("alice", "get", "/metrics")}), errors=[Forbidden(403, "", "no")])
-    authorizer = Authorizer(AuthorizationFlags(), reviewer)
+    authorizer = Authorizer(authorization_flags(), reviewer)
     with pytest.raises(Forbidden):
         await authorizer.decide(ALICE, "get", "/metrics")
     assert (await authorizer.decide(ALICE, "get", "/metrics")).is_allowed

@@ -7,15 +7,17 @@ import time
 import warnings
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509.oid import NameOID
-from web_fakes import Authority, Files, ServingFlags
+from web_fakes import Authority, Files, serving_flags
 
 from kubesched.errors import ConfigError
 from kubesched.server.options.flags import CIPHER_SUITES, INSECURE_CIPHER_SUITES
+from kubesched.server.options.options import Serving
 from kubesched.server.web.access.certificates import Pair, read_pair, self_signed
 from kubesched.server.web.access.client_certificates import Trust, _verified_chain
 from kubesched.server.web.access.tls import ServingTls, _openssl_name
@@ -33,8 +35,8 @@ def authority(tmp_path: Path) -> Authority:
     return Authority(tmp_path, "ca")
 
 
-def flags_for(files: Files, **changes: object) -> ServingFlags:
-    return replace(ServingFlags(tls_cert_file=files.cert_file, tls_private_key_file=files.key_file), **changes)  # type: ignore[arg-type]
+def flags_for(files: Files, **changes: Any) -> Serving:
+    return serving_flags(tls_cert_file=files.cert_file, tls_private_key_file=files.key_file, **changes)
 
 
 def handshake(
@@ -107,7 +109,7 @@ def test_it_is_trusted_by_whoever_trusts_its_authority() -> None:
 
 def test_a_directory_keeps_what_was_made(tmp_path: Path) -> None:
     folder = tmp_path / "certs"
-    flags = ServingFlags(cert_dir=str(folder))
+    flags = serving_flags(cert_dir=str(folder))
     first = served(ServingTls(flags, now=lambda: NOW))
     assert first == "localhost@1750000000"
     assert (folder / "kube-scheduler.key").stat().st_mode & 0o777 == 0o600
@@ -117,7 +119,7 @@ def test_a_directory_keeps_what_was_made(tmp_path: Path) -> None:
 def test_a_directory_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(ConfigError, match="error creating self-signed certificates"):
-        ServingTls(ServingFlags(cert_dir=str(tmp_path / "file" / "certs")))
+        ServingTls(serving_flags(cert_dir=str(tmp_path / "file" / "certs")))
 
 
 # --- files ------------------------------------------------------------------------------------------------------------
@@ -138,7 +140,7 @@ def test_files_are_served_and_read_again_when_they_change(authority: Authority) 
 def test_files_that_do_not_work_are_an_error(authority: Authority, tmp_path: Path) -> None:
     files, other = authority.issue("a", "a"), authority.issue("b", "b")
     with pytest.raises(ConfigError, match="missing filename for serving cert"):
-        ServingTls(ServingFlags(tls_cert_file=files.cert_file))
+        ServingTls(serving_flags(tls_cert_file=files.cert_file))
     with pytest.raises(ConfigError, match=r"^open .*/absent: no such file or directory$"):
         read_pair(files.cert_file, str(tmp_path / "absent"))
     with pytest.raises(ConfigError, match=r"^tls: private key does not match public key$"):
@@ -150,7 +152,7 @@ def test_files_that_do_not_work_are_an_error(authority: Authority, tmp_path: Pat
     with pytest.raises(ConfigError, match=r"^tls: failed to find any PEM data in key input$"):
         read_pair(files.cert_file, str(nonsense))
     with pytest.raises(ConfigError, match=r"^failed to load SNI cert and key: open .*/absent: no such file"):
-        ServingTls(ServingFlags(tls_sni_cert_key=(Files(str(tmp_path / "absent"), files.key_file),)))
+        ServingTls(serving_flags(tls_sni_cert_key=(Files(str(tmp_path / "absent"), files.key_file),)))
 
 
 NAMES = [

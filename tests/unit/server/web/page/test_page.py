@@ -14,7 +14,7 @@ import msgspec
 import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestClient
-from web_fakes import AuthorizationFlags, client_for, new_parts
+from web_fakes import authorization_flags, client_for, new_parts
 
 from kubesched.kube.api import codec
 from kubesched.kube.api.meta import OwnerReference
@@ -575,7 +575,7 @@ async def test_on_the_secure_port_it_is_behind_the_doors(scene: Scene) -> None:
     routes = page_routes(scene.page_data)
     async with client_for(build_app(new_parts(extra_routes=routes))) as open_to_all:
         assert (await open_to_all.get("/ui/")).status == 200
-    only_health = Authorizer(AuthorizationFlags())
+    only_health = Authorizer(authorization_flags())
     parts = new_parts(extra_routes=routes, authorizer=only_health, open_paths=open_paths())
     async with client_for(build_app(parts)) as closed:
         for path in ("/ui/", "/ui/app.js", "/ui/page.css"):
