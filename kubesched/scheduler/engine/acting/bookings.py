@@ -19,19 +19,19 @@ from kubesched.kube.api.pod import Pod
 from kubesched.kube.api.resource import ResourceClaim
 from kubesched.scheduler.cluster import PodView, Store
 from kubesched.scheduler.cluster.device_claims import DeviceClaims
-from kubesched.scheduler.engine.acting.failures import Failure, Failures, explain, refused_on_node
+from kubesched.scheduler.engine.acting.failures import Failures, explain
 from kubesched.scheduler.engine.acting.permits import LONGEST_WAIT_SECONDS, WaitingPod, WaitingPods
 from kubesched.scheduler.engine.arrivals.inbox import AssumedBinding, Inbox, LoopCall
 from kubesched.scheduler.engine.arrivals.intake import CLAIM_CHANGED, POD_WENT
-from kubesched.scheduler.engine.deciding.cycle import Attempt, as_booked
+from kubesched.scheduler.engine.deciding.failure import Failure, refused_on_node
 from kubesched.scheduler.engine.handle import EngineHandle
 from kubesched.scheduler.engine.observer import EngineObserver
 from kubesched.scheduler.engine.records.decision_recorder import DecisionRecorder
+from kubesched.scheduler.engine.records.tried import Tried
 from kubesched.scheduler.framework.cycle_state import CycleState
 from kubesched.scheduler.framework.runtime.profile import Profile
 from kubesched.scheduler.framework.verdicts import CLEAR, Status
 from kubesched.scheduler.queue import Queue
-from kubesched.scheduler.queue.queued import QueuedPod
 
 log = logging.getLogger(__name__)
 
@@ -72,12 +72,14 @@ class Bookings:
     def __len__(self) -> int:
         return len(self._under_way)
 
-    def book(self, queued: QueuedPod, profile: Profile, made: Attempt, node_name: str, started: float) -> None:
+    def book(self, tried: Tried, node_name: str) -> None:
         """Assume, Reserve, Permit, and hand over to the binder."""
+        made, profile = tried.made, tried.profile
+        assert made is not None
         state = made.state
-        booked = self._store.assume(as_booked(queued.view, node_name, state, self._store), node_name)
+        booked = self._store.assume(made.pod_as_booked(node_name, self._store), node_name)
         self._queue.nominations.drop(booked.uid)
-        binding = AssumedBinding(queued, booked, node_name, state, profile, started)
+        binding = AssumedBinding(tried.queued, booked, node_name, state, profile, tried.started)
         try:
             status = profile.reserve(booked, node_name, state)
             limits: dict[str, float] = {}
@@ -91,14 +93,14 @@ class Bookings:
                 binding.promised = self._claims.promised_to(booked.uid)
                 self._under_way[booked.uid] = binding
                 if self._decisions is not None:
-                    binding.decision = self._decisions.placed(queued, profile, made)
+                    binding.decision = self._decisions.placed(tried)
                 self.hand_over(binding)
                 return
         except BaseException:  # whatever it is, what is booked goes back first
             self._undo(binding)
             raise
         self._undo(binding)
-        self._failures.end(queued, profile, refused_on_node(node_name, status), started, made)
+        self._failures.end(tried, refused_on_node(node_name, status))
 
     def _activate(self, state: CycleState) -> None:
         """Move the pods that plugins of this attempt asked to have tried."""
@@ -178,7 +180,7 @@ class Bookings:
         self._fail(binding, Failure(status.message, status.is_rejected, None, CLEAR, is_silent=not status.message))
 
     def _fail(self, binding: AssumedBinding, failure: Failure) -> None:
-        self._failures.end(binding.queued, binding.profile, failure, binding.started, None, binding.node_name)
+        self._failures.end(Tried(binding.queued, binding.profile, binding.started), failure, binding.node_name)
 
     def _wake_after(self, gone: Pod, promised: Sequence[ResourceClaim], leaving_out: str = "") -> None:
         """Wake who may go in the place of a pod, or take the devices that it was promised. The reference wakes for a claim

@@ -16,7 +16,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from kubesched.errors import NotFound, SchedulerError
@@ -26,6 +25,7 @@ from kubesched.scheduler.cluster import PodView
 from kubesched.scheduler.engine.acting.binding import Binder
 from kubesched.scheduler.engine.acting.permits import WaitingPods
 from kubesched.scheduler.engine.arrivals.inbox import Inbox, LoopCall
+from kubesched.scheduler.engine.deciding.preemptor import Preemptor
 from kubesched.scheduler.engine.handle import EngineHandle
 from kubesched.scheduler.engine.observer import EngineObserver, NoObserver
 from kubesched.scheduler.framework.preemption.preempting import Preemption
@@ -45,23 +45,6 @@ Then = Callable[[str], None]
 """What the loop does once a preemption in the foreground is over; the text says what went wrong, empty for nothing."""
 
 log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class Preemptor:
-    """For whom pods are evicted: a pod, or a group of pods as a whole. `pods` are tried again if nothing else wakes them."""
-
-    kind: str
-    uid: str
-    key: str
-    scheduler_name: str
-    priority: int
-    pods: tuple[PodView, ...]
-
-    @classmethod
-    def of(cls, pod: PodView) -> Preemptor:
-        """Return a pod as the one for whom others go."""
-        return cls("pod", pod.uid, pod.key, pod.pod.spec.scheduler_name, pod.priority, (pod,))
 
 
 class Evictions:

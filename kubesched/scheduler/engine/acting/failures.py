@@ -9,19 +9,17 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Coroutine
-from typing import Any, Protocol
-
-from msgspec import Struct
+from typing import Any
 
 from kubesched.errors import PluginRaised, SchedulerError
 from kubesched.kube.api.meta import format_time
 from kubesched.kube.api.pod import Pod
 from kubesched.scheduler.cluster import PodView
-from kubesched.scheduler.engine.deciding.cycle import Attempt
+from kubesched.scheduler.engine.deciding.failure import Failure
 from kubesched.scheduler.engine.observer import EngineObserver
+from kubesched.scheduler.engine.records.decision_recorder import DecisionRecorder
+from kubesched.scheduler.engine.records.tried import Tried
 from kubesched.scheduler.framework.ports import Clock, Recorder, Writer
-from kubesched.scheduler.framework.runtime.profile import Profile
-from kubesched.scheduler.framework.verdicts import CLEAR, Diagnosis, Nomination, Status, Unschedulable
 from kubesched.scheduler.queue import Queue, QueueError
 from kubesched.scheduler.queue.queued import QueuedPod
 from kubesched.telemetry.throttle import Throttle
@@ -29,54 +27,11 @@ from kubesched.telemetry.throttle import Throttle
 log = logging.getLogger(__name__)
 _tracebacks: dict[tuple[str, str, type[BaseException]], Throttle] = {}
 
-UNSCHEDULABLE = "Unschedulable"
-SCHEDULER_ERROR = "SchedulerError"
 LONGEST_NOTE_BYTES = 1024
 _CUT = b" ..."
 _MOST_BYTES_OF_A_CHARACTER = 4
 
 Spawn = Callable[[Coroutine[Any, Any, None]], None]
-
-
-class DecisionRecords(Protocol):
-    """Keeps what became of attempts."""
-
-    def failed(
-        self, queued: QueuedPod, profile: Profile, failure: Failure, made: Attempt | None = None, node_name: str = ""
-    ) -> None:
-        """Keep that an attempt came to nothing, or that a booking on a node was undone."""
-        ...
-
-
-class Failure(Struct, frozen=True):
-    """How an attempt ended. `diagnosis` names the refusing plugins; without one, something broke."""
-
-    message: str
-    is_rejection: bool
-    diagnosis: Diagnosis | None = None
-    nomination: Nomination | None = None
-    is_silent: bool = False
-    """No event and no condition: every Bind plugin left the pod to the next."""
-
-    @property
-    def reason(self) -> str:
-        """Return the reason for the pod's condition."""
-        return UNSCHEDULABLE if self.is_rejection else SCHEDULER_ERROR
-
-
-def refusal(decision: Unschedulable) -> Failure:
-    """Return what it means that no node takes a pod; where there is no node at all, nobody refused it."""
-    diagnosis = decision.diagnosis if decision.diagnosis.n_nodes else None
-    return Failure(decision.message, True, diagnosis, decision.nomination)
-
-
-def refused_on_node(node_name: str, status: Status) -> Failure:
-    """Return what a refusal at Reserve or Permit means: one node was tried, and it refused."""
-    if not status.is_rejected:
-        return Failure(status.message, False, None, CLEAR)
-    diagnosis = Diagnosis(1, extra={node_name: status})
-    diagnosis.unschedulable_plugins.add(status.plugin)
-    return Failure(diagnosis.message(), True, diagnosis, CLEAR)
 
 
 def explain(error: Exception, pod: PodView, observer: EngineObserver) -> str:
@@ -107,7 +62,7 @@ class Failures:
         clock: Clock,
         observer: EngineObserver,
         spawn: Spawn,
-        decisions: DecisionRecords | None = None,
+        decisions: DecisionRecorder | None = None,
     ) -> None:
         self._decisions = decisions
         self._queue = queue
@@ -120,21 +75,13 @@ class Failures:
         self.writes = True
         """Whether statuses are written; a benchmark of decisions does without."""
 
-    def end(
-        self,
-        queued: QueuedPod,
-        profile: Profile,
-        failure: Failure,
-        started: float,
-        made: Attempt | None = None,
-        node_name: str = "",
-    ) -> None:
+    def end(self, tried: Tried, failure: Failure, node_name: str = "") -> None:
         """Count an attempt that failed, or one whose booking on a node was undone, and do the rest."""
         if self._decisions is not None:
-            self._decisions.failed(queued, profile, failure, made, node_name)
+            self._decisions.failed(tried, failure, node_name)
         result = "unschedulable" if failure.is_rejection else "error"
-        self._observer.attempt_ended(result, profile.name, self._clock.monotonic() - started)
-        self.handle(queued, failure)
+        self._observer.attempt_ended(result, tried.profile.name, self._clock.monotonic() - tried.started)
+        self.handle(tried.queued, failure)
 
     def handle(self, queued: QueuedPod, failure: Failure) -> None:
         """Requeue a pod whose attempt failed, and tell the world."""

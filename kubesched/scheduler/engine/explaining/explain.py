@@ -15,7 +15,8 @@ import numpy as np
 
 from kubesched.kube.api.pod import Pod
 from kubesched.scheduler.cluster import PodView
-from kubesched.scheduler.engine.deciding.cycle import Attempt, Rules, attempt
+from kubesched.scheduler.engine.deciding.attempt import Attempt, Rules
+from kubesched.scheduler.engine.deciding.cycle import attempt
 from kubesched.scheduler.engine.deciding.ties import SeededTies
 from kubesched.scheduler.engine.explaining.ever import Ever, ever
 from kubesched.scheduler.engine.explaining.obstacles import Obstacles, Retrying

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from kubesched.scheduler.cluster import PodView
-from kubesched.scheduler.engine.deciding.cycle import Attempt
+from kubesched.scheduler.engine.deciding.attempt import Attempt
 from kubesched.scheduler.engine.explaining.explain import attempt_now
 from kubesched.scheduler.engine.loop import Engine
 

@@ -15,7 +15,8 @@ from kubesched.errors import SchedulerError
 from kubesched.kube.api.meta import format_time
 from kubesched.kube.api.workload import PodGroup
 from kubesched.scheduler.cluster import GroupKey
-from kubesched.scheduler.engine.acting.failures import SCHEDULER_ERROR, UNSCHEDULABLE, Spawn
+from kubesched.scheduler.engine.acting.failures import Spawn
+from kubesched.scheduler.engine.deciding.failure import SCHEDULER_ERROR, UNSCHEDULABLE
 from kubesched.scheduler.engine.groups.group import Rehearsal, Verdict
 from kubesched.scheduler.engine.handle import EngineHandle
 

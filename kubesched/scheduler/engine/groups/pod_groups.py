@@ -13,10 +13,13 @@ import logging
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+import msgspec
+
 from kubesched.scheduler.cluster import GroupKey, PodView, Store
-from kubesched.scheduler.engine.acting.eviction import Preemptor
-from kubesched.scheduler.engine.acting.failures import Failure, Spawn
+from kubesched.scheduler.engine.acting.failures import Spawn
 from kubesched.scheduler.engine.arrivals.inbox import Inbox, LoopCall
+from kubesched.scheduler.engine.deciding.failure import Failure, broken
+from kubesched.scheduler.engine.deciding.preemptor import Preemptor
 from kubesched.scheduler.engine.groups.group import (
     SIBLING_BROKE,
     UNSCHEDULABLE,
@@ -32,6 +35,7 @@ from kubesched.scheduler.engine.groups.group_trial import StoreTrial
 from kubesched.scheduler.engine.groups.whole_group import Branch, WholeGroupCycle
 from kubesched.scheduler.engine.handle import EngineHandle
 from kubesched.scheduler.engine.observer import EngineObserver
+from kubesched.scheduler.engine.records.tried import Tried
 from kubesched.scheduler.framework.group_hierarchy import GroupHierarchy
 from kubesched.scheduler.framework.grouping import (
     COMPOSITE,
@@ -230,7 +234,7 @@ class Gangs:
     def _fail_all(self, members: Iterable[QueuedPod], message: str) -> None:
         started = self._handle.clock.monotonic()
         for member in members:
-            self._actions.fail(member, member.profile.profile, Failure(message, False, None, CLEAR), started)
+            self._actions.fail(Tried(member, member.profile.profile, started), broken(message))
 
     # From a group to a rehearsal
 
@@ -281,8 +285,9 @@ class Gangs:
             rehearsal.reasons += (NOT_IN_PLACEMENTS,)
             return
         tried = [part.members.values() for part in (rehearsal, *rehearsal.parts.values())]
-        states = {m.queued.view.uid: m.made.state for part in tried for m in part if m.made is not None}
-        diagnoses = {m.queued.view.uid: m.made.diagnosis for part in tried for m in part if m.made and m.made.diagnosis}
+        looked_at = [member for part in tried for member in part if member.tried is not None]
+        states = {member.queued.view.uid: member.made.state for member in looked_at}
+        diagnoses = {each.queued.view.uid: each.made.diagnosis for each in looked_at if each.made.diagnosis is not None}
         failed_group = FailedGroup(root.key, group, [member.view for member in gang.members], states, diagnoses)
         trial = StoreTrial(
             self._store,
@@ -329,8 +334,7 @@ class Gangs:
         rehearsal.conclude(Verdict.ERROR, SIBLING_BROKE + message)
         trying = self._cycle.trying
         if trying is not None:
-            own = Failure(message, False, None, CLEAR)
-            rehearsal.members[trying.view.uid] = Member(trying, Fate.BROKE, failure=own)
+            rehearsal.members[trying.view.uid] = Member(trying, Fate.BROKE, failure=broken(message))
         return rehearsal
 
     # From a rehearsal to deeds
@@ -342,7 +346,7 @@ class Gangs:
         if rehearsal.follow_up is not None:
             self._spawn(rehearsal.follow_up())  # type: ignore[arg-type]
         if rehearsal.preemption is not None:
-            self._actions.evict_for_group(
+            self._actions.evict(
                 self._preemptor(gang),
                 rehearsal.preemption,
                 lambda problem: self._submit(gang, self._lost(rehearsal, problem), started),
@@ -380,33 +384,22 @@ class Gangs:
             turn.to_come = sum(member is not None and member.fate is Fate.FITS for _, member in members)
         for queued, member in members:
             since = clock.monotonic() - (member.seconds if member is not None else 0.0)
-            if member is not None and member.made is not None and member.made.record is not None:
-                member.made.record.group = str(group.key)
-            if member is not None and member.fate is Fate.FITS and rehearsal.verdict is Verdict.SCHEDULED:
-                assert member.made is not None
+            if member is None or member.tried is None:
+                self._actions.fail(Tried(queued, gang.profile, since), _failure(gang, queued, member, rehearsal))
+                continue
+            tried = msgspec.structs.replace(member.tried, started=since)
+            if member.fate is Fate.FITS and rehearsal.verdict is Verdict.SCHEDULED:
                 turn.to_come -= 1
                 member.made.state.write(GROUP_TURN, turn)
-                self._actions.book(queued, gang.profile, member.made, member.node_name, since)
+                self._actions.book(tried, member.node_name)
+                continue
+            failure = _failure(gang, queued, member, rehearsal)
+            # A group that a plugin gathered evicts nobody unless all of it fits then; the reference does so at once.
+            is_vain = member.fate is Fate.NEEDS_ROOM and gang.plugin is not None and rehearsal.verdict is not Verdict.WAITING
+            if is_vain:
+                self._actions.fail(tried, failure)
             else:
-                self._fail(gang, queued, member, rehearsal, since)
-
-    def _fail(self, gang: Gang, queued: QueuedPod, member: Member | None, rehearsal: Rehearsal, since: float) -> None:
-        failure = _failure(gang, queued, member, rehearsal)
-
-        def fail(given: Failure) -> None:
-            self._actions.fail(queued, gang.profile, given, since, member.made if member is not None else None)
-
-        # A group that a plugin gathered evicts nobody unless all of it fits then; the reference does so at once.
-        is_vain = (
-            member is not None
-            and member.fate is Fate.NEEDS_ROOM
-            and gang.plugin is not None
-            and rehearsal.verdict is not Verdict.WAITING
-        )
-        if member is None or member.made is None or is_vain:
-            fail(failure)
-        else:
-            self._actions.follow_up(member.made, gang.profile, fail, failure)
+                self._actions.follow_up(tried, failure)
 
     def _try_again(self, gang: Gang, seconds: float) -> None:
         pods = [member.view for member in gang.members]
@@ -430,7 +423,7 @@ def _failure(gang: Gang, queued: QueuedPod, member: Member | None, rehearsal: Re
     """Return what a member that is not booked is told, and where it is nominated."""
     if rehearsal.verdict is Verdict.ERROR:
         own = member.failure if member is not None and member.fate is Fate.BROKE else None
-        return Failure(own.message if own is not None else rehearsal.message, False, None, CLEAR)
+        return broken(own.message if own is not None else rehearsal.message)
     if member is None:
         return Failure(rehearsal.told_untried, True, None, rehearsal.nominations.get(queued.view.uid))
     # Members of a plugin's group wait for what the others wait for. Those of the other kind carry no plugin's name, as

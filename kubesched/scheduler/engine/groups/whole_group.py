@@ -124,9 +124,7 @@ class WholeGroupCycle:
         turn = GroupTurn(branch.key, True, uids, len(branch.members), asks_permit=False, asks_post_filter=False)
         for queued in branch.members:
             turn.to_come -= 1
-            started = self._clock.monotonic()
             member = self._cycle.try_member(queued, profile, within, turn, undoing)
-            member.seconds = self._clock.monotonic() - started
             rehearsal.members[queued.view.uid] = member
             if member.fate is Fate.BROKE:
                 assert member.failure is not None

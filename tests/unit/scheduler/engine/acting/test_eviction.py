@@ -15,9 +15,10 @@ from kubesched.errors import Conflict, NotFound, Unreachable
 from kubesched.kube.api.pod import Pod, PodCondition
 from kubesched.scheduler import config
 from kubesched.scheduler.cluster import Objects, PodView, Store
-from kubesched.scheduler.engine.acting.eviction import Evictions, Preemptor
+from kubesched.scheduler.engine.acting.eviction import Evictions
 from kubesched.scheduler.engine.arrivals.inbox import Changed, Inbox
 from kubesched.scheduler.engine.assembly import Ports, assemble, default_configuration
+from kubesched.scheduler.engine.deciding.preemptor import Preemptor
 from kubesched.scheduler.engine.handle import EngineHandle
 from kubesched.scheduler.engine.loop import Engine, EngineOptions
 from kubesched.scheduler.framework.preemption.preempting import Preemption

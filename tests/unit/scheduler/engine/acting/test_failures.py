@@ -12,7 +12,8 @@ import pytest
 from kubesched.errors import NotFound, PluginRaised, SchedulerError
 from kubesched.kube.api.pod import Pod, PodCondition
 from kubesched.scheduler.cluster import PodView, Store
-from kubesched.scheduler.engine.acting.failures import Failure, Failures, explain, refused_on_node, truncated
+from kubesched.scheduler.engine.acting.failures import Failures, explain, truncated
+from kubesched.scheduler.engine.deciding.failure import Failure, refused_on_node
 from kubesched.scheduler.engine.observer import NoObserver
 from kubesched.scheduler.framework.verdicts import CLEAR, Diagnosis, Nomination, failed, unschedulable
 from kubesched.testing import pod

@@ -1,0 +1,52 @@
+"""How an attempt ended that placed no pod: what the pod is told, and who it waits for.
+
+In: a decision without a node, or a refusal at Reserve or Permit. Out: a `Failure`, which `acting/failures` carries out.
+"""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from kubesched.scheduler.framework.preemption.preempting import Preemption
+from kubesched.scheduler.framework.verdicts import CLEAR, Diagnosis, Nomination, Status, Unschedulable
+
+UNSCHEDULABLE = "Unschedulable"
+SCHEDULER_ERROR = "SchedulerError"
+
+
+class Failure(Struct, frozen=True):
+    """How an attempt ended. `diagnosis` names the refusing plugins; without one, something broke."""
+
+    message: str
+    is_rejection: bool
+    diagnosis: Diagnosis | None = None
+    nomination: Nomination | None = None
+    is_silent: bool = False
+    """No event and no condition: every Bind plugin left the pod to the next."""
+    preemption: Preemption | None = None
+    """Whom the pod evicts."""
+
+    @property
+    def reason(self) -> str:
+        """Return the reason for the pod's condition."""
+        return UNSCHEDULABLE if self.is_rejection else SCHEDULER_ERROR
+
+
+def broken(message: str, nomination: Nomination | None = CLEAR) -> Failure:
+    """Return what it means that an attempt broke: no plugin refused the pod."""
+    return Failure(message, False, None, nomination)
+
+
+def refusal(decision: Unschedulable) -> Failure:
+    """Return what it means that no node takes a pod; where there is no node at all, nobody refused it."""
+    diagnosis = decision.diagnosis if decision.diagnosis.n_nodes else None
+    return Failure(decision.message, True, diagnosis, decision.nomination)
+
+
+def refused_on_node(node_name: str, status: Status) -> Failure:
+    """Return what a refusal at Reserve or Permit means: one node was tried, and it refused."""
+    if not status.is_rejected:
+        return broken(status.message)
+    diagnosis = Diagnosis(1, extra={node_name: status})
+    diagnosis.unschedulable_plugins.add(status.plugin)
+    return Failure(diagnosis.message(), True, diagnosis, CLEAR)
