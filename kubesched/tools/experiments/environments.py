@@ -279,7 +279,7 @@ class Weights(_Environment):
         engine, name = sim.engine, self._configuration.profiles[0].scheduler_name
         profile = engine.profiles[name]
         profile.scorers = tuple((plugin, weights[plugin.name]) for plugin, _ in profile.scorers)
-        engine.memos[name] = EquivalenceCache(profile)  # what is remembered was added up with the old weights
+        engine.attempts.caches[name] = EquivalenceCache(profile)  # what is remembered was added up with the old weights
         started = sim.now
         figures = sim.run(min(started + self._period, until))
         seen, in_use = self._seen()

@@ -17,7 +17,7 @@ from kubesched.kube.api import codec
 from kubesched.kube.api.node import Node
 from kubesched.kube.api.pod import Pod, is_finished
 from kubesched.scheduler import config as configs
-from kubesched.scheduler.engine.loop import EngineOptions
+from kubesched.scheduler.engine.assembly import EngineOptions
 from kubesched.scheduler.framework.runtime.registry import Registry
 from kubesched.tools.simulation.cluster.simulated_cluster import REMOVED
 from kubesched.tools.simulation.pod_record import RUNNING

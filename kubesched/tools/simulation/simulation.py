@@ -28,9 +28,9 @@ from kubesched.scheduler import config as configs
 from kubesched.scheduler.cluster import PodView
 from kubesched.scheduler.engine.acting.attempts import Turn
 from kubesched.scheduler.engine.arrivals.inbox import AssumedBinding
-from kubesched.scheduler.engine.assembly import Ports, assemble, engine_options, registry_with
+from kubesched.scheduler.engine.assembly import EngineOptions, Ports, assemble, engine_options, registry_with
 from kubesched.scheduler.engine.deciding.ties import Ties
-from kubesched.scheduler.engine.loop import Engine, EngineOptions
+from kubesched.scheduler.engine.loop import Engine
 from kubesched.scheduler.framework.plugin import Plugin
 from kubesched.scheduler.framework.runtime.registry import Registry
 from kubesched.tools.simulation.agenda import Agenda

@@ -8,28 +8,24 @@ which cost an attempt and never the scheduler.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 
 import msgspec
 from msgspec import Struct
 
 from kubesched.errors import PluginError
-from kubesched.scheduler.cluster import Bools, PodView, Store
+from kubesched.scheduler.cluster import Bools, PodView
 from kubesched.scheduler.engine.acting.bookings import Bookings
 from kubesched.scheduler.engine.acting.eviction import Evictions, Then
-from kubesched.scheduler.engine.acting.failures import Failures, Spawn, explain
-from kubesched.scheduler.engine.arrivals.inbox import Inbox
+from kubesched.scheduler.engine.acting.failures import Failures
+from kubesched.scheduler.engine.core import Core
 from kubesched.scheduler.engine.deciding.attempt import Rules
 from kubesched.scheduler.engine.deciding.cycle import attempt
 from kubesched.scheduler.engine.deciding.deferred_resizes import DeferredResizes
-from kubesched.scheduler.engine.deciding.failure import Failure, broken, refusal
+from kubesched.scheduler.engine.deciding.failure import Failure, broken, explain, refusal
 from kubesched.scheduler.engine.deciding.preemptor import Preemptor
-from kubesched.scheduler.engine.groups.group import GroupCycle, Rehearsal
+from kubesched.scheduler.engine.groups.group import Rehearsal
 from kubesched.scheduler.engine.groups.pod_groups import Gang, Gangs
-from kubesched.scheduler.engine.handle import EngineHandle
-from kubesched.scheduler.engine.observer import EngineObserver
-from kubesched.scheduler.engine.records.decision_recorder import DecisionRecorder
 from kubesched.scheduler.engine.records.tried import Tried
 from kubesched.scheduler.framework.cycle_state import CycleState
 from kubesched.scheduler.framework.equivalence_cache.cache import EquivalenceCache
@@ -37,7 +33,6 @@ from kubesched.scheduler.framework.grouping import GroupTurn
 from kubesched.scheduler.framework.preemption.preempting import Preemption
 from kubesched.scheduler.framework.runtime.profile import Profile
 from kubesched.scheduler.framework.verdicts import Failed, Placed, Unschedulable
-from kubesched.scheduler.queue import Queue
 from kubesched.scheduler.queue.queued import QueuedPod
 from kubesched.telemetry.logs import logger
 
@@ -58,44 +53,34 @@ class Attempts:
 
     def __init__(
         self,
-        store: Store,
-        profiles: Mapping[str, Profile],
-        queue: Queue,
-        handle: EngineHandle,
-        inbox: Inbox,
-        observer: EngineObserver,
+        core: Core,
         rules: Rules,
-        memos: Mapping[str, EquivalenceCache],
+        caches: dict[str, EquivalenceCache],
         bookings: Bookings,
         evictions: Evictions,
         failures: Failures,
-        spawn: Spawn,
-        decisions: DecisionRecorder | None = None,
     ) -> None:
-        self._decisions = decisions
-        self._store = store
-        self._profiles = profiles
-        self._queue = queue
-        self._handle = handle
-        self._observer = observer
+        self._core = core
+        self._store = core.store
+        self._handle = core.handle
+        self._observer = core.observer
         self.rules = rules
-        self._resizes = DeferredResizes(store)
-        self._memos = memos
+        self.caches = caches
+        """By profile; whose answers are not cached has none."""
         self._bookings = bookings
-        self._evictions = evictions
+        self.evictions = evictions
         self._failures = failures
-        self._spawn = spawn
-        cycle = GroupCycle(store, self, handle.clock, handle.random)
-        self.gangs = Gangs(store, queue, handle, inbox, observer, cycle, self, spawn)
+        self._resizes = DeferredResizes(core.store)
+        self.gangs = Gangs(core, self)
 
     def take(self) -> Turn | None:
         """Take the next pod that is worth trying out of the queue, and with it its group."""
-        if self._evictions.are_waited_for:
+        if self.evictions.are_waited_for:
             return None
-        while (queued := self._queue.pop()) is not None:
-            profile = self._profiles.get(queued.view.pod.spec.scheduler_name)
+        while (queued := self._core.queue.pop()) is not None:
+            profile = self._core.profiles.get(queued.view.pod.spec.scheduler_name)
             if profile is None or not self.is_worth_trying(queued.view):
-                self._queue.done(queued.view.uid)
+                self._core.queue.done(queued.view.uid)
                 continue
             started = self._handle.clock.monotonic()
             try:
@@ -141,11 +126,11 @@ class Attempts:
             if turn is not None and not turn.asks_post_filter:
                 rules = replace(rules, preempts=False)
             began = monotonic()
-            made = attempt(pod, self._store.snapshot(), profile, rules, self._memos.get(profile.name), within, turn)
+            made = attempt(pod, self._store.snapshot(), profile, rules, self.caches.get(profile.name), within, turn)
             now = monotonic()
             seconds = now - began
             self._observer.decided(seconds)
-        record = self._decisions.take(made, seconds, now) if self._decisions is not None else None
+        record = self._core.decisions.take(made, seconds, now) if self._core.decisions is not None else None
         return Tried(queued, profile, started, made, seconds, record)
 
     def act(self, turn: Turn, outcome: Tried | Rehearsal | Exception) -> None:
@@ -184,7 +169,7 @@ class Attempts:
         made = tried.made
         result = made.post_filtered if made is not None else None
         if result is not None and result.follow_up is not None:
-            self._spawn(result.follow_up())  # type: ignore[arg-type]
+            self._core.spawn(result.follow_up())  # type: ignore[arg-type]
         if made is None or result is None or result.preemption is None:
             self.fail(tried, failure)
             return
@@ -197,11 +182,11 @@ class Attempts:
 
     def evict(self, preemptor: Preemptor, preemption: Preemption, then: Then) -> None:
         """Carry out what PostFilter or PodGroupPostFilter proposed; `then` follows, with what went wrong."""
-        if self._evictions.in_background:
-            self._evictions.carry_out(preemptor, preemption)
+        if self.evictions.in_background:
+            self.evictions.carry_out(preemptor, preemption)
             then("")
         else:
-            self._evictions.carry_out(preemptor, preemption, then)
+            self.evictions.carry_out(preemptor, preemption, then)
 
     def book(self, tried: Tried, node_name: str) -> None:
         """Book one member of a group; if that breaks it costs this member's attempt."""
@@ -216,7 +201,7 @@ class Attempts:
 
     def drop_nomination(self, uid: str) -> None:
         """Let a member wait for no node any more."""
-        self._queue.nominations.drop(uid)
+        self._core.queue.nominations.drop(uid)
 
     def fail(self, tried: Tried, failure: Failure) -> None:
         """End a pod's attempt."""

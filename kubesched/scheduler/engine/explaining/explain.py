@@ -15,6 +15,7 @@ import numpy as np
 
 from kubesched.kube.api.pod import Pod
 from kubesched.scheduler.cluster import PodView
+from kubesched.scheduler.engine.core import EngineState
 from kubesched.scheduler.engine.deciding.attempt import Attempt, Rules
 from kubesched.scheduler.engine.deciding.cycle import attempt
 from kubesched.scheduler.engine.deciding.ties import SeededTies
@@ -22,7 +23,6 @@ from kubesched.scheduler.engine.explaining.ever import Ever, ever
 from kubesched.scheduler.engine.explaining.obstacles import Obstacles, Retrying
 from kubesched.scheduler.engine.explaining.suggestions import suggest
 from kubesched.scheduler.engine.explaining.waking import Wakes, wakes_on
-from kubesched.scheduler.engine.loop import Engine
 from kubesched.scheduler.engine.records.refusals import Refusal, refusals_of
 from kubesched.scheduler.framework.advice import Advice
 from kubesched.scheduler.framework.preemption.preempting import Preemption
@@ -98,7 +98,7 @@ def explain(
     return told
 
 
-def explain_now(engine: Engine, pod: PodView, *, top: int = 5, preempts: bool = False) -> Explanation:
+def explain_now(engine: EngineState, pod: PodView, *, top: int = 5, preempts: bool = False) -> Explanation:
     """Tell how every node looks to a pod right now; one that has a node is looked at as if one more like it came.
 
     To be called in the engine's own turn. Nothing is booked or counted, and extenders are not asked. With `preempts` it is
@@ -111,7 +111,7 @@ def explain_now(engine: Engine, pod: PodView, *, top: int = 5, preempts: bool = 
         return explain(made, top=top, profile=profile, rules=rules, home=pod.node_name)
 
 
-def attempt_now(engine: Engine, pod: PodView) -> Attempt:
+def attempt_now(engine: EngineState, pod: PodView) -> Attempt:
     """Return an attempt for a pod as `explain_now` makes it, with all its columns."""
     profile = engine.profiles[pod.pod.spec.scheduler_name]
     with profile.unobserved():
@@ -120,13 +120,13 @@ def attempt_now(engine: Engine, pod: PodView) -> Attempt:
         )
 
 
-def _attempted(engine: Engine, pod: PodView, profile: Profile, rules: Rules) -> Attempt:
+def _attempted(engine: EngineState, pod: PodView, profile: Profile, rules: Rules) -> Attempt:
     nodes = engine.store.snapshot()
     wanted = nodes.templates.view(_one_more(pod)) if pod.node_name else pod
     return attempt(wanted, nodes, profile, rules)
 
 
-def gate_of(engine: Engine, pod: PodView) -> Status:
+def gate_of(engine: EngineState, pod: PodView) -> Status:
     """Return what keeps a pod from being tried at all; a success if nothing does."""
     profile = engine.profiles[pod.pod.spec.scheduler_name]
     with profile.unobserved():

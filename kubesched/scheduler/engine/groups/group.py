@@ -17,14 +17,14 @@ from typing import Protocol
 
 import numpy as np
 
-from kubesched.scheduler.cluster import Bools, GroupKey, PodView, Snapshot, Store
+from kubesched.scheduler.cluster import Bools, GroupKey, PodView, Snapshot
+from kubesched.scheduler.engine.core import Core
 from kubesched.scheduler.engine.deciding.attempt import Attempt
 from kubesched.scheduler.engine.deciding.failure import Failure, broken, refusal, refused_on_node
 from kubesched.scheduler.engine.deciding.preemptor import Preemptor
 from kubesched.scheduler.engine.records.tried import Tried
 from kubesched.scheduler.framework.cycle_state import CycleState
 from kubesched.scheduler.framework.grouping import GroupRefusal, GroupTurn, Placement, Proposal
-from kubesched.scheduler.framework.ports import Clock, Random
 from kubesched.scheduler.framework.preemption.preempting import Preemption
 from kubesched.scheduler.framework.runtime.profile import Profile
 from kubesched.scheduler.framework.verdicts import Code, Failed, Nomination, Placed, Status, Unschedulable
@@ -155,11 +155,11 @@ class GroupActions(Protocol):
 class GroupCycle:
     """Where groups are rehearsed."""
 
-    def __init__(self, store: Store, actions: GroupActions, clock: Clock, random: Random) -> None:
-        self._store = store
+    def __init__(self, core: Core, actions: GroupActions) -> None:
+        self._store = core.store
+        self._clock = core.handle.clock
+        self._random = core.handle.random
         self._actions = actions
-        self._clock = clock
-        self._random = random
         self.trying: QueuedPod | None = None
         """The member that is being looked at: whose attempt it costs if a plugin breaks."""
 

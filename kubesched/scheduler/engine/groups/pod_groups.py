@@ -12,13 +12,16 @@ import asyncio
 import logging
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 import msgspec
 
-from kubesched.scheduler.cluster import GroupKey, PodView, Store
-from kubesched.scheduler.engine.acting.failures import Spawn
-from kubesched.scheduler.engine.arrivals.inbox import Inbox, LoopCall
-from kubesched.scheduler.engine.deciding.failure import Failure, broken
+from kubesched.errors import PluginError
+from kubesched.scheduler.cluster import GroupKey, PodView
+from kubesched.scheduler.cluster.groups import Reader
+from kubesched.scheduler.engine.arrivals.inbox import LoopCall
+from kubesched.scheduler.engine.core import Core
+from kubesched.scheduler.engine.deciding.failure import Failure, broken, explain
 from kubesched.scheduler.engine.deciding.preemptor import Preemptor
 from kubesched.scheduler.engine.groups.group import (
     SIBLING_BROKE,
@@ -33,8 +36,6 @@ from kubesched.scheduler.engine.groups.group import (
 from kubesched.scheduler.engine.groups.group_conditions import GroupConditions
 from kubesched.scheduler.engine.groups.group_trial import StoreTrial
 from kubesched.scheduler.engine.groups.whole_group import Branch, WholeGroupCycle
-from kubesched.scheduler.engine.handle import EngineHandle
-from kubesched.scheduler.engine.observer import EngineObserver
 from kubesched.scheduler.engine.records.tried import Tried
 from kubesched.scheduler.framework.group_hierarchy import GroupHierarchy
 from kubesched.scheduler.framework.grouping import (
@@ -49,7 +50,6 @@ from kubesched.scheduler.framework.grouping import (
 from kubesched.scheduler.framework.plugin import Plugin
 from kubesched.scheduler.framework.runtime.profile import Profile
 from kubesched.scheduler.framework.verdicts import CLEAR, Diagnosis, Nomination
-from kubesched.scheduler.queue import Queue
 from kubesched.scheduler.queue.queued import QueuedPod
 
 log = logging.getLogger(__name__)
@@ -75,29 +75,37 @@ class Gang:
     """Of a group that is judged as a whole: itself, or the group of groups that it belongs to; `key` is the root's then."""
 
 
+def read_groups(core: Core) -> None:
+    """Let the store know what makes pods a group: what they name themselves, and what plugins say."""
+    gatherers = {type(plugin): (profile, plugin) for profile in core.profiles.values() for plugin in profile.gatherers}
+    readers: list[Reader] = [partial(_group_of, core, profile, plugin) for profile, plugin in gatherers.values()]
+    if core.handle.gates.is_enabled("GenericWorkload"):
+        readers.insert(0, workload_of)
+    placed = (pod for pod in core.store.pods() if not core.store.is_assumed(pod.uid))  # a booking may be taken back
+    core.store.groups.read_with(readers, placed)
+
+
+def _group_of(core: Core, profile: Profile, plugin: Plugin, pod: PodView) -> GroupKey | None:
+    """Return the group in which a plugin sees a pod; a plugin that breaks over it sees none."""
+    try:
+        return profile.group_by(plugin, pod)
+    except PluginError as error:
+        explain(error, pod, core.observer)
+        return None
+
+
 class Gangs:
     """Gathers groups, has them rehearsed, and acts on it."""
 
-    def __init__(
-        self,
-        store: Store,
-        queue: Queue,
-        handle: EngineHandle,
-        inbox: Inbox,
-        observer: EngineObserver,
-        cycle: GroupCycle,
-        actions: GroupActions,
-        spawn: Spawn,
-    ) -> None:
-        self._store = store
-        self._groups = store.groups
-        self._queue = queue
+    def __init__(self, core: Core, actions: GroupActions) -> None:
+        handle, cycle = core.handle, GroupCycle(core, actions)
+        self._core = core
+        self._store = core.store
+        self._groups = core.store.groups
         self._handle = handle
-        self._inbox = inbox
-        self._observer = observer
+        self._observer = core.observer
         self._cycle = cycle
         self._actions = actions
-        self._spawn = spawn
         gates = handle.gates
         self._has_workloads = gates.is_enabled("GenericWorkload")
         self._has_placements = gates.is_enabled("TopologyAwareWorkloadScheduling")
@@ -105,8 +113,8 @@ class Gangs:
         self._evicts_for_groups = gates.is_enabled("WorkloadAwarePreemption")
         self._has_policies = gates.is_enabled("PodGroupPreemptionPolicy")
         self._hierarchy = GroupHierarchy(handle.objects, has_composites=gates.is_enabled("CompositePodGroup"))
-        self._conditions = GroupConditions(handle, spawn)
-        self._whole = WholeGroupCycle(store, cycle, handle.clock, observer, has_placements=self._has_placements)
+        self._conditions = GroupConditions(core)
+        self._whole = WholeGroupCycle(core, cycle, has_placements=self._has_placements)
 
     @property
     def trying(self) -> QueuedPod | None:
@@ -156,7 +164,7 @@ class Gangs:
         group = self._groups.get(key)
         members = []
         for pod in list(group.unscheduled.values()) if group is not None else ():
-            taken = queued if pod.uid == queued.view.uid else self._queue.take(pod)
+            taken = queued if pod.uid == queued.view.uid else self._core.queue.take(pod)
             if taken is not None:
                 members.append(taken)
         # The name decides between equals, so that it is the same member every time that finds no room.
@@ -172,7 +180,7 @@ class Gangs:
             if member is queued or self._actions.is_worth_trying(member.view):
                 kept.append(member)
             else:
-                self._queue.done(member.view.uid)
+                self._core.queue.done(member.view.uid)
         return kept
 
     def _gather_whole(self, queued: QueuedPod, key: GroupKey, profile: Profile) -> Gang:
@@ -344,7 +352,7 @@ class Gangs:
         if not gang.members:
             return
         if rehearsal.follow_up is not None:
-            self._spawn(rehearsal.follow_up())  # type: ignore[arg-type]
+            self._core.spawn(rehearsal.follow_up())  # type: ignore[arg-type]
         if rehearsal.preemption is not None:
             self._actions.evict(
                 self._preemptor(gang),
@@ -367,7 +375,7 @@ class Gangs:
             self._submit_group(gang, leaf, rehearsal.part(leaf.key))
         if gang.root is not None and self._judges_whole and rehearsal.verdict is Verdict.SCHEDULED:
             # Enough have a place. For the others room is sought at once, and not when something happens.
-            self._queue.activate([member.view for member in gang.members if not _is_booked(member, gang.root, rehearsal)])
+            self._core.queue.activate([member.view for member in gang.members if not _is_booked(member, gang.root, rehearsal)])
         self._observer.group_ended(
             str(gang.key), rehearsal.verdict.value, gang.profile.name, len(gang.members), clock.monotonic() - started
         )
@@ -403,8 +411,8 @@ class Gangs:
 
     def _try_again(self, gang: Gang, seconds: float) -> None:
         pods = [member.view for member in gang.members]
-        again = LoopCall(lambda engine: engine.queue.activate(pods))
-        asyncio.get_running_loop().call_later(seconds, lambda: self._inbox.post(again))
+        again = LoopCall(lambda: self._core.latest.queue.activate(pods))
+        asyncio.get_running_loop().call_later(seconds, self._core.inbox.post, again)
 
     # The group's condition
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine
+from types import SimpleNamespace
 from typing import Any
 
 import msgspec
@@ -12,8 +13,8 @@ import pytest
 from kubesched.errors import NotFound, PluginRaised, SchedulerError
 from kubesched.kube.api.pod import Pod, PodCondition
 from kubesched.scheduler.cluster import PodView, Store
-from kubesched.scheduler.engine.acting.failures import Failures, explain, truncated
-from kubesched.scheduler.engine.deciding.failure import Failure, refused_on_node
+from kubesched.scheduler.engine.acting.failures import Failures, truncated
+from kubesched.scheduler.engine.deciding.failure import Failure, explain, refused_on_node
 from kubesched.scheduler.engine.observer import NoObserver
 from kubesched.scheduler.framework.verdicts import CLEAR, Diagnosis, Nomination, failed, unschedulable
 from kubesched.testing import pod
@@ -36,15 +37,9 @@ class World(NoObserver):
         self.unwritten: list[str] = []
         self.refuses: SchedulerError | None = None
         self.nominations = self
-        self.failures = Failures(
-            self,
-            lambda key: self.newest,
-            self,
-            self,
-            self,
-            self,  # type: ignore[arg-type]
-            self.spawn,
-        )
+        handle = SimpleNamespace(writer=self, recorder=self, clock=self)
+        core = SimpleNamespace(queue=self, handle=handle, observer=self, decisions=None, spawn=self.spawn)
+        self.failures = Failures(core, lambda key: self.newest)  # type: ignore[arg-type]
 
     def park(self, queued: Any, refused: Any, pending: Any, newest: PodView) -> None:
         self.parked.append((set(refused), set(pending)))
