@@ -16,7 +16,7 @@ from kubesched.scheduler.engine.acting.attempts import Attempts
 from kubesched.scheduler.engine.acting.bookings import Bookings
 from kubesched.scheduler.engine.acting.failures import Failures
 from kubesched.scheduler.engine.acting.permits import WaitingPods
-from kubesched.scheduler.engine.arrivals.inbox import Arrival, BindFailed, Bound, Changed, LoopCall
+from kubesched.scheduler.engine.arrivals.inbox import BindFailed, Bound, Changed, LoopCall
 from kubesched.scheduler.engine.arrivals.intake import Intake
 from kubesched.scheduler.engine.core import Core
 from kubesched.scheduler.engine.groups.pod_groups import read_groups
@@ -106,22 +106,18 @@ class Engine:
         arrived = self.take_in()
         self.flush()
         decided = 0
-        while decided < _TURN and self._may_try and self.step():
+        while decided < _TURN and self.is_leading and not (self.is_draining or self._is_stopped) and self.step():
             decided += 1
             if len(self.inbox):
                 self.take_in()
         return bool(arrived or decided)
 
-    @property
-    def _may_try(self) -> bool:
-        return self.is_leading and not self.is_draining and not self._is_stopped
-
     def step(self) -> bool:
         """Try the next pod, with its group if it has one; False if there is none."""
-        tried = self.attempts.take()
-        if tried is None:
+        turn = self.attempts.take()
+        if turn is None:
             return False
-        self.attempts.act(tried, self.attempts.decide(tried))
+        self.attempts.act(turn, self.attempts.decide(turn))
         return True
 
     async def _turn_in_thread(self) -> bool:
@@ -129,10 +125,11 @@ class Engine:
         meanwhile. Nothing is taken in before the attempt is over, so the store stands still for it."""
         arrived = self.take_in()
         self.flush()
-        tried = self.attempts.take() if self._may_try else None
-        if tried is not None:
-            self.attempts.act(tried, await asyncio.to_thread(self.attempts.decide, tried))
-        return bool(arrived or tried)
+        may_try = self.is_leading and not (self.is_draining or self._is_stopped)
+        turn = self.attempts.take() if may_try else None
+        if turn is not None:
+            self.attempts.act(turn, await asyncio.to_thread(self.attempts.decide, turn))
+        return bool(arrived or turn)
 
     def take_in(self) -> int:
         """Apply what is in the inbox; return how much that was."""
@@ -140,7 +137,14 @@ class Engine:
         for arrival in self.inbox.take():
             count += 1
             try:
-                self._apply(arrival)
+                if isinstance(arrival, Changed):
+                    self.intake.apply(arrival.kind, arrival.old, arrival.new)
+                elif isinstance(arrival, Bound):
+                    self.bookings.bound(arrival.binding)
+                elif isinstance(arrival, BindFailed):
+                    self.bookings.bind_failed(arrival.binding, arrival.status)
+                else:
+                    arrival.run()
             except Exception as error:  # a fault of ours: one arrival may not keep all that follow from being taken in
                 log.exception("an arrival was dropped: %s", error)
         return count
@@ -206,16 +210,6 @@ class Engine:
         for task in self.core.tasks:
             task.cancel()
         await asyncio.gather(*self.core.tasks, return_exceptions=True)
-
-    def _apply(self, arrival: Arrival) -> None:
-        if isinstance(arrival, Changed):
-            self.intake.apply(arrival.kind, arrival.old, arrival.new)
-        elif isinstance(arrival, Bound):
-            self.bookings.bound(arrival.binding)
-        elif isinstance(arrival, BindFailed):
-            self.bookings.bind_failed(arrival.binding, arrival.status)
-        else:
-            arrival.run()
 
 
 def _ring() -> None:

@@ -75,7 +75,7 @@ class Attempts:
 
     def take(self) -> Turn | None:
         """Take the next pod that is worth trying out of the queue, and with it its group."""
-        if self.evictions.are_waited_for:
+        if self.evictions.n_waited_for:
             return None
         while (queued := self._core.queue.pop()) is not None:
             profile = self._core.profiles.get(queued.view.pod.spec.scheduler_name)
@@ -149,8 +149,8 @@ class Attempts:
         assert made is not None
         decision = made.decision
         try:
-            if made.pod.node_name:
-                self.follow_up(outcome, self._resizes.conclude(made.pod, made))
+            if turn.queued.view.node_name:
+                self.follow_up(outcome, self._resizes.conclude(turn.queued.view, made))
             elif isinstance(decision, Placed):
                 self._bookings.book(outcome, decision.node_name)
             elif isinstance(decision, Unschedulable):
@@ -198,10 +198,6 @@ class Attempts:
     def unreserve(self, profile: Profile, booked: PodView, node_name: str, state: CycleState) -> None:
         """Take back what plugins promised for a member."""
         self._bookings.unreserve(profile, booked, node_name, state)
-
-    def drop_nomination(self, uid: str) -> None:
-        """Let a member wait for no node any more."""
-        self._core.queue.nominations.drop(uid)
 
     def fail(self, tried: Tried, failure: Failure) -> None:
         """End a pod's attempt."""

@@ -69,8 +69,14 @@ class Binder:
         if not (status.is_success or status.code is Code.SKIP):
             return status
         waiting = self._waiting.get(pod.uid)
-        if self._writes_expectation and (acting or waiting is not None):
-            await self._announce(binding)
+        is_told = pod.pod.status.nominated_node_name == node_name
+        if self._writes_expectation and (acting or waiting is not None) and not is_told:
+            # The expected node goes into the pod's status; that writing it fails is no reason to stop.
+            binding.queued.has_unseen_nomination = True
+            try:
+                await self._core.handle.writer.patch_pod_status(pod, {"nominatedNodeName": node_name})
+            except SchedulerError as error:
+                self._core.observer.write_failed(pod, "nominatedNodeName", error)
         if waiting is not None:
             started = self._core.handle.clock.monotonic()
             decision = await waiting.decision()
@@ -93,17 +99,6 @@ class Binder:
         """Take notice, in the loop's turn, that a pod is past Permit: whatever happens to it now, no plugin refused it."""
         binding.is_released = True
         self._core.latest.queue.done(binding.booked.uid)
-
-    async def _announce(self, binding: AssumedBinding) -> None:
-        """Write the expected node into the pod's status; that it fails is no reason to stop."""
-        pod, node_name = binding.booked, binding.node_name
-        if pod.pod.status.nominated_node_name == node_name:
-            return
-        binding.queued.has_unseen_nomination = True
-        try:
-            await self._core.handle.writer.patch_pod_status(pod, {"nominatedNodeName": node_name})
-        except SchedulerError as error:
-            self._core.observer.write_failed(pod, "nominatedNodeName", error)
 
     async def _pre_bind(self, binding: AssumedBinding, acting: Sequence[Plugin]) -> Status:
         """Run PreBind, which may be called off, and report it as one point."""

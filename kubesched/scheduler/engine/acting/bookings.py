@@ -132,7 +132,7 @@ class Bookings:
         first = queued.initial_attempt if queued.initial_attempt is not None else now
         self._core.observer.pod_bound(pod, node_name, queued.attempts, now - first, queued.was_flushed)
         if binding.decision is not None and self._core.decisions is not None:
-            self._core.decisions.bound(binding.decision, now - first)
+            self._core.decisions.ring.bound(binding.decision, now - first)
         note = f"Successfully assigned {pod.namespace}/{pod.name} to {node_name}"
         self._core.handle.recorder.event(pod, "Normal", "Scheduled", "Binding", note)
         try:

@@ -57,33 +57,25 @@ class Evictions:
         self._waiting = waiting
         self._binder = binder
         self.in_background = in_background
-        self._n_waited_for = 0
-
-    @property
-    def are_waited_for(self) -> bool:
-        """Return whether an attempt is not over because of evictions in the foreground."""
-        return self._n_waited_for > 0
+        self.n_waited_for = 0
+        """How many attempts are not over because of evictions in the foreground."""
 
     def carry_out(self, preemptor: Preemptor, preemption: Preemption, then: Then | None = None) -> None:
         """Begin a preemption. Called in the loop's turn, before the preemptor is back in the queue.
 
         `then` is called in a later turn, when a preemption in the foreground is over.
         """
-        displaced = self._displaced(preemptor, preemption.node_name)
+        on_node = self._core.queue.nominations.on_node(preemption.node_name)
+        below = [self._pending(pod.key) or pod for pod in on_node if pod.priority < preemptor.priority]
+        displaced = [pod for pod in below if pod.pod.status.nominated_node_name]
         if not self.in_background:
             self._core.observer.preempted(preemption, preemptor.kind)
-            self._n_waited_for += 1
+            self.n_waited_for += 1
             self._core.spawn(self._evict_first(preemptor, preemption, displaced, then))
         elif preemption.to_evict:
             self._core.observer.preempted(preemption, preemptor.kind)
             self._handle.preempting.begin(preemptor.uid)
             self._core.spawn(self._evict_meanwhile(preemptor, preemption, displaced))
-
-    def _displaced(self, preemptor: Preemptor, node_name: str) -> list[PodView]:
-        """Return the pods of lower priority whose status says that they wait for the node."""
-        nominated = [pod for pod in self._core.queue.nominations.on_node(node_name) if pod.priority < preemptor.priority]
-        newest = [self._pending(pod.key) or pod for pod in nominated]
-        return [pod for pod in newest if pod.pod.status.nominated_node_name]
 
     async def _evict_first(
         self, preemptor: Preemptor, preemption: Preemption, displaced: Sequence[PodView], then: Then | None
@@ -98,11 +90,11 @@ class Evictions:
             log.error("%s %s: preemption on node %s failed: %s", preemptor.kind, preemptor.key, preemption.node_name, error)
         finally:
             # After a reload that did not wait for this, another engine has queued the preemptor and tells it more.
-            self._core.inbox.post(LoopCall(lambda: self._go_on(then if self._core.successor is None else None, problem)))
+            self._core.inbox.post(LoopCall(lambda: self._end_first(then, problem)))
 
-    def _go_on(self, then: Then | None, problem: str) -> None:
-        self._n_waited_for -= 1
-        if then is not None:
+    def _end_first(self, then: Then | None, problem: str) -> None:
+        self.n_waited_for -= 1
+        if then is not None and self._core.successor is None:
             then(problem)
 
     async def _evict_meanwhile(self, preemptor: Preemptor, preemption: Preemption, displaced: Sequence[PodView]) -> None:
@@ -156,9 +148,14 @@ class Evictions:
                 raise result
 
     async def _evict(self, preemptor: Preemptor, preemption: Preemption, victim: PodView) -> None:
-        """Make a victim go, if it has not gone by itself."""
+        """Make a victim go, if it has not gone by itself. Of one that is not bound yet, or nearly, the attempt ends."""
         note = f"Preempted by {preemptor.kind} {preemptor.uid} on node {preemption.node_name}"
-        if self._is_called_off(victim, preemption.plugin):
+        waiting, plugin, is_unbound = self._waiting.get(victim.uid), preemption.plugin, False
+        if waiting is not None:
+            is_unbound = waiting.preempt(plugin, "preempted")
+        elif self._binder.is_pre_binding(victim.uid):
+            is_unbound = self._binder.call_off(victim.uid, f"preempted by {plugin}")
+        if is_unbound:
             note += IN_MEMORY
         else:
             writer = self._handle.writer
@@ -170,13 +167,6 @@ class Evictions:
             except NotFound:
                 return
         self._handle.recorder.event(victim, "Normal", "Preempted", "Preempting", note)
-
-    def _is_called_off(self, victim: PodView, plugin: str) -> bool:
-        """End the attempt of a victim that is not bound yet; False if it is, or nearly."""
-        waiting = self._waiting.get(victim.uid)
-        if waiting is not None:
-            return waiting.preempt(plugin, "preempted")
-        return self._binder.is_pre_binding(victim.uid) and self._binder.call_off(victim.uid, f"preempted by {plugin}")
 
     def _condition(self, victim: Pod, preemptor: Preemptor) -> dict[str, Any] | None:
         """Return the condition that says why the victim goes; None if it says so already."""

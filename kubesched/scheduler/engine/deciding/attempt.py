@@ -115,9 +115,9 @@ class Attempt(Struct, frozen=True):
 
     def pod_as_booked(self, node_name: str, store: Store) -> PodView:
         """Return the pod as it is counted on a node: with what its devices use up of the node."""
-        found = self.state.find(NODE_ALLOCATABLE)
+        pod, found = self.asked.pod, self.state.find(NODE_ALLOCATABLE)
         statuses = found(node_name) if found is not None else ()
         if not statuses:
-            return self.pod
-        status = msgspec.structs.replace(self.pod.pod.status, node_allocatable_resource_claim_statuses=statuses)
-        return store.view(msgspec.structs.replace(self.pod.pod, status=status))
+            return pod
+        status = msgspec.structs.replace(pod.pod.status, node_allocatable_resource_claim_statuses=statuses)
+        return store.view(msgspec.structs.replace(pod.pod, status=status))

@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 import msgspec
 import numpy as np
 
-from kubesched.kube.api.pod import Pod
 from kubesched.scheduler.cluster import PodView
 from kubesched.scheduler.engine.core import EngineState
 from kubesched.scheduler.engine.deciding.attempt import Attempt, Rules
@@ -122,8 +121,10 @@ def attempt_now(engine: EngineState, pod: PodView) -> Attempt:
 
 def _attempted(engine: EngineState, pod: PodView, profile: Profile, rules: Rules) -> Attempt:
     nodes = engine.store.snapshot()
-    wanted = nodes.templates.view(_one_more(pod)) if pod.node_name else pod
-    return attempt(wanted, nodes, profile, rules)
+    if pod.node_name:  # one more like it
+        status = msgspec.structs.replace(pod.pod.status, nominated_node_name="")
+        pod = nodes.templates.view(msgspec.structs.replace(pod.on("").pod, status=status))
+    return attempt(pod, nodes, profile, rules)
 
 
 def gate_of(engine: EngineState, pod: PodView) -> Status:
@@ -131,11 +132,6 @@ def gate_of(engine: EngineState, pod: PodView) -> Status:
     profile = engine.profiles[pod.pod.spec.scheduler_name]
     with profile.unobserved():
         return profile.pre_enqueue(pod)
-
-
-def _one_more(pod: PodView) -> Pod:
-    status = msgspec.structs.replace(pod.pod.status, nominated_node_name="")
-    return msgspec.structs.replace(pod.on("").pod, status=status)
 
 
 def _ranking(made: Attempt, top: int, home: int = -1) -> list[NodeScores]:

@@ -127,10 +127,6 @@ class GroupActions(Protocol):
         """Find a node for a member in its group's turn, on all nodes or on some of them."""
         ...
 
-    def drop_nomination(self, uid: str) -> None:
-        """Let a member wait for no node any more."""
-        ...
-
     def book(self, tried: Tried, node_name: str) -> None:
         """Book a member for good; if that breaks it costs this member's attempt."""
         ...
@@ -159,6 +155,7 @@ class GroupCycle:
         self._store = core.store
         self._clock = core.handle.clock
         self._random = core.handle.random
+        self._nominations = core.queue.nominations
         self._actions = actions
         self.trying: QueuedPod | None = None
         """The member that is being looked at: whose attempt it costs if a plugin breaks."""
@@ -271,7 +268,7 @@ class GroupCycle:
         if it fails."""
         view, state = member.queued.view, member.made.state
         booked = self._store.assume(member.made.pod_as_booked(member.node_name, self._store), member.node_name)
-        self._actions.drop_nomination(view.uid)
+        self._nominations.drop(view.uid)
         with ExitStack() as own:
             own.callback(self._store.forget, view.uid)
             own.callback(self._actions.unreserve, profile, booked, member.node_name, state)

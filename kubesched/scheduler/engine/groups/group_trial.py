@@ -90,7 +90,8 @@ class StoreTrial:
             for member in members:
                 turn = member.made.asked.turn
                 assert turn is not None
-                only = _only(nodes, member.node_name)
+                only: Bools = np.zeros(nodes.n, dtype=np.bool_)
+                only[nodes.row(member.node_name)] = True
                 tried = self._cycle.try_member(member.queued, self._profile, only, turn, undoing)
                 if tried.fate is not Fate.FITS:
                     return False
@@ -99,9 +100,3 @@ class StoreTrial:
     def nominations(self) -> dict[str, Nomination]:
         """Return where the members went, by uid."""
         return {member.queued.view.uid: Nomination(member.node_name) for member in self._placed}
-
-
-def _only(nodes: Snapshot, name: str) -> Bools:
-    mask: Bools = np.zeros(nodes.n, dtype=np.bool_)
-    mask[nodes.row(name)] = True
-    return mask

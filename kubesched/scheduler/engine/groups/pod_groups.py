@@ -256,22 +256,19 @@ class Gangs:
         else:
             rehearsal = self._rehearse_members(gang)
         self._observer.group_decided(self._handle.clock.monotonic() - started)
-        if gang.root is not None and self._is_to_seek_way_out(rehearsal):
-            self._seek_way_out(gang, gang.root, rehearsal)
+        if gang.root is not None:
+            # PodGroupPostFilter is asked in 1.36 also if members wait already: another plugin made room for some of them.
+            waits = not self._judges_whole and rehearsal.verdict is Verdict.WAITING
+            if waits:
+                rehearsal.nominations = _fitting(rehearsal)
+            if waits or rehearsal.verdict is Verdict.UNSCHEDULABLE:
+                self._seek_way_out(gang, gang.root, rehearsal)
         if gang.plugin is not None and rehearsal.verdict is Verdict.UNSCHEDULABLE:
             members = rehearsal.members.values()
             refused = [(m.queued.view, m.failure.message) for m in members if m.failure is not None and not m.has_place]
             shortfall = Shortfall(gang.key, [m.queued.view for m in members if m.has_place], refused)
             rehearsal.refusal = gang.profile.group_failed(gang.plugin, shortfall)
         return rehearsal
-
-    def _is_to_seek_way_out(self, rehearsal: Rehearsal) -> bool:
-        """Return whether PodGroupPostFilter is asked: in 1.36 also if members wait already, where another plugin made room for
-        some of them at PostFilter."""
-        waits = not self._judges_whole and rehearsal.verdict is Verdict.WAITING
-        if waits:
-            rehearsal.nominations = _fitting(rehearsal)
-        return waits or rehearsal.verdict is Verdict.UNSCHEDULABLE
 
     def _rehearse_members(self, gang: Gang, *, asks_post_filter: bool = True) -> Rehearsal:
         key, members, profile = gang.key, gang.members, gang.profile
@@ -353,21 +350,19 @@ class Gangs:
             return
         if rehearsal.follow_up is not None:
             self._core.spawn(rehearsal.follow_up())  # type: ignore[arg-type]
-        if rehearsal.preemption is not None:
-            self._actions.evict(
-                self._preemptor(gang),
-                rehearsal.preemption,
-                lambda problem: self._submit(gang, self._lost(rehearsal, problem), started),
-            )
-        else:
+        if rehearsal.preemption is None:
             self._submit(gang, rehearsal, started)
-
-    def _preemptor(self, gang: Gang) -> Preemptor:
+            return
         group = self._hierarchy.get(gang.key)
         assert group is not None
         kind = "compositepodgroup" if gang.key.kind == COMPOSITE else "podgroup"
         pods = tuple(member.view for member in gang.members)
-        return Preemptor(kind, group.metadata.uid, group.key, pods[0].pod.spec.scheduler_name, group.spec.priority or 0, pods)
+        name, priority = pods[0].pod.spec.scheduler_name, group.spec.priority or 0
+        self._actions.evict(
+            Preemptor(kind, group.metadata.uid, group.key, name, priority, pods),
+            rehearsal.preemption,
+            lambda problem: self._submit(gang, self._lost(rehearsal, problem), started),
+        )
 
     def _submit(self, gang: Gang, rehearsal: Rehearsal, started: float) -> None:
         clock = self._handle.clock
@@ -382,7 +377,9 @@ class Gangs:
         if gang.key.kind in (WORKLOAD, COMPOSITE):
             self._tell_all(gang, rehearsal)
         if rehearsal.refusal is not None and rehearsal.refusal.retry_after_seconds is not None:
-            self._try_again(gang, rehearsal.refusal.retry_after_seconds)
+            again = LoopCall(lambda: self._core.latest.queue.activate([member.view for member in gang.members]))
+            later = asyncio.get_running_loop().call_later
+            later(rehearsal.refusal.retry_after_seconds, self._core.inbox.post, again)
 
     def _submit_group(self, gang: Gang, group: Branch, rehearsal: Rehearsal) -> None:
         clock = self._handle.clock
@@ -408,13 +405,6 @@ class Gangs:
                 self._actions.fail(tried, failure)
             else:
                 self._actions.follow_up(tried, failure)
-
-    def _try_again(self, gang: Gang, seconds: float) -> None:
-        pods = [member.view for member in gang.members]
-        again = LoopCall(lambda: self._core.latest.queue.activate(pods))
-        asyncio.get_running_loop().call_later(seconds, self._core.inbox.post, again)
-
-    # The group's condition
 
     def _tell_all(self, gang: Gang, rehearsal: Rehearsal) -> None:
         for leaf in gang.root.leaves() if gang.root is not None else (Branch(gang.key),):

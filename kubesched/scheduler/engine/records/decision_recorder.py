@@ -233,10 +233,6 @@ class DecisionRecorder:
             record.attempt, record.at = attempts, at
         return self._keep(record)
 
-    def bound(self, sequence: int, seconds: float) -> None:
-        """Keep how long it took until the pod of a decision was bound."""
-        self.ring.bound(sequence, seconds)
-
     def _keep(self, record: DecisionRecord) -> int:
         sequence = self.ring.append(record)
         for tell in self.listeners:
