@@ -79,7 +79,8 @@ class Bookings:
                 if limits:
                     limits = {plugin: min(seconds, LONGEST_WAIT_SECONDS) for plugin, seconds in limits.items()}
                     self._waiting.add(WaitingPod(booked, node_name, limits))
-                self._activate(state)
+                if asked_for := state.find(PODS_TO_ACTIVATE):
+                    self._activate(asked_for)
                 binding.promised = self._claims.promised_to(booked.uid)
                 self._under_way[booked.uid] = binding
                 if self._core.decisions is not None:
@@ -92,12 +93,10 @@ class Bookings:
         self._undo(binding)
         self._failures.end(tried, refused_on_node(node_name, status))
 
-    def _activate(self, state: CycleState) -> None:
+    def _activate(self, pods: dict[str, PodView]) -> None:
         """Move the pods that plugins of this attempt asked to have tried."""
-        pods = state.find(PODS_TO_ACTIVATE)
-        if pods:
-            self._core.queue.activate(list(pods.values()))
-            pods.clear()
+        self._core.queue.activate(list(pods.values()))
+        pods.clear()
 
     def _undo(self, binding: AssumedBinding) -> bool:
         """Take back a booking and all promises; return whether it was still ours to take back."""
@@ -139,7 +138,8 @@ class Bookings:
             binding.profile.post_bind(pod, node_name, binding.state)
         except PluginError as error:
             explain(error, pod, self._core.observer)
-        self._activate(binding.state)
+        if asked_for := binding.state.find(PODS_TO_ACTIVATE):
+            self._activate(asked_for)
         if self._assumed_ttl_seconds is not None:
             expiry = LoopCall(partial(self._expire, pod.uid))
             asyncio.get_running_loop().call_later(self._assumed_ttl_seconds, self._core.inbox.post, expiry)
