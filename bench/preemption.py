@@ -28,10 +28,10 @@ from kubesched.kube.api.pod import Container, Pod, PodCondition, PodSpec, PodSta
 from kubesched.scheduler import config
 from kubesched.scheduler.cluster import PodView
 from kubesched.scheduler.engine.arrivals.inbox import AssumedBinding, Changed, Inbox
-from kubesched.scheduler.engine.assembly import Ports, assemble, default_configuration
+from kubesched.scheduler.engine.assembly import EngineOptions, Ports, assemble, default_configuration
 from kubesched.scheduler.engine.gc_tuning import spare_the_collector
 from kubesched.scheduler.engine.handle import NoWriter
-from kubesched.scheduler.engine.loop import Engine, EngineOptions
+from kubesched.scheduler.engine.loop import Engine
 from kubesched.scheduler.framework.plugin import Preemption
 from kubesched.tools.bench import workloads
 
@@ -109,7 +109,7 @@ def measure_decisions(args: argparse.Namespace) -> dict[str, Any]:
     engine = build(args, ApiServer())
     proposed: list[Preemption] = []
     engine.failures.writes = False
-    engine.evictions.carry_out = lambda pod, preemption, then=None: proposed.append(preemption)  # type: ignore[method-assign]
+    engine.attempts.evictions.carry_out = lambda pod, preemption, then=None: proposed.append(preemption)  # type: ignore[method-assign]
     seconds = []
     clock = time.perf_counter
     cpu = time.process_time()

@@ -341,7 +341,7 @@ class Checker:
             ("events in flight", sum(engine.queue.in_flight_events().values())),
             ("device claims promised", len(list(engine.store.objects.shared(DeviceClaims).in_flight()))),
             ("pods that wait for a permit", len(list(engine.waiting))),
-            ("tasks under way", len(engine._tasks)),
+            ("tasks under way", len(engine.core.tasks)),
             ("pods that are being written", len(scheduler._outside.writer._pods._last)),
             ("events to be sent", scheduler._broadcaster._waiting.qsize()),
         ):

@@ -345,7 +345,7 @@ def test_a_plugin_that_swallows_its_cancellation_holds_nobody_up(ends: str) -> N
         world.tell("Node", None, node("n", cpu="1"))
         world.put_pod(pod("low", requests={"cpu": "1"}))
         await asyncio.sleep(1)
-        assert engine.binder.is_pre_binding(world.pods["default/low"].metadata.uid)
+        assert engine.bookings.binder.is_pre_binding(world.pods["default/low"].metadata.uid)
         if ends == "is preempted":
             world.put_pod(pod("high", requests={"cpu": "1"}, priority=10))
             await asyncio.sleep(30)

@@ -1,5 +1,6 @@
 """What is recorded of a decision equals what the plain computation says of it, whatever happened in between."""
 
+import math
 from collections import Counter
 from random import Random
 
@@ -14,20 +15,21 @@ from kubesched.scheduler.engine.explaining.explain import explain
 from kubesched.scheduler.engine.handle import SystemClock
 from kubesched.scheduler.engine.records.decision_record import ONLY, SCORE, DecisionRecord
 from kubesched.scheduler.engine.records.decision_recorder import EXTENDERS, TOP, DecisionRecorder
+from kubesched.scheduler.engine.records.tried import Tried
 from kubesched.scheduler.framework.equivalence_cache.cache import EquivalenceCache
 from kubesched.scheduler.framework.verdicts import Placed
 from kubesched.testing import clusters
 
 
-def recorded(recorder: DecisionRecorder, made: Attempt, profile: object, share: float) -> DecisionRecord:
+def recorded(recorder: DecisionRecorder, made: Attempt, share: float) -> DecisionRecord:
     """Record as the engine does: in full where the share allows, and by the short way otherwise."""
-    if share >= 1:
-        recorder.capture_in_full(made, profile)  # type: ignore[arg-type]
-    queued = type("Queued", (), {"attempts": 1, "view": made.pod})()
+    record = recorder.take(made, 0.0, math.inf if share >= 1 else -math.inf)
     if isinstance(made.decision, Placed):
-        recorder.placed(queued, profile, made)  # type: ignore[arg-type]
+        queued = type("Queued", (), {"attempts": 1, "view": made.pod})()
+        recorder.placed(Tried(queued, made.asked.profile, 0.0, made, record=record))
         return next(recorder.ring.newest_first())
-    return recorder.capture(made, profile)  # type: ignore[arg-type]
+    assert record is not None
+    return record
 
 
 def check(record: DecisionRecord, plain: Attempt, *, in_full: bool) -> None:
@@ -87,7 +89,7 @@ def test_a_record_says_what_was_decided_and_why(seed: int, share: float) -> None
         pod = store.view(named(random.choice(kinds), f"p{turn}"))
         plain = attempt(pod, store.snapshot(), profile, anew)
         made = attempt(pod, store.snapshot(), profile, rules, memo if random.random() < 0.8 else None)
-        record = recorded(recorder, made, profile, share)
+        record = recorded(recorder, made, share)
         check(record, plain, in_full=share >= 1)
         if isinstance(made.decision, Placed):
             store.assume(pod, made.decision.node_name)

@@ -19,7 +19,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kubesched.scheduler.engine.loop import EngineOptions
+from kubesched.scheduler.engine.assembly import EngineOptions
 from kubesched.tools.simulation.build import build_simulation
 from kubesched.tools.simulation.pod_record import DELETED, FINISHED, PENDING, RUNNING
 from kubesched.tools.simulation.scenario import Scenario, check, seconds

@@ -16,14 +16,26 @@ from kubesched.errors import ConfigError
 from kubesched.scheduler import config
 from kubesched.scheduler.cluster import Gates as ClusterGates
 from kubesched.scheduler.cluster import PodView, Store
+from kubesched.scheduler.engine.acting.attempts import Attempts
+from kubesched.scheduler.engine.acting.binding import Binder
+from kubesched.scheduler.engine.acting.bookings import Bookings
+from kubesched.scheduler.engine.acting.eviction import Evictions
+from kubesched.scheduler.engine.acting.failures import Failures
+from kubesched.scheduler.engine.acting.permits import WaitingPods
 from kubesched.scheduler.engine.arrivals.inbox import Inbox
+from kubesched.scheduler.engine.arrivals.intake import Intake
+from kubesched.scheduler.engine.core import Core
+from kubesched.scheduler.engine.deciding.attempt import Rules
 from kubesched.scheduler.engine.deciding.extenders import Extenders, LetBind, Poster, just_bind
 from kubesched.scheduler.engine.deciding.randomness import RandomByAttempt
+from kubesched.scheduler.engine.deciding.sampling import Sampling
 from kubesched.scheduler.engine.deciding.ties import SeededTies, Ties
+from kubesched.scheduler.engine.groups.pod_groups import read_groups
 from kubesched.scheduler.engine.handle import EngineHandle, NoMeter, NoRecorder, NoWriter, SystemClock
-from kubesched.scheduler.engine.loop import Engine, EngineOptions
-from kubesched.scheduler.engine.observer import EngineObserver
+from kubesched.scheduler.engine.loop import Engine
+from kubesched.scheduler.engine.observer import EngineObserver, NoObserver
 from kubesched.scheduler.engine.records.decision_recorder import DecisionRecorder
+from kubesched.scheduler.framework.equivalence_cache.cache import EquivalenceCache
 from kubesched.scheduler.framework.plugin import Plugin
 from kubesched.scheduler.framework.ports import Clock, Meter, Recorder, Writer
 from kubesched.scheduler.framework.preemption.preempting import Preempting
@@ -57,6 +69,20 @@ class Ports:
     let_bind: LetBind = just_bind
     """How extenders are let bind: whoever writes to an API server sees to it that they do so in his time, and looks."""
     seed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class EngineOptions:
+    """How the engine runs."""
+
+    remembers: bool = True
+    evicts_in_background: bool = True
+    announces_expected_node: bool = True
+    percentage_of_nodes: int = 0
+    assumed_ttl_seconds: float | None = None
+    """Forget a booking whose pod was bound but not seen on its node for so long; None, as the reference today, never."""
+    scores_bare_nodes: bool = True
+    """Score nodes that an extender sent back as if no pod were on them: the reference's quirk, which 1.17 did not have."""
 
 
 def registry_with(extra: Iterable[type[Plugin]] = (), *, installed: bool = False) -> Registry:
@@ -172,26 +198,62 @@ def assemble(
     queue_as = queue_as or queue_options(configuration, gates)
     queue = Queue(list(profiles.values()), SteadyClock(handle.clock), queue_as, ports.queue_observer)
     handle.random = RandomByAttempt(ports.seed, lambda: queue.scheduling_cycle)
-    extenders: Extenders | None = None
-    if configuration.extenders:
-        if ports.poster is None:
-            raise ConfigError("extenders", "this run has no way to reach extenders")
-        extenders = Extenders(
-            configuration.extenders, ports.poster, scores_bare_nodes=options.scores_bare_nodes, let_bind=ports.let_bind
-        )
-        for profile in profiles.values():
-            for plugin in profile.plugins:
-                if isinstance(plugin, DefaultPreemption):
-                    plugin.narrow.append(extenders.narrow)
-    return Engine(
+    core = Core(
         store,
         profiles,
         queue,
         handle,
-        inbox=inbox,
-        ties=ports.ties or SeededTies(ports.seed),
-        observer=ports.observer,
-        options=options,
-        extenders=extenders,
-        decisions=ports.decisions,
+        inbox if inbox is not None else Inbox(),  # an empty one counts as false
+        ports.observer or NoObserver(),
+        ports.decisions,
     )
+    extenders = _extenders(configuration, ports, profiles, scores_bare_nodes=options.scores_bare_nodes)
+    rules = Rules(
+        ports.ties or SeededTies(ports.seed),
+        queue.nominations,
+        percentage_of_nodes=options.percentage_of_nodes,
+        sampling=Sampling(),
+        extenders=extenders,
+    )
+    if ports.decisions is not None:
+        ports.decisions.attach(rules, handle.clock)
+    read_groups(core)
+    waiting = WaitingPods()
+    intake = Intake(
+        store,
+        queue,
+        tuple(profiles),
+        gates=handle.gates,
+        reject_waiting=waiting.reject,
+        members=store.groups if store.groups.are_kept else None,
+        handled=ports.observer.event_handled if ports.observer is not None else None,
+        node_changed=ports.decisions.node_changed if ports.decisions is not None else None,
+    )
+    failures = Failures(core, intake.pod)
+    binder = Binder(core, waiting, writes_expectation=options.announces_expected_node, extenders=extenders)
+    bookings = Bookings(core, waiting, failures, binder, options.assumed_ttl_seconds)
+    evictions = Evictions(core, intake.pod, waiting, binder, in_background=options.evicts_in_background)
+    caches = {
+        name: EquivalenceCache(profile, waits_for_second=True)
+        for name, profile in profiles.items()
+        if options.remembers and rules.may_recall(profile)
+    }
+    attempts = Attempts(core, rules, caches, bookings, evictions, failures)
+    handle.attach(queue.nominations, waiting, queue.activate)
+    return Engine(core, intake, attempts, bookings, failures, waiting)
+
+
+def _extenders(
+    configuration: config.Configuration, ports: Ports, profiles: Mapping[str, Profile], *, scores_bare_nodes: bool
+) -> Extenders | None:
+    """Return the configuration's extenders, which preemption asks too; None if there are none."""
+    if not configuration.extenders:
+        return None
+    if ports.poster is None:
+        raise ConfigError("extenders", "this run has no way to reach extenders")
+    extenders = Extenders(configuration.extenders, ports.poster, scores_bare_nodes=scores_bare_nodes, let_bind=ports.let_bind)
+    for profile in profiles.values():
+        for plugin in profile.plugins:
+            if isinstance(plugin, DefaultPreemption):
+                plugin.narrow.append(extenders.narrow)
+    return extenders

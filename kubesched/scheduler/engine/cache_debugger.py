@@ -16,7 +16,7 @@ from kubesched.kube.api.pod import Pod, is_finished
 from kubesched.scheduler.cluster import PodView
 from kubesched.scheduler.cluster.pods import NATIVE_RESOURCES
 from kubesched.scheduler.engine.arrivals.inbox import LoopCall
-from kubesched.scheduler.engine.loop import Engine
+from kubesched.scheduler.engine.core import EngineState
 from kubesched.telemetry import logger
 
 log = logger(__name__)
@@ -32,18 +32,18 @@ class Mismatch:
     redundant_pods: tuple[str, ...] = ()
 
 
-def debug_later(engine: Engine, nodes: Callable[[], Iterable[Node]], pods: Callable[[], Iterable[Pod]]) -> None:
+def debug_later(engine: EngineState, nodes: Callable[[], Iterable[Node]], pods: Callable[[], Iterable[Pod]]) -> None:
     """Compare and dump in the loop's own turn, once everything that the watches have said so far is taken in."""
 
-    def look(engine: Engine) -> None:
+    def look() -> None:
         # What is posted here is reached in the same turn, when the inbox has nothing before it: the watches cannot have
         # said anything in between.
-        engine.inbox.post(LoopCall(lambda engine: debug(engine, nodes(), pods())))
+        engine.inbox.post(LoopCall(lambda: debug(engine, nodes(), pods())))
 
     engine.inbox.post(LoopCall(look))
 
 
-def debug(engine: Engine, nodes: Iterable[Node], pods: Iterable[Pod]) -> None:
+def debug(engine: EngineState, nodes: Iterable[Node], pods: Iterable[Pod]) -> None:
     """Compare with what the watches know, then dump everything to the log."""
     log.v(3).info("Cache comparer started")
     found = compare(engine, nodes, pods)
@@ -57,7 +57,7 @@ def debug(engine: Engine, nodes: Iterable[Node], pods: Iterable[Pod]) -> None:
     log.info("Dump of scheduling queue", summary=summary, pods="".join(lines))
 
 
-def compare(engine: Engine, nodes: Iterable[Node], pods: Iterable[Pod]) -> Mismatch:
+def compare(engine: EngineState, nodes: Iterable[Node], pods: Iterable[Pod]) -> Mismatch:
     """Return where we and the watches differ."""
     known_nodes = set(engine.store.nodes.names)
     real_nodes = {node.metadata.name for node in nodes}
@@ -71,7 +71,7 @@ def compare(engine: Engine, nodes: Iterable[Node], pods: Iterable[Pod]) -> Misma
     )
 
 
-def dump_nodes(engine: Engine) -> Iterable[str]:
+def dump_nodes(engine: EngineState) -> Iterable[str]:
     """Yield a paragraph a node, also for nodes that are gone while pods still name them."""
     store, nominations, snapshot = engine.store, engine.queue.nominations, engine.store.snapshot()
     resources = store.templates.resources.by_name()
@@ -98,7 +98,7 @@ def dump_nodes(engine: Engine) -> Iterable[str]:
         yield "".join(lines)
 
 
-def dump_queue(engine: Engine) -> tuple[str, list[str]]:
+def dump_queue(engine: EngineState) -> tuple[str, list[str]]:
     """Return how many pods wait where, and a line for each of them."""
     queue = engine.queue
     waiting = queue.n_unschedulable + queue.n_gated

@@ -1,6 +1,6 @@
 """DeferredPodScheduling: pods that are to grow in place and have no room for it yet stay where they are.
 
-A running pod whose resize the kubelet has deferred is tried again on its own node (engine/arrivals/deferred_resizes). This
+A running pod whose resize the kubelet has deferred is tried again on its own node (engine/deciding/deferred_resizes). This
 plugin refuses a node whose spec.podPreemptionPolicy wants no evictions for that, and lets no such pod go on to be bound: if
 it fits, the kubelet carries the resize out. All other pods pass.
 """

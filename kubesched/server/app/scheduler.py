@@ -282,7 +282,7 @@ class Scheduler:
         self._begin("watching", self.reflectors.run())
         await self.reflectors.wait_synced()
         taken_in = asyncio.Event()
-        self.engine.inbox.post(LoopCall(lambda engine: taken_in.set()))
+        self.engine.inbox.post(LoopCall(taken_in.set))
         await taken_in.wait()
         self.is_synced = True
         log.info("caches are synced")

@@ -23,11 +23,12 @@ import numpy.typing as npt
 
 from kubesched.contrib.gpu_table import COUNT, WHOLE, request_of, table_of
 from kubesched.errors import ConfigError, SchedulerError
-from kubesched.scheduler.cluster import CPU, MEMORY, Bools, Ints, PodView, Snapshot
+from kubesched.scheduler.cluster import CPU, MEMORY, Ints, PodView, Snapshot
 from kubesched.scheduler.config import Configuration, Gates
-from kubesched.scheduler.engine.acting.attempts import Tried
+from kubesched.scheduler.engine.acting.attempts import Turn
 from kubesched.scheduler.engine.assembly import registry_with
-from kubesched.scheduler.engine.deciding.cycle import Attempt, find_feasible
+from kubesched.scheduler.engine.deciding.all_nodes import filter_nodes
+from kubesched.scheduler.engine.deciding.attempt import Question
 from kubesched.scheduler.framework.cycle_state import CycleState
 from kubesched.scheduler.framework.equivalence_cache.best_rows import Level
 from kubesched.scheduler.framework.equivalence_cache.cache import EquivalenceCache
@@ -130,7 +131,7 @@ class Placement(_Environment):
                 "pod": spaces.Box(0.0, 1.0, (len(RESOURCES),), np.float32),
             }
         )
-        self._tried: Tried | None = None
+        self._tried: Turn | None = None
         self._rows: Ints = np.zeros(0, dtype=np.int64)
         self._visited: list[str] | None = None
         self._mask: npt.NDArray[np.int8] = np.zeros(n, dtype=np.int8)
@@ -189,18 +190,18 @@ class Placement(_Environment):
         self._tried = None
         self._mask[:] = 0
 
-    def _is_choice(self, tried: Tried) -> bool:
+    def _is_choice(self, tried: Turn) -> bool:
         engine, pod = self.sim.engine, tried.queued.view
         nodes = engine.store.snapshot()
-        made = Attempt(pod, nodes, CycleState())
-        find_feasible(made, tried.profile, engine.attempts.rules)
-        if made.feasible is None or not made.feasible.any():
+        state = CycleState()
+        before = tried.profile.pre_filter(pod, nodes, state)
+        feasible = filter_nodes(Question(pod, nodes, tried.profile, engine.attempts.rules), state, before).feasible
+        if feasible is None or not feasible.any():
             return False
         visited = nodes.order.names
         if visited is not self._visited:
             self._rows = np.array([nodes.row(name) for name in self._names], dtype=np.int64)
             self._visited = visited
-        feasible: Bools = made.feasible
         self._mask = (feasible[self._rows] & (self._rows >= 0)).astype(np.int8)
         asked, gpus = dict(pod.requests), request_of(pod.pod)
         self._asked = np.array((asked.get(CPU, 0), asked.get(MEMORY, 0), gpus.count * gpus.milli), dtype=np.float64)
@@ -269,7 +270,7 @@ class Weights(_Environment):
         engine, name = sim.engine, self._configuration.profiles[0].scheduler_name
         profile = engine.profiles[name]
         profile.scorers = tuple((plugin, weights[plugin.name]) for plugin, _ in profile.scorers)
-        engine.memos[name] = EquivalenceCache(profile)  # what is remembered was added up with the old weights
+        engine.attempts.caches[name] = EquivalenceCache(profile)  # what is remembered was added up with the old weights
         started = sim.now
         figures = sim.run(min(started + self._period, until))
         seen, in_use = self._seen()

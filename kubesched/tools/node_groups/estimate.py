@@ -227,7 +227,7 @@ class NodeEstimator:
         if made.feasible is not None and self._is_about_nodes_alone(made):
             return self._fit_by_node(made.nodes, made.feasible, views)
         rest: list[PodView] = []
-        memo = self._engine.memos.get(self._profile(views[0]).name)
+        memo = self._engine.attempts.caches.get(self._profile(views[0]).name)
         for i, view in enumerate(views):
             decision = attempt(view, self._store.snapshot(), self._profile(view), self._rules, memo).decision
             if isinstance(decision, Placed):

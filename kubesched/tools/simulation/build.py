@@ -18,8 +18,8 @@ from kubesched.errors import ConfigError, SchedulerError
 from kubesched.kube.api import codec
 from kubesched.kube.api.node import Node
 from kubesched.scheduler import config as configs
+from kubesched.scheduler.engine.assembly import EngineOptions
 from kubesched.scheduler.engine.deciding.ties import FirstByName, FirstShuffled, Ties, UniformTies
-from kubesched.scheduler.engine.loop import EngineOptions
 from kubesched.scheduler.framework.runtime.registry import Registry
 from kubesched.tools.node_groups.daemonset_pods import DaemonSetPods
 from kubesched.tools.plan.admission import Admission

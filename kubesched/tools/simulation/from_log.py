@@ -15,7 +15,7 @@ from typing import Any
 from kubesched.kube.api.node import Node
 from kubesched.kube.api.pod import Pod, is_finished
 from kubesched.scheduler import config as configs
-from kubesched.scheduler.engine.loop import EngineOptions
+from kubesched.scheduler.engine.assembly import EngineOptions
 from kubesched.scheduler.framework.runtime.registry import Registry
 from kubesched.tools.simulation.cluster.simulated_cluster import REMOVED
 from kubesched.tools.simulation.pod_record import RUNNING

@@ -26,11 +26,11 @@ from kubesched.kube.api.node import Node
 from kubesched.kube.api.pod import Pod
 from kubesched.scheduler import config as configs
 from kubesched.scheduler.cluster import PodView
-from kubesched.scheduler.engine.acting.attempts import Tried
+from kubesched.scheduler.engine.acting.attempts import Turn
 from kubesched.scheduler.engine.arrivals.inbox import AssumedBinding
-from kubesched.scheduler.engine.assembly import Ports, assemble, engine_options, registry_with
+from kubesched.scheduler.engine.assembly import EngineOptions, Ports, assemble, engine_options, registry_with
 from kubesched.scheduler.engine.deciding.ties import Ties
-from kubesched.scheduler.engine.loop import Engine, EngineOptions
+from kubesched.scheduler.engine.loop import Engine
 from kubesched.scheduler.framework.plugin import Plugin
 from kubesched.scheduler.framework.runtime.registry import Registry
 from kubesched.tools.simulation.agenda import Agenda
@@ -189,10 +189,10 @@ class Simulation:
         self._wait(self._live(None, (self.engine.step, lambda: bool(self._decided))))
         return self._decided[0] if self._decided else None
 
-    def next_pod(self, until: float | None = None) -> Tried | None:
+    def next_pod(self, until: float | None = None) -> Turn | None:
         """Run until a pod is to be tried and take it out of the queue, for `decide`; None if none will be before that time."""
         self._decided.clear()
-        taken: list[Tried] = []
+        taken: list[Turn] = []
 
         def take() -> bool:
             tried = self.engine.attempts.take()
@@ -203,7 +203,7 @@ class Simulation:
         self._wait(self._live(until, (take, lambda: bool(taken))))
         return taken[0] if taken else None
 
-    def decide(self, tried: Tried) -> Decided | None:
+    def decide(self, tried: Turn) -> Decided | None:
         """Decide a pod that `next_pod` took out of the queue, and act on it; None if it was not refused and has no node."""
 
         async def act() -> None:

@@ -8,38 +8,38 @@ which cost an attempt and never the scheduler.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import replace
 
+import msgspec
 from msgspec import Struct
 
 from kubesched.errors import PluginError
-from kubesched.scheduler.cluster import Bools, PodView, Store
+from kubesched.scheduler.cluster import Bools, PodView
 from kubesched.scheduler.engine.acting.bookings import Bookings
-from kubesched.scheduler.engine.acting.eviction import Evictions, Preemptor, Then
-from kubesched.scheduler.engine.acting.failures import Failure, Failures, Spawn, explain, refusal
-from kubesched.scheduler.engine.arrivals.deferred_resizes import DeferredResizes
-from kubesched.scheduler.engine.arrivals.inbox import Inbox
-from kubesched.scheduler.engine.deciding.cycle import Attempt, Rules, attempt
-from kubesched.scheduler.engine.groups.group import GroupCycle, Rehearsal
+from kubesched.scheduler.engine.acting.eviction import Evictions, Then
+from kubesched.scheduler.engine.acting.failures import Failures
+from kubesched.scheduler.engine.core import Core
+from kubesched.scheduler.engine.deciding.attempt import Rules
+from kubesched.scheduler.engine.deciding.cycle import attempt
+from kubesched.scheduler.engine.deciding.deferred_resizes import DeferredResizes
+from kubesched.scheduler.engine.deciding.failure import Failure, broken, explain, refusal
+from kubesched.scheduler.engine.deciding.preemptor import Preemptor
+from kubesched.scheduler.engine.groups.group import Rehearsal
 from kubesched.scheduler.engine.groups.pod_groups import Gang, Gangs
-from kubesched.scheduler.engine.handle import EngineHandle
-from kubesched.scheduler.engine.observer import EngineObserver
-from kubesched.scheduler.engine.records.decision_recorder import DecisionRecorder
+from kubesched.scheduler.engine.records.tried import Tried
 from kubesched.scheduler.framework.cycle_state import CycleState
 from kubesched.scheduler.framework.equivalence_cache.cache import EquivalenceCache
 from kubesched.scheduler.framework.grouping import GroupTurn
 from kubesched.scheduler.framework.preemption.preempting import Preemption
 from kubesched.scheduler.framework.runtime.profile import Profile
-from kubesched.scheduler.framework.verdicts import CLEAR, Failed, Placed, Unschedulable
-from kubesched.scheduler.queue import Queue
+from kubesched.scheduler.framework.verdicts import Failed, Placed, Unschedulable
 from kubesched.scheduler.queue.queued import QueuedPod
 from kubesched.telemetry.logs import logger
 
 log = logger(__name__)
 
 
-class Tried(Struct):
+class Turn(Struct, frozen=True):
     """Whose turn it is: a pod that was popped when `started`, and its group if it is tried with one."""
 
     queued: QueuedPod
@@ -53,53 +53,43 @@ class Attempts:
 
     def __init__(
         self,
-        store: Store,
-        profiles: Mapping[str, Profile],
-        queue: Queue,
-        handle: EngineHandle,
-        inbox: Inbox,
-        observer: EngineObserver,
+        core: Core,
         rules: Rules,
-        memos: Mapping[str, EquivalenceCache],
+        caches: dict[str, EquivalenceCache],
         bookings: Bookings,
         evictions: Evictions,
         failures: Failures,
-        spawn: Spawn,
-        decisions: DecisionRecorder | None = None,
     ) -> None:
-        self._decisions = decisions
-        self._store = store
-        self._profiles = profiles
-        self._queue = queue
-        self._handle = handle
-        self._observer = observer
+        self._core = core
+        self._store = core.store
+        self._handle = core.handle
+        self._observer = core.observer
         self.rules = rules
-        self._resizes = DeferredResizes(store)
-        self._memos = memos
+        self.caches = caches
+        """By profile; whose answers are not cached has none."""
         self._bookings = bookings
-        self._evictions = evictions
+        self.evictions = evictions
         self._failures = failures
-        self._spawn = spawn
-        cycle = GroupCycle(store, self, handle.clock, handle.random)
-        self.gangs = Gangs(store, queue, handle, inbox, observer, cycle, self, spawn)
+        self._resizes = DeferredResizes(core.store)
+        self.gangs = Gangs(core, self)
 
-    def take(self) -> Tried | None:
+    def take(self) -> Turn | None:
         """Take the next pod that is worth trying out of the queue, and with it its group."""
-        if self._evictions.are_waited_for:
+        if self.evictions.n_waited_for:
             return None
-        while (queued := self._queue.pop()) is not None:
-            profile = self._profiles.get(queued.view.pod.spec.scheduler_name)
+        while (queued := self._core.queue.pop()) is not None:
+            profile = self._core.profiles.get(queued.view.pod.spec.scheduler_name)
             if profile is None or not self.is_worth_trying(queued.view):
-                self._queue.done(queued.view.uid)
+                self._core.queue.done(queued.view.uid)
                 continue
             started = self._handle.clock.monotonic()
             try:
                 is_resize = bool(queued.view.node_name)
                 gang = self.gangs.gather(queued, profile) if self._store.groups.are_kept and not is_resize else None
             except PluginError as error:
-                self._broke(queued, profile, started, error)
+                self._broke(Tried(queued, profile, started), error)
                 continue
-            return Tried(queued, profile, started, gang)
+            return Turn(queued, profile, started, gang)
         return None
 
     def is_worth_trying(self, pod: PodView) -> bool:
@@ -111,125 +101,116 @@ class Attempts:
             return False
         return not self._store.is_assumed(pod.uid)
 
-    def decide(self, tried: Tried) -> Attempt | Rehearsal | Exception:
+    def decide(self, turn: Turn) -> Tried | Rehearsal | Exception:
         """Find out what is to be done, without doing it; what broke is the answer then. May run in a thread."""
         try:
-            if tried.gang is not None:
-                return self.gangs.rehearse(tried.gang)
-            return self._try(tried.queued.view, tried.profile)
+            if turn.gang is not None:
+                return self.gangs.rehearse(turn.gang)
+            return self.try_pod(turn.queued, turn.profile, turn.started)
         except Exception as error:  # a plugin that broke, or we: it costs this attempt
             return error
 
-    def try_pod(self, pod: PodView, profile: Profile, within: Bools | None, turn: GroupTurn) -> Attempt:
-        """Find a node for a member of a group in its turn, on all nodes or on some of them. What it was decided by is taken
-        down at once: the members after it change the columns."""
-        made = self._try(pod, profile, within, turn)
-        if self._decisions is not None and made.record is None:
-            self._decisions.capture(made, profile)
-        return made
-
-    def _try(self, pod: PodView, profile: Profile, within: Bools | None = None, turn: GroupTurn | None = None) -> Attempt:
-        started = self._handle.clock.monotonic()
+    def try_pod(
+        self,
+        queued: QueuedPod,
+        profile: Profile,
+        started: float,
+        within: Bools | None = None,
+        turn: GroupTurn | None = None,
+    ) -> Tried:
+        """Find a node for a pod; for a member of a group in its turn, on all nodes or on some of them."""
+        pod, rules, monotonic = queued.view, self.rules, self._handle.clock.monotonic
         if pod.node_name:
-            return self._resizes.attempt(pod, profile, self.rules)
-        rules = replace(self.rules, preempts=False) if turn is not None and not turn.asks_post_filter else self.rules
-        made = attempt(pod, self._store.snapshot(), profile, rules, self._memos.get(profile.name), within, turn)
-        ended = self._handle.clock.monotonic()
-        made.seconds = ended - started
-        self._observer.decided(made.seconds)
-        if self._decisions is not None and ended >= self._decisions.idle_until:
-            self._decisions.capture_in_full(made, profile)
-        return made
+            made, seconds, now = self._resizes.attempt(pod, profile, rules), 0.0, monotonic()
+        else:
+            if turn is not None and not turn.asks_post_filter:
+                rules = replace(rules, preempts=False)
+            began = monotonic()
+            made = attempt(pod, self._store.snapshot(), profile, rules, self.caches.get(profile.name), within, turn)
+            now = monotonic()
+            seconds = now - began
+            self._observer.decided(seconds)
+        record = self._core.decisions.take(made, seconds, now) if self._core.decisions is not None else None
+        return Tried(queued, profile, started, made, seconds, record)
 
-    def act(self, tried: Tried, outcome: Attempt | Rehearsal | Exception) -> None:
+    def act(self, turn: Turn, outcome: Tried | Rehearsal | Exception) -> None:
         """Do what was decided."""
-        queued, profile, started, gang = tried.queued, tried.profile, tried.started, tried.gang
-        if gang is not None:
+        if turn.gang is not None:
             if not isinstance(outcome, Rehearsal):
                 assert isinstance(outcome, Exception)
-                outcome = self.gangs.broken(explain(outcome, (self.gangs.trying or queued).view, self._observer))
-            self.gangs.submit(gang, outcome, started)
+                outcome = self.gangs.broken(explain(outcome, (self.gangs.trying or turn.queued).view, self._observer))
+            self.gangs.submit(turn.gang, outcome, turn.started)
             return
-        try:
-            if not isinstance(outcome, Attempt):
-                assert isinstance(outcome, Exception)
-                raise outcome
-            self._act_on(queued, profile, outcome, started)
-        except Exception as error:  # as above
-            self._broke(queued, profile, started, error, outcome if isinstance(outcome, Attempt) else None)
-
-    def _act_on(self, queued: QueuedPod, profile: Profile, made: Attempt, started: float) -> None:
+        if not isinstance(outcome, Tried):
+            assert isinstance(outcome, Exception)
+            self._broke(Tried(turn.queued, turn.profile, turn.started), outcome)
+            return
+        made = outcome.made
+        assert made is not None
         decision = made.decision
-        if made.pod.node_name:
-            failure = self._resizes.conclude(made.pod, made)
-            self.follow_up(made, profile, lambda given: self.fail(queued, profile, given, started, made), failure)
-        elif isinstance(decision, Placed):
-            self._bookings.book(queued, profile, made, decision.node_name, started)
-        elif isinstance(decision, Unschedulable):
-            self.follow_up(made, profile, lambda given: self.fail(queued, profile, given, started, made), refusal(decision))
-        elif isinstance(decision, Failed):
-            self.fail(queued, profile, Failure(decision.message, False, None, decision.nomination), started, made)
+        try:
+            if turn.queued.view.node_name:
+                self.follow_up(outcome, self._resizes.conclude(turn.queued.view, made))
+            elif isinstance(decision, Placed):
+                self._bookings.book(outcome, decision.node_name)
+            elif isinstance(decision, Unschedulable):
+                self.follow_up(outcome, refusal(decision))
+            elif isinstance(decision, Failed):
+                self.fail(outcome, broken(decision.message, decision.nomination))
+        except Exception as error:  # as above
+            self._broke(outcome, error)
 
-    def follow_up(self, made: Attempt, profile: Profile, fail: Callable[[Failure], None], failure: Failure) -> None:
+    def follow_up(self, tried: Tried, failure: Failure) -> None:
         """Carry out what PostFilter proposed, and let the attempt fail.
 
         Evictions begin first: the pod must not be tried again while they are under way. Without a background, it does
         not fail before they are over.
         """
-        result = made.post_filtered
+        made = tried.made
+        result = made.post_filtered if made is not None else None
         if result is not None and result.follow_up is not None:
-            self._spawn(result.follow_up())  # type: ignore[arg-type]
-        preemption = result.preemption if result is not None else None
-        if preemption is not None and self._decisions is not None:
-            self._decisions.preempts(made, profile, preemption)
-        if preemption is None:
-            fail(failure)
-        elif self._evictions.in_background:
-            self._evictions.carry_out(Preemptor.of(made.pod), preemption)
-            fail(failure)
-        else:
-            self._evictions.carry_out(
-                Preemptor.of(made.pod), preemption, lambda problem: fail(_not_evicted(failure, problem) if problem else failure)
-            )
+            self._core.spawn(result.follow_up())  # type: ignore[arg-type]
+        if made is None or result is None or result.preemption is None:
+            self.fail(tried, failure)
+            return
+        failing = msgspec.structs.replace(failure, preemption=result.preemption)
+        self.evict(
+            Preemptor.of(made.pod),
+            result.preemption,
+            lambda problem: self.fail(tried, _not_evicted(failing, problem) if problem else failing),
+        )
 
-    def evict_for_group(self, preemptor: Preemptor, preemption: Preemption, then: Then) -> None:
-        """Carry out what PodGroupPostFilter proposed; `then` follows, with what went wrong."""
-        if self._evictions.in_background:
-            self._evictions.carry_out(preemptor, preemption)
+    def evict(self, preemptor: Preemptor, preemption: Preemption, then: Then) -> None:
+        """Carry out what PostFilter or PodGroupPostFilter proposed; `then` follows, with what went wrong."""
+        if self.evictions.in_background:
+            self.evictions.carry_out(preemptor, preemption)
             then("")
         else:
-            self._evictions.carry_out(preemptor, preemption, then)
+            self.evictions.carry_out(preemptor, preemption, then)
 
-    def book(self, queued: QueuedPod, profile: Profile, made: Attempt, node_name: str, started: float) -> None:
+    def book(self, tried: Tried, node_name: str) -> None:
         """Book one member of a group; if that breaks it costs this member's attempt."""
         try:
-            self._bookings.book(queued, profile, made, node_name, started)
+            self._bookings.book(tried, node_name)
         except Exception as error:  # a plugin that broke, or we: the other members go on
-            self._broke(queued, profile, started, error, made)
+            self._broke(tried, error)
 
     def unreserve(self, profile: Profile, booked: PodView, node_name: str, state: CycleState) -> None:
         """Take back what plugins promised for a member."""
         self._bookings.unreserve(profile, booked, node_name, state)
 
-    def drop_nomination(self, uid: str) -> None:
-        """Let a member wait for no node any more."""
-        self._queue.nominations.drop(uid)
-
-    def fail(self, queued: QueuedPod, profile: Profile, failure: Failure, started: float, made: Attempt | None = None) -> None:
+    def fail(self, tried: Tried, failure: Failure) -> None:
         """End a pod's attempt."""
-        self._failures.end(queued, profile, failure, started, made)
+        self._failures.end(tried, failure)
 
-    def _broke(
-        self, queued: QueuedPod, profile: Profile, started: float, error: Exception, made: Attempt | None = None
-    ) -> None:
-        message = explain(error, queued.view, self._observer)
-        self.fail(queued, profile, Failure(message, False, None, CLEAR), started, made)
+    def _broke(self, tried: Tried, error: Exception) -> None:
+        self.fail(tried, broken(explain(error, tried.queued.view, self._observer)))
 
 
 def _not_evicted(failure: Failure, problem: str) -> Failure:
     """Return what a failed eviction makes of a failure that had found a way out: none was found after all."""
     diagnosis = failure.diagnosis
     if diagnosis is None:
-        return Failure(f"{failure.message} preemption: {problem}", True)
+        return Failure(f"{failure.message} preemption: {problem}", True, preemption=failure.preemption)
     diagnosis.post_filter_message = f"preemption: {problem}"
-    return Failure(diagnosis.message(), True, diagnosis)
+    return Failure(diagnosis.message(), True, diagnosis, preemption=failure.preemption)

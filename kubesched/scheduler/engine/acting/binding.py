@@ -9,15 +9,15 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Sequence
+from functools import partial
 
 from kubesched.errors import NotFound, SchedulerError
-from kubesched.scheduler.engine.acting.failures import explain
 from kubesched.scheduler.engine.acting.permits import WaitingPods
-from kubesched.scheduler.engine.arrivals.inbox import AssumedBinding, BindFailed, Bound, Inbox, LoopCall
+from kubesched.scheduler.engine.arrivals.inbox import AssumedBinding, BindFailed, Bound, LoopCall
+from kubesched.scheduler.engine.core import Core
 from kubesched.scheduler.engine.deciding.extenders import Extenders
-from kubesched.scheduler.engine.observer import EngineObserver
+from kubesched.scheduler.engine.deciding.failure import explain
 from kubesched.scheduler.framework.plugin import Plugin
-from kubesched.scheduler.framework.ports import Clock, Writer
 from kubesched.scheduler.framework.verdicts import SUCCESS, Code, Status, failed
 
 SIBLING_FAILED = "some other PreBind operation failed"
@@ -27,21 +27,10 @@ class Binder:
     """Runs binding cycles."""
 
     def __init__(
-        self,
-        inbox: Inbox,
-        waiting: WaitingPods,
-        writer: Writer,
-        clock: Clock,
-        observer: EngineObserver,
-        *,
-        writes_expectation: bool = True,
-        extenders: Extenders | None = None,
+        self, core: Core, waiting: WaitingPods, *, writes_expectation: bool = True, extenders: Extenders | None = None
     ) -> None:
-        self._inbox = inbox
+        self._core = core
         self._waiting = waiting
-        self._writer = writer
-        self._clock = clock
-        self._observer = observer
         self._writes_expectation = writes_expectation
         self._extenders = extenders
         self._pre_binding: dict[str, asyncio.Task[Status]] = {}
@@ -58,7 +47,7 @@ class Binder:
     async def carry_out(self, binding: AssumedBinding) -> None:
         """Bind a booked pod and report. Whatever happens is reported: a binding that nobody hears of stays booked, and
         its pod is lost. Only who cancels this task, because the engine is being closed, wants no report."""
-        self._observer.binding_started()
+        self._core.observer.binding_started()
         try:
             status = await self._bind_or_say_why(binding)
         except asyncio.CancelledError as cancelled:
@@ -66,11 +55,11 @@ class Binder:
                 raise
             status = failed(str(cancelled) or "cancelled")
         except Exception as error:  # see above
-            status = failed(explain(error, binding.booked, self._observer))
+            status = failed(explain(error, binding.booked, self._core.observer))
         finally:
             self._waiting.remove(binding.booked.uid)
-            self._observer.binding_ended()
-        self._inbox.post(Bound(binding) if status.is_success else BindFailed(binding, status))
+            self._core.observer.binding_ended()
+        self._core.inbox.post(Bound(binding) if status.is_success else BindFailed(binding, status))
 
     async def _bind_or_say_why(self, binding: AssumedBinding) -> Status:
         pod, node_name, state, profile = binding.booked, binding.node_name, binding.state, binding.profile
@@ -80,18 +69,26 @@ class Binder:
         if not (status.is_success or status.code is Code.SKIP):
             return status
         waiting = self._waiting.get(pod.uid)
-        if self._writes_expectation and (acting or waiting is not None):
-            await self._announce(binding)
+        is_told = pod.pod.status.nominated_node_name == node_name
+        if self._writes_expectation and (acting or waiting is not None) and not is_told:
+            # The expected node goes into the pod's status; that writing it fails is no reason to stop.
+            binding.queued.has_unseen_nomination = True
+            try:
+                await self._core.handle.writer.patch_pod_status(pod, {"nominatedNodeName": node_name})
+            except NotFound:
+                pass  # Bind will say so
+            except SchedulerError as error:
+                self._core.observer.write_failed(pod, "nominatedNodeName", error)
         if waiting is not None:
-            started = self._clock.monotonic()
+            started = self._core.handle.clock.monotonic()
             decision = await waiting.decision()
             self._waiting.remove(pod.uid)
-            self._observer.permit_waited(decision.code.text, self._clock.monotonic() - started)
+            self._core.observer.permit_waited(decision.code.text, self._core.handle.clock.monotonic() - started)
             if decision.is_rejected:
                 return decision
             if not decision.is_success:
                 return failed(f"waiting on permit for pod: {decision.message}").by(decision.plugin)
-        self._inbox.post(LoopCall(lambda engine: engine.bookings.release(binding)))
+        self._core.inbox.post(LoopCall(partial(self._release, binding)))
         if acting:
             status = await self._pre_bind(binding, acting)
             if not status.is_success:
@@ -100,18 +97,10 @@ class Binder:
             return SUCCESS
         return await profile.bind(pod, node_name, state)
 
-    async def _announce(self, binding: AssumedBinding) -> None:
-        """Write the expected node into the pod's status; that it fails is no reason to stop."""
-        pod, node_name = binding.booked, binding.node_name
-        if pod.pod.status.nominated_node_name == node_name:
-            return
-        binding.queued.has_unseen_nomination = True
-        try:
-            await self._writer.patch_pod_status(pod, {"nominatedNodeName": node_name})
-        except NotFound:  # Bind will say so
-            return
-        except SchedulerError as error:
-            self._observer.write_failed(pod, "nominatedNodeName", error)
+    def _release(self, binding: AssumedBinding) -> None:
+        """Take notice, in the loop's turn, that a pod is past Permit: whatever happens to it now, no plugin refused it."""
+        binding.is_released = True
+        self._core.latest.queue.done(binding.booked.uid)
 
     async def _pre_bind(self, binding: AssumedBinding, acting: Sequence[Plugin]) -> Status:
         """Run PreBind, which may be called off, and report it as one point."""

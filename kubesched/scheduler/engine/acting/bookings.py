@@ -17,21 +17,19 @@ import msgspec
 from kubesched.errors import PluginError, SchedulerError
 from kubesched.kube.api.pod import Pod
 from kubesched.kube.api.resource import ResourceClaim
-from kubesched.scheduler.cluster import PodView, Store
+from kubesched.scheduler.cluster import PodView
 from kubesched.scheduler.cluster.device_claims import DeviceClaims
-from kubesched.scheduler.engine.acting.failures import Failure, Failures, explain, refused_on_node
+from kubesched.scheduler.engine.acting.binding import Binder
+from kubesched.scheduler.engine.acting.failures import Failures
 from kubesched.scheduler.engine.acting.permits import LONGEST_WAIT_SECONDS, WaitingPod, WaitingPods
-from kubesched.scheduler.engine.arrivals.inbox import AssumedBinding, Inbox, LoopCall
+from kubesched.scheduler.engine.arrivals.inbox import AssumedBinding, LoopCall
 from kubesched.scheduler.engine.arrivals.intake import CLAIM_CHANGED, POD_WENT
-from kubesched.scheduler.engine.deciding.cycle import Attempt, as_booked
-from kubesched.scheduler.engine.handle import EngineHandle
-from kubesched.scheduler.engine.observer import EngineObserver
-from kubesched.scheduler.engine.records.decision_recorder import DecisionRecorder
+from kubesched.scheduler.engine.core import Core
+from kubesched.scheduler.engine.deciding.failure import Failure, explain, refused_on_node
+from kubesched.scheduler.engine.records.tried import Tried
 from kubesched.scheduler.framework.cycle_state import CycleState
 from kubesched.scheduler.framework.runtime.profile import Profile
 from kubesched.scheduler.framework.verdicts import CLEAR, Status
-from kubesched.scheduler.queue import Queue
-from kubesched.scheduler.queue.queued import QueuedPod
 
 log = logging.getLogger(__name__)
 
@@ -43,41 +41,35 @@ class Bookings:
 
     def __init__(
         self,
-        store: Store,
-        queue: Queue,
-        handle: EngineHandle,
-        inbox: Inbox,
-        observer: EngineObserver,
+        core: Core,
         waiting: WaitingPods,
         failures: Failures,
-        hand_over: Callable[[AssumedBinding], None],
+        binder: Binder,
         assumed_ttl_seconds: float | None = None,
-        decisions: DecisionRecorder | None = None,
     ) -> None:
-        self._decisions = decisions
-        self._store = store
-        self._claims = store.objects.shared(DeviceClaims)
+        self._core = core
+        self._store = core.store
+        self._claims = core.store.objects.shared(DeviceClaims)
         self._claims.freed = self._settled
-        self._queue = queue
-        self._handle = handle
-        self._inbox = inbox
-        self._observer = observer
         self._waiting = waiting
         self._failures = failures
         self._assumed_ttl_seconds = assumed_ttl_seconds
         self._under_way: dict[str, AssumedBinding] = {}
-        self.hand_over = hand_over
+        self.binder = binder
+        self.hand_over: Callable[[AssumedBinding], None] = lambda binding: core.spawn(binder.carry_out(binding))
         """What becomes of a booked pod; a benchmark of decisions puts something else here."""
 
     def __len__(self) -> int:
         return len(self._under_way)
 
-    def book(self, queued: QueuedPod, profile: Profile, made: Attempt, node_name: str, started: float) -> None:
+    def book(self, tried: Tried, node_name: str) -> None:
         """Assume, Reserve, Permit, and hand over to the binder."""
+        made, profile = tried.made, tried.profile
+        assert made is not None
         state = made.state
-        booked = self._store.assume(as_booked(queued.view, node_name, state, self._store), node_name)
-        self._queue.nominations.drop(booked.uid)
-        binding = AssumedBinding(queued, booked, node_name, state, profile, started)
+        booked = self._store.assume(made.pod_as_booked(node_name, self._store), node_name)
+        self._core.queue.nominations.drop(booked.uid)
+        binding = AssumedBinding(tried.queued, booked, node_name, state, profile, tried.started)
         try:
             status = profile.reserve(booked, node_name, state)
             limits: dict[str, float] = {}
@@ -87,25 +79,24 @@ class Bookings:
                 if limits:
                     limits = {plugin: min(seconds, LONGEST_WAIT_SECONDS) for plugin, seconds in limits.items()}
                     self._waiting.add(WaitingPod(booked, node_name, limits))
-                self._activate(state)
+                if asked_for := state.find(PODS_TO_ACTIVATE):
+                    self._activate(asked_for)
                 binding.promised = self._claims.promised_to(booked.uid)
                 self._under_way[booked.uid] = binding
-                if self._decisions is not None:
-                    binding.decision = self._decisions.placed(queued, profile, made)
+                if self._core.decisions is not None:
+                    binding.decision = self._core.decisions.placed(tried)
                 self.hand_over(binding)
                 return
         except BaseException:  # whatever it is, what is booked goes back first
             self._undo(binding)
             raise
         self._undo(binding)
-        self._failures.end(queued, profile, refused_on_node(node_name, status), started, made)
+        self._failures.end(tried, refused_on_node(node_name, status))
 
-    def _activate(self, state: CycleState) -> None:
+    def _activate(self, pods: dict[str, PodView]) -> None:
         """Move the pods that plugins of this attempt asked to have tried."""
-        pods = state.find(PODS_TO_ACTIVATE)
-        if pods:
-            self._queue.activate(list(pods.values()))
-            pods.clear()
+        self._core.queue.activate(list(pods.values()))
+        pods.clear()
 
     def _undo(self, binding: AssumedBinding) -> bool:
         """Take back a booking and all promises; return whether it was still ours to take back."""
@@ -125,44 +116,41 @@ class Bookings:
         try:
             profile.unreserve(booked, node_name, state)
         except PluginError as error:
-            explain(error, booked, self._observer)
+            explain(error, booked, self._core.observer)
 
     # What the binder reports
-
-    def release(self, binding: AssumedBinding) -> None:
-        """Take notice that a pod is past Permit: whatever happens to it now, no plugin refused it."""
-        binding.is_released = True
-        self._queue.done(binding.booked.uid)
 
     def bound(self, binding: AssumedBinding) -> None:
         """Tell the world, and the plugins, that a pod is bound."""
         self._under_way.pop(binding.booked.uid, None)
         queued, pod, node_name = binding.queued, binding.booked, binding.node_name
-        now = self._queue.now()
-        self._observer.attempt_ended("scheduled", binding.profile.name, self._handle.clock.monotonic() - binding.started)
+        now = self._core.queue.now()
+        self._core.observer.attempt_ended(
+            "scheduled", binding.profile.name, self._core.handle.clock.monotonic() - binding.started
+        )
         first = queued.initial_attempt if queued.initial_attempt is not None else now
-        self._observer.pod_bound(pod, node_name, queued.attempts, now - first, queued.was_flushed)
-        if binding.decision is not None and self._decisions is not None:
-            self._decisions.bound(binding.decision, now - first)
+        self._core.observer.pod_bound(pod, node_name, queued.attempts, now - first, queued.was_flushed)
+        if binding.decision is not None and self._core.decisions is not None:
+            self._core.decisions.ring.bound(binding.decision, now - first)
         note = f"Successfully assigned {pod.namespace}/{pod.name} to {node_name}"
-        self._handle.recorder.event(pod, "Normal", "Scheduled", "Binding", note)
+        self._core.handle.recorder.event(pod, "Normal", "Scheduled", "Binding", note)
         try:
             binding.profile.post_bind(pod, node_name, binding.state)
         except PluginError as error:
-            explain(error, pod, self._observer)
-        self._activate(binding.state)
+            explain(error, pod, self._core.observer)
+        if asked_for := binding.state.find(PODS_TO_ACTIVATE):
+            self._activate(asked_for)
         if self._assumed_ttl_seconds is not None:
-            asyncio.get_running_loop().call_later(
-                self._assumed_ttl_seconds, lambda: self._inbox.post(LoopCall(lambda engine: engine.bookings.expire(pod.uid)))
-            )
+            expiry = LoopCall(partial(self._expire, pod.uid))
+            asyncio.get_running_loop().call_later(self._assumed_ttl_seconds, self._core.inbox.post, expiry)
 
-    def expire(self, uid: str) -> None:
+    def _expire(self, uid: str) -> None:
         """Forget a booking that the API server never confirmed."""
         if self._store.is_assumed(uid):
             gone = self._store.forget(uid)
             if gone is not None:
                 log.warning("pod %s was bound to %s but never seen there; its booking expired", gone.key, gone.node_name)
-                self._queue.wake(POD_WENT, gone.pod, None)
+                self._core.latest.queue.wake(POD_WENT, gone.pod, None)
 
     def bind_failed(self, binding: AssumedBinding, status: Status) -> None:
         """Take everything back, and let the pod's attempt fail."""
@@ -179,23 +167,23 @@ class Bookings:
         self._fail(binding, Failure(status.message, status.is_rejected, None, CLEAR, is_silent=silent, is_gone=status.is_gone))
 
     def _fail(self, binding: AssumedBinding, failure: Failure) -> None:
-        self._failures.end(binding.queued, binding.profile, failure, binding.started, None, binding.node_name)
+        self._failures.end(Tried(binding.queued, binding.profile, binding.started), failure, binding.node_name)
 
     def _wake_after(self, gone: Pod, promised: Sequence[ResourceClaim], leaving_out: str = "") -> None:
         """Wake who may go in the place of a pod, or take the devices that it was promised. The reference wakes for a claim
         only by what was written of it: there, pods wait for what was promised until another claim changes, or five minutes.
         Devices whose write is still under way are nobody's before it has ended: then, by way of the inbox."""
         concerns = (lambda waiting: waiting.uid != leaving_out) if leaving_out else None
-        self._queue.wake(POD_WENT, gone, None, concerns)
+        self._core.queue.wake(POD_WENT, gone, None, concerns)
         for claim in promised:
             if not self._claims.when_settled(claim.metadata.uid, partial(self._settled, claim)):
-                self.wake_for_devices(claim, concerns)
+                self._wake_for_devices(claim, concerns)
 
     def _settled(self, claim: ResourceClaim) -> None:
-        self._inbox.post(LoopCall(lambda engine: engine.bookings.wake_for_devices(claim)))
+        self._core.inbox.post(LoopCall(partial(self._wake_for_devices, claim)))
 
-    def wake_for_devices(self, claim: ResourceClaim, concerns: Callable[[PodView], bool] | None = None) -> None:
+    def _wake_for_devices(self, claim: ResourceClaim, concerns: Callable[[PodView], bool] | None = None) -> None:
         """Wake who may take the devices that a claim was promised, unless it has got them after all."""
         if not self._claims.has_devices(claim):
             freed = msgspec.structs.replace(claim, status=msgspec.structs.replace(claim.status, allocation=None))
-            self._queue.wake(CLAIM_CHANGED, claim, freed, concerns)
+            self._core.latest.queue.wake(CLAIM_CHANGED, claim, freed, concerns)

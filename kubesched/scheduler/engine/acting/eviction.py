@@ -15,8 +15,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from kubesched.errors import NotFound, SchedulerError
@@ -25,11 +24,10 @@ from kubesched.kube.api.pod import Pod
 from kubesched.scheduler.cluster import PodView
 from kubesched.scheduler.engine.acting.binding import Binder
 from kubesched.scheduler.engine.acting.permits import WaitingPods
-from kubesched.scheduler.engine.arrivals.inbox import Inbox, LoopCall
-from kubesched.scheduler.engine.handle import EngineHandle
-from kubesched.scheduler.engine.observer import EngineObserver, NoObserver
+from kubesched.scheduler.engine.arrivals.inbox import LoopCall
+from kubesched.scheduler.engine.core import Core
+from kubesched.scheduler.engine.deciding.preemptor import Preemptor
 from kubesched.scheduler.framework.preemption.preempting import Preemption
-from kubesched.scheduler.queue import Queue
 
 DISRUPTION_TARGET = "DisruptionTarget"
 BY_SCHEDULER = "PreemptionByScheduler"
@@ -39,85 +37,45 @@ AWAKE = ("active", "backoff")
 """Where in the queue a pod is that was woken."""
 
 Lookup = Callable[[str], PodView | None]
-"""Finds a pod without a node by its namespace/name, or one that holds a node by its uid."""
-Spawn = Callable[[Coroutine[Any, Any, None]], None]
+"""Finds a pod without a node by its namespace/name."""
 Then = Callable[[str], None]
 """What the loop does once a preemption in the foreground is over; the text says what went wrong, empty for nothing."""
 
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class Preemptor:
-    """For whom pods are evicted: a pod, or a group of pods as a whole. `pods` are tried again if nothing else wakes them."""
-
-    kind: str
-    uid: str
-    key: str
-    scheduler_name: str
-    priority: int
-    pods: tuple[PodView, ...]
-
-    @classmethod
-    def of(cls, pod: PodView) -> Preemptor:
-        """Return a pod as the one for whom others go."""
-        return cls("pod", pod.uid, pod.key, pod.pod.spec.scheduler_name, pod.priority, (pod,))
-
-
 class Evictions:
     """Evicts victims beside the loop."""
 
     def __init__(
-        self,
-        handle: EngineHandle,
-        inbox: Inbox,
-        queue: Queue,
-        pending: Lookup,
-        placed: Lookup,
-        waiting: WaitingPods,
-        binder: Binder,
-        spawn: Spawn,
-        *,
-        in_background: bool = True,
-        observer: EngineObserver | None = None,
+        self, core: Core, pending: Lookup, waiting: WaitingPods, binder: Binder, *, in_background: bool = True
     ) -> None:
-        self._handle = handle
-        self._inbox = inbox
-        self._queue = queue
+        """`pending` finds the newest version of a pod without a node."""
+        self._core = core
+        self._handle = core.handle
         self._pending = pending
-        self._placed = placed
         self._waiting = waiting
         self._binder = binder
-        self._spawn = spawn
-        self._observer = observer or NoObserver()
         self.in_background = in_background
-        self._n_waited_for = 0
-
-    @property
-    def are_waited_for(self) -> bool:
-        """Return whether an attempt is not over because of evictions in the foreground."""
-        return self._n_waited_for > 0
+        self.n_waited_for = 0
+        """How many attempts are not over because of evictions in the foreground."""
 
     def carry_out(self, preemptor: Preemptor, preemption: Preemption, then: Then | None = None) -> None:
         """Begin a preemption. Called in the loop's turn, before the preemptor is back in the queue.
 
         `then` is called in a later turn, when a preemption in the foreground is over.
         """
-        displaced = self._displaced(preemptor, preemption.node_name)
+        on_node = self._core.queue.nominations.on_node(preemption.node_name)
+        below = [self._pending(pod.key) or pod for pod in on_node if pod.priority < preemptor.priority]
+        displaced = [pod for pod in below if pod.pod.status.nominated_node_name]
         if not self.in_background:
-            self._observer.preempted(preemption, preemptor.kind)
-            self._n_waited_for += 1
-            self._spawn(self._evict_first(preemptor, preemption, displaced, then))
+            self._core.observer.preempted(preemption, preemptor.kind)
+            self.n_waited_for += 1
+            self._core.spawn(self._evict_first(preemptor, preemption, displaced, then))
         elif preemption.to_evict:
-            self._observer.preempted(preemption, preemptor.kind)
+            self._core.observer.preempted(preemption, preemptor.kind)
             self._handle.preempting.begin(preemptor.uid)
-            self._spawn(self._evict_meanwhile(preemptor, preemption, displaced))
-
-    def _displaced(self, preemptor: Preemptor, node_name: str) -> list[PodView]:
-        """Return the pods of lower priority whose status says that they wait for the node."""
-        nominated = [pod for pod in self._queue.nominations.on_node(node_name) if pod.priority < preemptor.priority]
-        newest = [self._pending(pod.key) or pod for pod in nominated]
-        return [pod for pod in newest if pod.pod.status.nominated_node_name]
+            self._core.spawn(self._evict_meanwhile(preemptor, preemption, displaced))
 
     async def _evict_first(
         self, preemptor: Preemptor, preemption: Preemption, displaced: Sequence[PodView], then: Then | None
@@ -132,11 +90,11 @@ class Evictions:
             log.error("%s %s: preemption on node %s failed: %s", preemptor.kind, preemptor.key, preemption.node_name, error)
         finally:
             # After a reload that did not wait for this, another engine has queued the preemptor and tells it more.
-            self._inbox.post(LoopCall(lambda engine: self._go_on(then if engine.evictions is self else None, problem)))
+            self._core.inbox.post(LoopCall(lambda: self._end_first(then, problem)))
 
-    def _go_on(self, then: Then | None, problem: str) -> None:
-        self._n_waited_for -= 1
-        if then is not None:
+    def _end_first(self, then: Then | None, problem: str) -> None:
+        self.n_waited_for -= 1
+        if then is not None and self._core.successor is None:
             then(problem)
 
     async def _evict_meanwhile(self, preemptor: Preemptor, preemption: Preemption, displaced: Sequence[PodView]) -> None:
@@ -154,29 +112,30 @@ class Evictions:
             log.error("%s %s: preemption on node %s failed: %s", preemptor.kind, preemptor.key, preemption.node_name, error)
         finally:
             seconds = self._handle.clock.monotonic() - started
-            self._observer.evictions_ended("success" if is_done else "error", seconds, preemptor.kind)
+            self._core.observer.evictions_ended("success" if is_done else "error", seconds, preemptor.kind)
             awaited = last if is_done else None
-            self._inbox.post(LoopCall(lambda engine: engine.evictions.end(preemptor, awaited)))
+            self._core.inbox.post(LoopCall(lambda: self._end(preemptor, awaited)))
 
-    def end(self, preemptor: Preemptor, awaited: PodView | None) -> None:
+    def _end(self, preemptor: Preemptor, awaited: PodView | None) -> None:
         """Let the preemptor be tried again. If its last victim is on its way, or gone and we have yet to hear of it, that news
         wakes it. If it stays, or we had heard of its going before the preemptor began to wait for it (two members
         of a gang may have the same victims), nothing else would; nor if it lost its node meanwhile, by a binding that failed,
         while the preemptor was still kept back."""
+        queue = self._core.latest.queue
         self._handle.preempting.end(preemptor.uid)
         if awaited is None:
-            self._queue.activate(preemptor.pods)
-        elif self._placed(awaited.uid) is None:
-            self._queue.activate(pod for pod in preemptor.pods if self._queue.place_of(pod.key) not in AWAKE)
+            queue.activate(preemptor.pods)
+        elif self._core.store.pod(awaited.uid) is None:
+            queue.activate(pod for pod in preemptor.pods if queue.place_of(pod.key) not in AWAKE)
         else:
             # The reference asks the gates of a group when it has written what became of each member: by then it has evicted.
             asks_all = preemptor.kind != "pod" and self._handle.gates.behaviour.judges_groups_whole
-            self._queue.ask_gates(pod for pod in preemptor.pods if asks_all or self._is_only_gated(pod))
+            queue.ask_gates(pod for pod in preemptor.pods if asks_all or self._is_only_gated(pod))
 
     def _is_only_gated(self, pod: PodView) -> bool:
         """Return whether no event would wake a preemptor. The plugins whose refusal its victims' going resolves do that, and
         the gate leaves it to them; but a queue that took it over at a reload does not know of them."""
-        entry = self._queue.find(pod.key)
+        entry = self._core.latest.queue.find(pod.key)
         return entry is not None and entry.rejectors == {entry.gating_plugin}
 
     async def _evict_all(self, preemptor: Preemptor, preemption: Preemption, victims: Sequence[PodView]) -> None:
@@ -189,9 +148,14 @@ class Evictions:
                 raise result
 
     async def _evict(self, preemptor: Preemptor, preemption: Preemption, victim: PodView) -> None:
-        """Make a victim go, if it has not gone by itself."""
+        """Make a victim go, if it has not gone by itself. Of one that is not bound yet, or nearly, the attempt ends."""
         note = f"Preempted by {preemptor.kind} {preemptor.uid} on node {preemption.node_name}"
-        if self._is_called_off(victim, preemption.plugin):
+        waiting, plugin, is_unbound = self._waiting.get(victim.uid), preemption.plugin, False
+        if waiting is not None:
+            is_unbound = waiting.preempt(plugin, "preempted")
+        elif self._binder.is_pre_binding(victim.uid):
+            is_unbound = self._binder.call_off(victim.uid, f"preempted by {plugin}")
+        if is_unbound:
             note += IN_MEMORY
         else:
             writer = self._handle.writer
@@ -203,13 +167,6 @@ class Evictions:
             except NotFound:
                 return
         self._handle.recorder.event(victim, "Normal", "Preempted", "Preempting", note)
-
-    def _is_called_off(self, victim: PodView, plugin: str) -> bool:
-        """End the attempt of a victim that is not bound yet; False if it is, or nearly."""
-        waiting = self._waiting.get(victim.uid)
-        if waiting is not None:
-            return waiting.preempt(plugin, "preempted")
-        return self._binder.is_pre_binding(victim.uid) and self._binder.call_off(victim.uid, f"preempted by {plugin}")
 
     def _condition(self, victim: Pod, preemptor: Preemptor) -> dict[str, Any] | None:
         """Return the condition that says why the victim goes; None if it says so already."""

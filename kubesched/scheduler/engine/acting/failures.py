@@ -8,172 +8,79 @@ loop; that one fails is noted and changes nothing.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Coroutine
-from typing import Any, Protocol
+from collections.abc import Callable
+from typing import Any
 
-from msgspec import Struct
-
-from kubesched.errors import NotFound, PluginRaised, SchedulerError
+from kubesched.errors import NotFound, SchedulerError
 from kubesched.kube.api.meta import format_time
 from kubesched.kube.api.pod import Pod
 from kubesched.scheduler.cluster import PodView
-from kubesched.scheduler.engine.deciding.cycle import Attempt
-from kubesched.scheduler.engine.observer import EngineObserver
-from kubesched.scheduler.framework.ports import Clock, Recorder, Writer
-from kubesched.scheduler.framework.runtime.profile import Profile
-from kubesched.scheduler.framework.verdicts import CLEAR, Diagnosis, Nomination, Status, Unschedulable
-from kubesched.scheduler.queue import Queue, QueueError
+from kubesched.scheduler.engine.core import Core
+from kubesched.scheduler.engine.deciding.failure import Failure
+from kubesched.scheduler.engine.records.tried import Tried
+from kubesched.scheduler.queue import QueueError
 from kubesched.scheduler.queue.queued import QueuedPod
-from kubesched.telemetry.throttle import Throttle
 
 log = logging.getLogger(__name__)
-_tracebacks: dict[tuple[str, str, type[BaseException]], Throttle] = {}
 
-UNSCHEDULABLE = "Unschedulable"
-SCHEDULER_ERROR = "SchedulerError"
 LONGEST_NOTE_BYTES = 1024
 _CUT = b" ..."
 _MOST_BYTES_OF_A_CHARACTER = 4
-
-Spawn = Callable[[Coroutine[Any, Any, None]], None]
-
-
-class DecisionRecords(Protocol):
-    """Keeps what became of attempts."""
-
-    def failed(
-        self, queued: QueuedPod, profile: Profile, failure: Failure, made: Attempt | None = None, node_name: str = ""
-    ) -> None:
-        """Keep that an attempt came to nothing, or that a booking on a node was undone."""
-        ...
-
-
-class Failure(Struct, frozen=True):
-    """How an attempt ended. `diagnosis` names the refusing plugins; without one, something broke."""
-
-    message: str
-    is_rejection: bool
-    diagnosis: Diagnosis | None = None
-    nomination: Nomination | None = None
-    is_silent: bool = False
-    """No event and no condition: every Bind plugin left the pod to the next."""
-    is_gone: bool = False
-    """The API server has no such pod any more, which the watch may not have told yet."""
-
-    @property
-    def reason(self) -> str:
-        """Return the reason for the pod's condition."""
-        return UNSCHEDULABLE if self.is_rejection else SCHEDULER_ERROR
-
-
-def refusal(decision: Unschedulable) -> Failure:
-    """Return what it means that no node takes a pod; where there is no node at all, nobody refused it."""
-    diagnosis = decision.diagnosis if decision.diagnosis.n_nodes else None
-    return Failure(decision.message, True, diagnosis, decision.nomination)
-
-
-def refused_on_node(node_name: str, status: Status) -> Failure:
-    """Return what a refusal at Reserve or Permit means: one node was tried, and it refused."""
-    if not status.is_rejected:
-        return Failure(status.message, False, None, CLEAR)
-    diagnosis = Diagnosis(1, extra={node_name: status})
-    diagnosis.unschedulable_plugins.add(status.plugin)
-    return Failure(diagnosis.message(), True, diagnosis, CLEAR)
-
-
-def explain(error: Exception, pod: PodView, observer: EngineObserver) -> str:
-    """Return what a pod is told of an error that ended its attempt. A plugin that broke is named, in the log and to
-    whoever counts; so is our own fault, as nobody's plugin. What was raised on purpose speaks for itself."""
-    if isinstance(error, SchedulerError) and not isinstance(error, PluginRaised):
-        return str(error)
-    plugin, point = (error.plugin, error.point) if isinstance(error, PluginRaised) else ("", "")
-    observer.plugin_broke(plugin, point, pod, error)
-    # Every pod meets a broken plugin, at every attempt: the log has its traceback once a minute, metrics and events have all.
-    if _tracebacks.setdefault((plugin, point, type(error.__cause__ or error)), Throttle()).is_due():
-        if plugin:
-            log.error("plugin %s broke at %s for pod %s: %s", plugin, point, pod.key, error, exc_info=error)
-        else:
-            log.error("the attempt of pod %s broke: %s", pod.key, error, exc_info=error)
-    return str(error) or type(error).__name__
 
 
 class Failures:
     """Takes failed attempts and does with them what must be done."""
 
-    def __init__(
-        self,
-        queue: Queue,
-        lookup: Callable[[str], PodView | None],
-        is_placed: Callable[[str], bool],
-        writer: Writer,
-        recorder: Recorder,
-        clock: Clock,
-        observer: EngineObserver,
-        spawn: Spawn,
-        decisions: DecisionRecords | None = None,
-    ) -> None:
-        self._decisions = decisions
-        self._queue = queue
+    def __init__(self, core: Core, lookup: Callable[[str], PodView | None]) -> None:
+        """`lookup` finds the newest version of a pod without a node, by namespace/name."""
+        self._core = core
         self._lookup = lookup
-        self._is_placed = is_placed
-        self._writer = writer
-        self._recorder = recorder
-        self._clock = clock
-        self._observer = observer
-        self._spawn = spawn
         self.writes = True
         """Whether statuses are written; a benchmark of decisions does without."""
 
-    def end(
-        self,
-        queued: QueuedPod,
-        profile: Profile,
-        failure: Failure,
-        started: float,
-        made: Attempt | None = None,
-        node_name: str = "",
-    ) -> None:
+    def end(self, tried: Tried, failure: Failure, node_name: str = "") -> None:
         """Count an attempt that failed, or one whose booking on a node was undone, and do the rest."""
-        if self._decisions is not None:
-            self._decisions.failed(queued, profile, failure, made, node_name)
+        core = self._core
+        if core.decisions is not None:
+            core.decisions.failed(tried, failure, node_name)
         result = "unschedulable" if failure.is_rejection else "error"
-        self._observer.attempt_ended(result, profile.name, self._clock.monotonic() - started)
-        self.handle(queued, failure)
+        core.observer.attempt_ended(result, tried.profile.name, core.handle.clock.monotonic() - tried.started)
+        self.handle(tried.queued, failure)
 
     def handle(self, queued: QueuedPod, failure: Failure) -> None:
         """Requeue a pod whose attempt failed, and tell the world."""
         tried = queued.view
         newest = self._lookup(tried.key)
         if newest is not None and newest.uid != tried.uid:
-            self._queue.done(tried.uid)  # another pod of that name by now: it has been queued on its own account
+            self._core.queue.done(tried.uid)  # another pod of that name by now: it has been queued on its own account
             return
         if newest is None:
-            self._queue.done(tried.uid)  # gone, or bound by somebody else
+            self._core.queue.done(tried.uid)  # gone, or bound by somebody else
         else:
             refused = failure.diagnosis.unschedulable_plugins if failure.diagnosis is not None else ()
             pending = failure.diagnosis.pending_plugins if failure.diagnosis is not None else ()
             try:
-                self._queue.park(queued, refused, pending, newest)
+                self._core.queue.park(queued, refused, pending, newest)
             except QueueError as error:
                 log.error("pod %s: %s", tried.key, error)  # it is queued already, so it is not lost
         pod = newest or tried
-        is_gone = failure.is_gone or (newest is None and not self._is_placed(tried.uid))
+        is_gone = failure.is_gone or (newest is None and self._core.store.pod(tried.uid) is None)
         if is_gone:
-            self._observer.pod_gone(pod, failure.message)
+            self._core.observer.pod_gone(pod, failure.message)
         else:
-            self._observer.pod_failed(pod, failure.reason, failure.message)
+            self._core.observer.pod_failed(pod, failure.reason, failure.message)
         if newest is not None:
-            self._queue.nominations.add(pod, failure.nomination)
+            self._core.queue.nominations.add(pod, failure.nomination)
         if failure.is_silent:
             return
-        self._recorder.event(pod, "Warning", "FailedScheduling", "Scheduling", truncated(failure.message))
+        self._core.handle.recorder.event(pod, "Warning", "FailedScheduling", "Scheduling", truncated(failure.message))
         if is_gone or not self.writes:
             return  # a status that nobody has cannot be written
         patch = self._patch(pod.pod, failure, queued.has_unseen_nomination)
         if patch:
             if "nominatedNodeName" in patch:
                 queued.has_unseen_nomination = False
-            self._spawn(self._write(queued, pod, patch))
+            self._core.spawn(self._write(queued, pod, patch))
 
     def _patch(self, pod: Pod, failure: Failure, is_unseen: bool) -> dict[str, Any]:
         """Return what of the pod's status must change; empty if nothing."""
@@ -193,7 +100,7 @@ class Failures:
                 "reason": failure.reason,
                 "message": failure.message,
                 "lastProbeTime": None,
-                "lastTransitionTime": kept or format_time(self._clock.now()),
+                "lastTransitionTime": kept or format_time(self._core.handle.clock.now()),
             }
             if pod.metadata.generation:
                 condition["observedGeneration"] = pod.metadata.generation
@@ -202,12 +109,12 @@ class Failures:
 
     async def _write(self, queued: QueuedPod, pod: PodView, patch: dict[str, Any]) -> None:
         try:
-            await self._writer.patch_pod_status(pod, patch)
+            await self._core.handle.writer.patch_pod_status(pod, patch)
         except SchedulerError as error:
             if "nominatedNodeName" in patch:
                 queued.has_unseen_nomination = True
             if not isinstance(error, NotFound):
-                self._observer.write_failed(pod, "status", error)
+                self._core.observer.write_failed(pod, "status", error)
 
 
 def truncated(message: str) -> str:

@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from kubesched.kube.api import requests
 from kubesched.kube.api.meta import Quantity
 from kubesched.kube.api.node import Node
-from kubesched.kube.api.pod import Pod
 from kubesched.kube.values import quantity
 from kubesched.scheduler.cluster import PodView
 from kubesched.scheduler.framework.wakeups import ASSIGNED_POD, NODE, TARGET_POD, Action, ClusterEvent
@@ -34,7 +33,11 @@ def pod_changes(old: PodView, new: PodView, *, pending_as: str = TARGET_POD, tel
     # Tolerations can only be added to a pod, so their number tells.
     if len(before.spec.tolerations) != len(after.spec.tolerations):
         actions.append(Action.POD_TOLERATIONS)
-    if _claims_differ(before, after):
+    was, now = before.status, after.status
+    if (was.resource_claim_statuses, was.extended_resource_claim_status) != (
+        now.resource_claim_statuses,
+        now.extended_resource_claim_status,
+    ):
         actions.append(Action.POD_CLAIMS)
     resource = ASSIGNED_POD if new.node_name else pending_as
     return [ClusterEvent(resource, int(action)) for action in actions or (Action.UPDATE,)]
@@ -78,14 +81,6 @@ def _requests(pod: PodView) -> dict[str, int]:
         use_status=gates.in_place_resize,
         in_place_pod_level=gates.in_place_pod_level_resize,
         whole_pod=gates.whole_pod_resize,
-    )
-
-
-def _claims_differ(before: Pod, after: Pod) -> bool:
-    old, new = before.status, after.status
-    return (
-        old.resource_claim_statuses != new.resource_claim_statuses
-        or old.extended_resource_claim_status != new.extended_resource_claim_status
     )
 
 

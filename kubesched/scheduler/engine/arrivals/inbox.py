@@ -10,7 +10,7 @@ import asyncio
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from msgspec import Struct
 
@@ -20,9 +20,6 @@ from kubesched.scheduler.framework.cycle_state import CycleState
 from kubesched.scheduler.framework.runtime.profile import Profile
 from kubesched.scheduler.framework.verdicts import Status
 from kubesched.scheduler.queue.queued import QueuedPod
-
-if TYPE_CHECKING:
-    from kubesched.scheduler.engine.loop import Engine
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,10 +65,10 @@ class BindFailed:
 
 @dataclass(frozen=True, slots=True)
 class LoopCall:
-    """Something to do in the loop's own turn, where the store and the queue may be touched. It is given the engine whose turn
-    it is: after a reload, another one than had it posted."""
+    """Something to do in the loop's own turn, where the store and the queue may be touched; after a reload, in the turn of
+    another loop than had it posted."""
 
-    run: Callable[[Engine], None]
+    run: Callable[[], None]
     begins_lead: bool = False
     """Whether pods are tried from here on, and none was before."""
 

@@ -196,21 +196,24 @@ class Intake:
         elif old.spec.node_name:
             self._update_placed(old, new)
         elif new.spec.node_name:
-            self._bound(old, new)
-        elif self._is_ours(old):
+            known = self._pending.pop(old.key, None)
+            self._place(new)
+            if old.spec.scheduler_name in self._profiles:
+                # Usually it is in flight or done, but somebody else may have bound it while it was queued.
+                started = time.perf_counter()
+                self._queue.delete(known or self._store.view(old))
+                self._stop(started, self._pending_went)
+        elif old.spec.scheduler_name in self._profiles:
             self._update_pending(old, new)
-
-    def _is_ours(self, pod: Pod) -> bool:
-        return pod.spec.scheduler_name in self._profiles
 
     def _add_pod(self, pod: Pod) -> None:
         if pod.spec.node_name:
             self._place(pod)
             return
-        if not self._is_ours(pod):
+        if pod.spec.scheduler_name not in self._profiles:
             return
-        started = self._start()
-        view = self._pending[_key(pod)] = self._store.view(pod)
+        started = time.perf_counter()
+        view = self._pending[pod.key] = self._store.view(pod)
         if self._members is not None:
             self._members.put(view)
         if self._store.is_assumed(view.uid):
@@ -220,15 +223,13 @@ class Intake:
             self._queue.wake(self._pending_came, None, pod)
         elif self._members is not None and (group := self._members.key_of(view)) is not None:
             # A plugin's group may be complete now; nobody else cares for pods without a node.
-            self._queue.wake(self._pending_came, None, pod, concerns=lambda other: self._is_member(other, group))
+            key_of = self._members.key_of
+            self._queue.wake(self._pending_came, None, pod, concerns=lambda other: key_of(other) == group)
         self._stop(started, self._pending_came)
-
-    def _is_member(self, pod: PodView, group: Hashable) -> bool:
-        return self._members is not None and self._members.key_of(pod) == group
 
     def _place(self, pod: Pod) -> None:
         """Take in a pod that has a node, or confirm our booking of it."""
-        started = self._start()
+        started = time.perf_counter()
         try:
             view = self._store.put_pod(pod)
             if self._members is not None:
@@ -240,17 +241,8 @@ class Intake:
             self._follow_resize(None, pod, ())
         self._stop(started, POD_CAME)
 
-    def _bound(self, old: Pod, new: Pod) -> None:
-        known = self._pending.pop(_key(old), None)
-        self._place(new)
-        if self._is_ours(old):
-            # Usually it is in flight or done, but somebody else may have bound it while it was queued.
-            started = self._start()
-            self._queue.delete(known or self._store.view(old))
-            self._stop(started, self._pending_went)
-
     def _update_placed(self, old: Pod, new: Pod) -> None:
-        started = self._start()
+        started = time.perf_counter()
         before = self._store.pod(old.metadata.uid)
         events = [POD_CHANGED]
         try:
@@ -279,28 +271,28 @@ class Intake:
         """Queue a placed pod of ours for as long as a resize of it is deferred."""
         some = new if new is not None else old
         assert some is not None
-        if not self._is_ours(some):
+        if some.spec.scheduler_name not in self._profiles:
             return
         is_deferred = new is not None and is_resize_deferred(new)
-        known = self._pending.get(_key(some))
+        known = self._pending.get(some.key)
         if is_deferred:
             assert new is not None
-            view = self._pending[_key(new)] = self._store.view(new)
+            view = self._pending[new.key] = self._store.view(new)
             if known is None or old is None:
                 self._queue.add(view)
             else:
                 self._queue.update(old, view, events)
         elif known is not None and known.uid == some.metadata.uid:
-            del self._pending[_key(some)]
+            del self._pending[some.key]
             self._queue.delete(known)
 
     def _update_pending(self, old: Pod, new: Pod) -> None:
         version = new.metadata.resource_version
         if version and version == old.metadata.resource_version:
             return
-        started = self._start()
-        before = self._pending.get(_key(old)) or self._store.view(old)
-        after = self._pending[_key(new)] = self._store.view(new)
+        started = time.perf_counter()
+        before = self._pending.get(old.key) or self._store.view(old)
+        after = self._pending[new.key] = self._store.view(new)
         if self._members is not None:
             self._members.put(after)
         if self._store.is_assumed(after.uid):
@@ -316,7 +308,7 @@ class Intake:
         self._stop(started, self._pending_changed, [event._replace(resource=self._pending_as) for event in events])
 
     def _delete_pod(self, pod: Pod) -> None:
-        started = self._start()
+        started = time.perf_counter()
         if pod.spec.node_name:
             try:
                 view = self._store.remove_pod(pod.metadata.uid)
@@ -328,8 +320,8 @@ class Intake:
             if self._has_resizes:
                 self._follow_resize(pod, None, ())
             self._stop(started, POD_WENT)
-        elif self._is_ours(pod):
-            pending = self._pending.pop(_key(pod), None) or self._store.view(pod)
+        elif pod.spec.scheduler_name in self._profiles:
+            pending = self._pending.pop(pod.key, None) or self._store.view(pod)
             self._queue.delete(pending)
             if self._members is not None:
                 self._members.drop(pending)
@@ -357,7 +349,7 @@ class Intake:
     # Nodes
 
     def _apply_node(self, old: Node | None, new: Node | None) -> None:
-        started = self._start()
+        started = time.perf_counter()
         if new is None:
             assert old is not None
             self._queue.wake(NODE_WENT, old, None)
@@ -387,7 +379,7 @@ class Intake:
         if some is None:
             return
         resource, known_as = _resource_of(kind, type(some)), type(some) if type(some) in INFO else kind
-        started = self._start()
+        started = time.perf_counter()
         if known_as is ResourceClaim:
             # A device that is given and taken back between two words of the watch is free only as seen from what we assumed.
             old = self._claims.before(old, new)
@@ -408,19 +400,12 @@ class Intake:
 
     # Timing
 
-    def _start(self) -> float:
-        return time.perf_counter() if self._handled is not None else 0.0
-
     def _stop(self, started: float, whole: ClusterEvent | None, events: Collection[ClusterEvent] = ()) -> None:
         if self._handled is not None:
             seconds = time.perf_counter() - started
             for event in dict.fromkeys((whole, *events)):
                 if event is not None:
                     self._handled(event.label, seconds)
-
-
-def _key(pod: Pod) -> str:
-    return f"{pod.metadata.namespace}/{pod.metadata.name}"
 
 
 def _resource_of(kind: str, type_: type[Any]) -> str:

@@ -14,7 +14,8 @@ import numpy as np
 
 from kubesched.errors import PluginError
 from kubesched.scheduler.cluster import Bools, Ints, PodView, Snapshot
-from kubesched.scheduler.engine.deciding.cycle import Attempt, Rules, attempt
+from kubesched.scheduler.engine.deciding.attempt import Attempt, Rules
+from kubesched.scheduler.engine.deciding.cycle import attempt
 from kubesched.scheduler.engine.deciding.sampling import adaptive_percentage, n_wanted
 from kubesched.scheduler.engine.deciding.ties import best_rows
 from kubesched.scheduler.framework.runtime.profile import Profile

@@ -13,15 +13,15 @@ from dataclasses import dataclass, field
 import msgspec
 import numpy as np
 
-from kubesched.kube.api.pod import Pod
 from kubesched.scheduler.cluster import PodView
-from kubesched.scheduler.engine.deciding.cycle import Attempt, Rules, attempt
+from kubesched.scheduler.engine.core import EngineState
+from kubesched.scheduler.engine.deciding.attempt import Attempt, Rules
+from kubesched.scheduler.engine.deciding.cycle import attempt
 from kubesched.scheduler.engine.deciding.ties import SeededTies
 from kubesched.scheduler.engine.explaining.ever import Ever, ever
 from kubesched.scheduler.engine.explaining.obstacles import Obstacles, Retrying
 from kubesched.scheduler.engine.explaining.suggestions import suggest
 from kubesched.scheduler.engine.explaining.waking import Wakes, wakes_on
-from kubesched.scheduler.engine.loop import Engine
 from kubesched.scheduler.engine.records.refusals import Refusal, refusals_of
 from kubesched.scheduler.framework.advice import Advice
 from kubesched.scheduler.framework.preemption.preempting import Preemption
@@ -97,7 +97,7 @@ def explain(
     return told
 
 
-def explain_now(engine: Engine, pod: PodView, *, top: int = 5, preempts: bool = False) -> Explanation:
+def explain_now(engine: EngineState, pod: PodView, *, top: int = 5, preempts: bool = False) -> Explanation:
     """Tell how every node looks to a pod right now; one that has a node is looked at as if one more like it came.
 
     To be called in the engine's own turn. Nothing is booked or counted, and extenders are not asked. With `preempts` it is
@@ -110,7 +110,7 @@ def explain_now(engine: Engine, pod: PodView, *, top: int = 5, preempts: bool = 
         return explain(made, top=top, profile=profile, rules=rules, home=pod.node_name)
 
 
-def attempt_now(engine: Engine, pod: PodView) -> Attempt:
+def attempt_now(engine: EngineState, pod: PodView) -> Attempt:
     """Return an attempt for a pod as `explain_now` makes it, with all its columns."""
     profile = engine.profiles[pod.pod.spec.scheduler_name]
     with profile.unobserved():
@@ -119,22 +119,19 @@ def attempt_now(engine: Engine, pod: PodView) -> Attempt:
         )
 
 
-def _attempted(engine: Engine, pod: PodView, profile: Profile, rules: Rules) -> Attempt:
+def _attempted(engine: EngineState, pod: PodView, profile: Profile, rules: Rules) -> Attempt:
     nodes = engine.store.snapshot()
-    wanted = nodes.templates.view(_one_more(pod)) if pod.node_name else pod
-    return attempt(wanted, nodes, profile, rules)
+    if pod.node_name:  # one more like it
+        status = msgspec.structs.replace(pod.pod.status, nominated_node_name="")
+        pod = nodes.templates.view(msgspec.structs.replace(pod.on("").pod, status=status))
+    return attempt(pod, nodes, profile, rules)
 
 
-def gate_of(engine: Engine, pod: PodView) -> Status:
+def gate_of(engine: EngineState, pod: PodView) -> Status:
     """Return what keeps a pod from being tried at all; a success if nothing does."""
     profile = engine.profiles[pod.pod.spec.scheduler_name]
     with profile.unobserved():
         return profile.pre_enqueue(pod)
-
-
-def _one_more(pod: PodView) -> Pod:
-    status = msgspec.structs.replace(pod.pod.status, nominated_node_name="")
-    return msgspec.structs.replace(pod.on("").pod, status=status)
 
 
 def _ranking(made: Attempt, top: int, home: int = -1) -> list[NodeScores]:

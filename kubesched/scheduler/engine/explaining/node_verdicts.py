@@ -12,16 +12,16 @@ from typing import Any
 import numpy as np
 
 from kubesched.scheduler.cluster import PodView
-from kubesched.scheduler.engine.deciding.cycle import Attempt
+from kubesched.scheduler.engine.core import EngineState
+from kubesched.scheduler.engine.deciding.attempt import Attempt
 from kubesched.scheduler.engine.explaining.explain import attempt_now
-from kubesched.scheduler.engine.loop import Engine
 
 NOBODY = -1
 LEFT_OUT = "left out by PreFilter"
 """Who refuses a node that PreFilter plugins narrowed away; which of them it was is not known."""
 
 
-def node_verdicts(engine: Engine, pod: PodView) -> dict[str, Any]:
+def node_verdicts(engine: EngineState, pod: PodView) -> dict[str, Any]:
     """Return who refuses each node first (an index into `plugins`, -1 for nobody) and its total, null if it has none."""
     made = attempt_now(engine, pod)
     plugins, refused_by = _owners(made)
@@ -32,7 +32,7 @@ def node_verdicts(engine: Engine, pod: PodView) -> dict[str, Any]:
     return document
 
 
-def node_verdict(engine: Engine, pod: PodView, node_name: str) -> dict[str, Any] | None:
+def node_verdict(engine: EngineState, pod: PodView, node_name: str) -> dict[str, Any] | None:
     """Return what every plugin says of one node, and how it scored beside the best one; None if there is no such node."""
     made = attempt_now(engine, pod)
     row = made.nodes.row(node_name)

@@ -14,12 +14,13 @@ from kubesched.errors import SchedulerError
 from kubesched.kube.api.matching import UNSCHEDULABLE_TAINT
 from kubesched.kube.api.pod import Pod
 from kubesched.scheduler.cluster import Bools, Ints, PodView, Snapshot
-from kubesched.scheduler.engine.deciding.cycle import Attempt, Rules, find_feasible
+from kubesched.scheduler.engine.deciding.all_nodes import Filtered, filter_nodes
+from kubesched.scheduler.engine.deciding.attempt import Attempt, Question, Rules
 from kubesched.scheduler.framework.advice import Refused, first_names
 from kubesched.scheduler.framework.cycle_state import CycleState
 from kubesched.scheduler.framework.plugin import Plugin
 from kubesched.scheduler.framework.runtime.profile import Profile
-from kubesched.scheduler.framework.verdicts import Reason, Verdicts
+from kubesched.scheduler.framework.verdicts import Reason, Status, Verdicts
 from kubesched.scheduler.plugins.node_unschedulable import NodeUnschedulable
 from kubesched.scheduler.plugins.taint_toleration.advice import untolerated
 from kubesched.scheduler.plugins.taint_toleration.plugin import TaintToleration
@@ -118,25 +119,26 @@ class Retrying:
 
     def changed(self, pod: Pod) -> Bools:
         """Return the nodes that would take a changed pod."""
-        return feasible_of(self._tried(self._nodes.templates.view(pod), self._profile))
+        return self._feasible(self._filtered(self._nodes.templates.view(pod), self._profile))
 
-    def without(self, plugins: Collection[str], pod: PodView) -> Attempt:
-        """Return an attempt of a profile that does without some plugins, as far as Filter."""
+    def without(self, plugins: Collection[str], pod: PodView) -> tuple[Status | None, Bools]:
+        """Return what PreFilter says of a pod in a profile that does without some plugins, and which nodes Filter leaves."""
         points = {
             point: tuple(entry for entry in entries if entry[0].name not in plugins)
             for point, entries in self._profile.points.items()
         }
-        return self._tried(pod, Profile(self._profile.name, points, self._profile.percentage_of_nodes))
+        found = self._filtered(pod, Profile(self._profile.name, points, self._profile.percentage_of_nodes))
+        return found.pre_filtered.status if found is not None else None, self._feasible(found)
 
-    def _tried(self, pod: PodView, profile: Profile) -> Attempt:
-        made = Attempt(pod, self._nodes, CycleState())
+    def _filtered(self, pod: PodView, profile: Profile) -> Filtered | None:
+        state = CycleState()
         try:
-            find_feasible(made, profile, self._rules)
+            before = profile.pre_filter(pod, self._nodes, state)
+            return filter_nodes(Question(pod, self._nodes, profile, self._rules), state, before)
         except SchedulerError:  # a changed pod may break a plugin that the real one does not: then it is no advice
-            made.feasible = None
-        return made
+            return None
 
-
-def feasible_of(made: Attempt) -> Bools:
-    """Return the nodes that an attempt found; none if it did not come that far."""
-    return made.feasible if made.feasible is not None else np.zeros(made.nodes.n, dtype=np.bool_)
+    def _feasible(self, found: Filtered | None) -> Bools:
+        if found is None or found.feasible is None:
+            return np.zeros(self._nodes.n, dtype=np.bool_)
+        return found.feasible

@@ -36,7 +36,7 @@ class PendingGroups:
         if report["state"] not in (reports.PENDING, reports.GATED, reports.NOT_OURS):
             return
         self.n_pending += 1
-        told = _told(report)
+        told = {"state": report["state"], "why": _why(report), "advice": report.get("advice", [])}
         group = self._groups.setdefault(_key(report), {"count": 0, "pods": [], **told, "isExact": True})
         group["count"] += 1
         group["pods"].append(pod.key)
@@ -56,14 +56,6 @@ def _key(report: Mapping[str, Any]) -> str:
     state = (report["state"], report.get("gate"), report.get("group"), report.get("failure"), bool(report.get("feasibleCount")))
     other = report["scheduler"] if report["state"] == reports.NOT_OURS else ""
     return json.dumps([state, other, advice, reasons], sort_keys=True)
-
-
-def _told(report: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        "state": report["state"],
-        "why": _why(report),
-        "advice": report.get("advice", []),
-    }
 
 
 def _why(report: Mapping[str, Any]) -> str:

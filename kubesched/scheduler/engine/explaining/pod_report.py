@@ -14,10 +14,10 @@ from kubesched.kube.api.workload import COSCHEDULING_LABEL, COSCHEDULING_LABEL_O
 from kubesched.kube.values.quantity import amount_text
 from kubesched.scheduler.cluster import PodView
 from kubesched.scheduler.cluster.groups import GroupKey
+from kubesched.scheduler.engine.core import EngineState
 from kubesched.scheduler.engine.explaining.explain import Explanation, explain_now, gate_of
 from kubesched.scheduler.engine.explaining.patches import patches_of
 from kubesched.scheduler.engine.explaining.waking import wakes_on
-from kubesched.scheduler.engine.loop import Engine
 from kubesched.scheduler.framework.preemption.preempting import Preemption
 from kubesched.scheduler.framework.runtime.profile import Profile
 from kubesched.scheduler.plugins.dynamic_resources.plugin import DynamicResources
@@ -28,7 +28,7 @@ GONE = "gone"
 _MOST_VICTIMS = 50
 
 
-def pod_report(engine: Engine, pod: PodView, *, top: int = 5, preempts: bool = False) -> dict[str, Any]:
+def pod_report(engine: EngineState, pod: PodView, *, top: int = 5, preempts: bool = False) -> dict[str, Any]:
     """Return a pod with the nodes as they look to it now; a placed one is looked at as if one more like it came."""
     spec, status = pod.pod.spec, pod.pod.status
     state = state_of(engine, pod)
@@ -73,7 +73,7 @@ def pod_report(engine: Engine, pod: PodView, *, top: int = 5, preempts: bool = F
     return document
 
 
-def _company(engine: Engine, key: GroupKey) -> str:
+def _company(engine: EngineState, key: GroupKey) -> str:
     """Say what a group changes about the answer for one of its pods, and how many of it there are."""
     group = engine.store.groups.get(key)
     n_placed, n_all = (group.n_scheduled, group.n_all) if group is not None else (0, 0)
@@ -92,7 +92,7 @@ def _ignored_group(pod: PodView) -> str:
     return f"the label {label}={pod.labels[label]} is ignored: no profile enables Coscheduling" if label else ""
 
 
-def _claims(engine: Engine, profile: Profile, pod: PodView) -> list[dict[str, Any]]:
+def _claims(engine: EngineState, profile: Profile, pod: PodView) -> list[dict[str, Any]]:
     """Return what the pod claims, and which nodes have such devices."""
     plugin = next((each for each in profile.plugins if isinstance(each, DynamicResources)), None)
     if plugin is None:
@@ -163,7 +163,7 @@ def _preemption(found: Preemption | None, said: str) -> dict[str, Any]:
     }
 
 
-def state_of(engine: Engine, pod: PodView) -> str:
+def state_of(engine: EngineState, pod: PodView) -> str:
     """Return where a pod stands, in a word."""
     if is_finished(pod.pod):
         return FINISHED

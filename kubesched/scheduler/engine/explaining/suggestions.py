@@ -11,9 +11,9 @@ import logging
 
 import numpy as np
 
-from kubesched.scheduler.cluster import Bools, PodView
-from kubesched.scheduler.engine.deciding.cycle import Attempt
-from kubesched.scheduler.engine.explaining.obstacles import Obstacles, Retrying, feasible_of
+from kubesched.scheduler.cluster import Bools
+from kubesched.scheduler.engine.deciding.attempt import Attempt
+from kubesched.scheduler.engine.explaining.obstacles import Obstacles, Retrying
 from kubesched.scheduler.framework.advice import AMOUNT, REMARK, Advice, Refused, first_names, would_take_it
 from kubesched.scheduler.framework.plugin import Plugin
 from kubesched.scheduler.framework.verdicts import Status
@@ -27,7 +27,7 @@ def suggest(made: Attempt, obstacles: Obstacles | None, again: Retrying | None =
     """Return what would help; nothing if the pod was not refused. Plugins are asked about what they refuse."""
     if obstacles is None:
         status = made.pre_filtered.status if made.pre_filtered is not None else None
-        return _refused_as_a_whole(made.pod, status, again) if status is not None else []
+        return _refused_as_a_whole(made, status, again) if status is not None else []
     found: list[Advice] = []
     for name in obstacles.by_plugin:
         refused = obstacles.refused(name, again.changed if again is not None else None)
@@ -47,19 +47,18 @@ def _asked(plugin: Plugin, refused: Refused) -> list[Advice]:
         return []
 
 
-def _refused_as_a_whole(pod: PodView, status: Status, again: Retrying | None) -> list[Advice]:
+def _refused_as_a_whole(made: Attempt, status: Status, again: Retrying | None) -> list[Advice]:
     """Return who refuses the pod before any node is looked at, and what the others think."""
     if not status.plugin or again is None:
         return []
     who = {status.plugin: status.message}
-    tried = again.without(who, pod)
-    while tried.pre_filtered is not None and (next_ := tried.pre_filtered.status) is not None and next_.plugin:
+    next_, fits = again.without(who, made.pod)
+    while next_ is not None and next_.plugin:
         who[next_.plugin] = next_.message
-        tried = again.without(who, pod)
-    fits = feasible_of(tried)
+        next_, fits = again.without(who, made.pod)
     n = int(np.count_nonzero(fits))
     names, said = " and ".join(who), ", ".join(dict.fromkeys(who.values()))
-    others = f"; otherwise {would_take_it(n, first_names(tried.nodes, fits))}" if n else ""
+    others = f"; otherwise {would_take_it(n, first_names(made.nodes, fits))}" if n else ""
     return [
         Advice(
             "whole",

@@ -17,13 +17,14 @@ from typing import Protocol
 
 import numpy as np
 
-from kubesched.scheduler.cluster import Bools, GroupKey, PodView, Snapshot, Store
-from kubesched.scheduler.engine.acting.eviction import Preemptor, Then
-from kubesched.scheduler.engine.acting.failures import Failure, refusal, refused_on_node
-from kubesched.scheduler.engine.deciding.cycle import Attempt, as_booked
+from kubesched.scheduler.cluster import Bools, GroupKey, PodView, Snapshot
+from kubesched.scheduler.engine.core import Core
+from kubesched.scheduler.engine.deciding.attempt import Attempt
+from kubesched.scheduler.engine.deciding.failure import Failure, broken, refusal, refused_on_node
+from kubesched.scheduler.engine.deciding.preemptor import Preemptor
+from kubesched.scheduler.engine.records.tried import Tried
 from kubesched.scheduler.framework.cycle_state import CycleState
 from kubesched.scheduler.framework.grouping import GroupRefusal, GroupTurn, Placement, Proposal
-from kubesched.scheduler.framework.ports import Clock, Random
 from kubesched.scheduler.framework.preemption.preempting import Preemption
 from kubesched.scheduler.framework.runtime.profile import Profile
 from kubesched.scheduler.framework.verdicts import Code, Failed, Nomination, Placed, Status, Unschedulable
@@ -59,12 +60,18 @@ class Member:
 
     queued: QueuedPod
     fate: Fate
-    made: Attempt | None = None
+    tried: Tried | None = None
     node_name: str = ""
     waits: bool = False
     permit: str = ""
     failure: Failure | None = None
     seconds: float = 0.0
+
+    @property
+    def made(self) -> Attempt:
+        """Return the member's attempt; only of one that did not break."""
+        assert self.tried is not None and self.tried.made is not None
+        return self.tried.made
 
     @property
     def has_place(self) -> bool:
@@ -116,15 +123,11 @@ class GroupActions(Protocol):
         """Return whether a pod is still to be placed."""
         ...
 
-    def try_pod(self, pod: PodView, profile: Profile, within: Bools | None, turn: GroupTurn) -> Attempt:
+    def try_pod(self, queued: QueuedPod, profile: Profile, started: float, within: Bools | None, turn: GroupTurn) -> Tried:
         """Find a node for a member in its group's turn, on all nodes or on some of them."""
         ...
 
-    def drop_nomination(self, uid: str) -> None:
-        """Let a member wait for no node any more."""
-        ...
-
-    def book(self, queued: QueuedPod, profile: Profile, made: Attempt, node_name: str, started: float) -> None:
+    def book(self, tried: Tried, node_name: str) -> None:
         """Book a member for good; if that breaks it costs this member's attempt."""
         ...
 
@@ -132,15 +135,15 @@ class GroupActions(Protocol):
         """Take back what plugins promised; one that breaks over it keeps nobody from anything."""
         ...
 
-    def evict_for_group(self, preemptor: Preemptor, preemption: Preemption, then: Then) -> None:
+    def evict(self, preemptor: Preemptor, preemption: Preemption, then: Callable[[str], None]) -> None:
         """Carry out what PodGroupPostFilter proposed; `then` follows, with what went wrong."""
         ...
 
-    def follow_up(self, made: Attempt, profile: Profile, fail: Callable[[Failure], None], failure: Failure) -> None:
+    def follow_up(self, tried: Tried, failure: Failure) -> None:
         """Carry out what PostFilter proposed, and let the member fail."""
         ...
 
-    def fail(self, queued: QueuedPod, profile: Profile, failure: Failure, started: float, made: Attempt | None = None) -> None:
+    def fail(self, tried: Tried, failure: Failure) -> None:
         """End a member's attempt."""
         ...
 
@@ -148,11 +151,12 @@ class GroupActions(Protocol):
 class GroupCycle:
     """Where groups are rehearsed."""
 
-    def __init__(self, store: Store, actions: GroupActions, clock: Clock, random: Random) -> None:
-        self._store = store
+    def __init__(self, core: Core, actions: GroupActions) -> None:
+        self._store = core.store
+        self._clock = core.handle.clock
+        self._random = core.handle.random
+        self._nominations = core.queue.nominations
         self._actions = actions
-        self._clock = clock
-        self._random = random
         self.trying: QueuedPod | None = None
         """The member that is being looked at: whose attempt it costs if a plugin breaks."""
 
@@ -175,9 +179,7 @@ class GroupCycle:
             for queued in members:
                 self.trying = queued
                 turn.to_come -= 1
-                started = self._clock.monotonic()
                 member = self.try_member(queued, profile, within, turn, undoing)
-                member.seconds = self._clock.monotonic() - started
                 rehearsal.members[queued.view.uid] = member
                 if member.fate is Fate.BROKE:
                     assert member.failure is not None
@@ -237,33 +239,36 @@ class GroupCycle:
     ) -> Member:
         """Decide one member and book it; the booking ends with `undoing`."""
         self.trying = queued
-        made = self._actions.try_pod(queued.view, profile, within, turn)
-        decision = made.decision
+        started = self._clock.monotonic()
+        tried = self._actions.try_pod(queued, profile, started, within, turn)
+        assert tried.made is not None
+        decision = tried.made.decision
         if isinstance(decision, Placed):
-            member = Member(queued, Fate.FITS, made, decision.node_name)
+            member = Member(queued, Fate.FITS, tried, decision.node_name)
         elif isinstance(decision, Unschedulable):
             nominated = decision.nomination.node_name if decision.nomination is not None else ""
             fate = Fate.NEEDS_ROOM if nominated else Fate.REFUSED
-            member = Member(queued, fate, made, nominated, failure=refusal(decision))
+            member = Member(queued, fate, tried, nominated, failure=refusal(decision))
         else:
             assert isinstance(decision, Failed)
-            return Member(queued, Fate.BROKE, made, failure=Failure(decision.message, False, None, decision.nomination))
+            own = broken(decision.message, decision.nomination)
+            return Member(queued, Fate.BROKE, tried, failure=own, seconds=self._clock.monotonic() - started)
         if member.has_place:
             status = self.book(member, profile, undoing, permits=turn.asks_permit)
             if status.code is Code.WAIT:
                 member.waits, member.permit = True, status.message
             elif not status.is_success:
                 fate = Fate.REFUSED if status.is_rejected else Fate.BROKE
-                return Member(queued, fate, made, failure=refused_on_node(member.node_name, status))
+                member = Member(queued, fate, tried, failure=refused_on_node(member.node_name, status))
+        member.seconds = self._clock.monotonic() - started
         return member
 
     def book(self, member: Member, profile: Profile, undoing: ExitStack, *, permits: bool) -> Status:
         """Assume, Reserve and, where that counts, Permit a member; what it holds is given back with the others', or at once
         if it fails."""
-        assert member.made is not None
         view, state = member.queued.view, member.made.state
-        booked = self._store.assume(as_booked(view, member.node_name, state, self._store), member.node_name)
-        self._actions.drop_nomination(view.uid)
+        booked = self._store.assume(member.made.pod_as_booked(member.node_name, self._store), member.node_name)
+        self._nominations.drop(view.uid)
         with ExitStack() as own:
             own.callback(self._store.forget, view.uid)
             own.callback(self._actions.unreserve, profile, booked, member.node_name, state)

@@ -15,9 +15,9 @@ from kubesched.errors import SchedulerError
 from kubesched.kube.api.meta import format_time
 from kubesched.kube.api.workload import PodGroup
 from kubesched.scheduler.cluster import GroupKey
-from kubesched.scheduler.engine.acting.failures import SCHEDULER_ERROR, UNSCHEDULABLE, Spawn
+from kubesched.scheduler.engine.core import Core
+from kubesched.scheduler.engine.deciding.failure import SCHEDULER_ERROR, UNSCHEDULABLE
 from kubesched.scheduler.engine.groups.group import Rehearsal, Verdict
-from kubesched.scheduler.engine.handle import EngineHandle
 
 log = logging.getLogger(__name__)
 
@@ -40,10 +40,10 @@ class _Said:
 class GroupConditions:
     """Tells groups what became of them."""
 
-    def __init__(self, handle: EngineHandle, spawn: Spawn) -> None:
-        self._handle = handle
-        self._spawn = spawn
-        self._type = INITIALLY_SCHEDULED if handle.gates.behaviour.judges_groups_whole else SCHEDULED_CONDITION
+    def __init__(self, core: Core) -> None:
+        self._core = core
+        self._handle = core.handle
+        self._type = INITIALLY_SCHEDULED if core.handle.gates.behaviour.judges_groups_whole else SCHEDULED_CONDITION
         self.said: dict[str, _Said] = {}
         """By the group's uid."""
 
@@ -72,7 +72,7 @@ class GroupConditions:
             self.said.pop(next(iter(self.said)))
         self.said[uid] = _Said(words, since or format_time(self._handle.clock.now()), version)
         if said is None or said.is_written:
-            self._spawn(self._write(group))
+            self._core.spawn(self._write(group))
 
     def _seen(self, group: PodGroup) -> _Said | None:
         found = next((condition for condition in group.status.conditions if condition.type == self._type), None)

@@ -64,7 +64,6 @@ class StoreTrial:
 
     def _looks_at_own_node(self, member: Member) -> bool:
         """Return whether pods on other nodes cannot drive a member from its node."""
-        assert member.made is not None
         what_if = WhatIfFilters(self._profile, member.queued.view, member.made.state, None)
         return what_if.is_remembered(member.made.nodes)
 
@@ -89,9 +88,11 @@ class StoreTrial:
         nodes = self.nodes
         with ExitStack() as undoing:
             for member in members:
-                assert member.made is not None and member.made.turn is not None
-                only = _only(nodes, member.node_name)
-                tried = self._cycle.try_member(member.queued, self._profile, only, member.made.turn, undoing)
+                turn = member.made.asked.turn
+                assert turn is not None
+                only: Bools = np.zeros(nodes.n, dtype=np.bool_)
+                only[nodes.row(member.node_name)] = True
+                tried = self._cycle.try_member(member.queued, self._profile, only, turn, undoing)
                 if tried.fate is not Fate.FITS:
                     return False
         return True
@@ -99,9 +100,3 @@ class StoreTrial:
     def nominations(self) -> dict[str, Nomination]:
         """Return where the members went, by uid."""
         return {member.queued.view.uid: Nomination(member.node_name) for member in self._placed}
-
-
-def _only(nodes: Snapshot, name: str) -> Bools:
-    mask: Bools = np.zeros(nodes.n, dtype=np.bool_)
-    mask[nodes.row(name)] = True
-    return mask

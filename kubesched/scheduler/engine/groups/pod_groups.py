@@ -12,11 +12,17 @@ import asyncio
 import logging
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
-from kubesched.scheduler.cluster import GroupKey, PodView, Store
-from kubesched.scheduler.engine.acting.eviction import Preemptor
-from kubesched.scheduler.engine.acting.failures import Failure, Spawn
-from kubesched.scheduler.engine.arrivals.inbox import Inbox, LoopCall
+import msgspec
+
+from kubesched.errors import PluginError
+from kubesched.scheduler.cluster import GroupKey, PodView
+from kubesched.scheduler.cluster.groups import Reader
+from kubesched.scheduler.engine.arrivals.inbox import LoopCall
+from kubesched.scheduler.engine.core import Core
+from kubesched.scheduler.engine.deciding.failure import Failure, broken, explain
+from kubesched.scheduler.engine.deciding.preemptor import Preemptor
 from kubesched.scheduler.engine.groups.group import (
     SIBLING_BROKE,
     UNSCHEDULABLE,
@@ -30,8 +36,7 @@ from kubesched.scheduler.engine.groups.group import (
 from kubesched.scheduler.engine.groups.group_conditions import GroupConditions
 from kubesched.scheduler.engine.groups.group_trial import StoreTrial
 from kubesched.scheduler.engine.groups.whole_group import Branch, WholeGroupCycle
-from kubesched.scheduler.engine.handle import EngineHandle
-from kubesched.scheduler.engine.observer import EngineObserver
+from kubesched.scheduler.engine.records.tried import Tried
 from kubesched.scheduler.framework.group_hierarchy import GroupHierarchy
 from kubesched.scheduler.framework.grouping import (
     COMPOSITE,
@@ -45,7 +50,6 @@ from kubesched.scheduler.framework.grouping import (
 from kubesched.scheduler.framework.plugin import Plugin
 from kubesched.scheduler.framework.runtime.profile import Profile
 from kubesched.scheduler.framework.verdicts import CLEAR, Diagnosis, Nomination
-from kubesched.scheduler.queue import Queue
 from kubesched.scheduler.queue.queued import QueuedPod
 
 log = logging.getLogger(__name__)
@@ -71,29 +75,37 @@ class Gang:
     """Of a group that is judged as a whole: itself, or the group of groups that it belongs to; `key` is the root's then."""
 
 
+def read_groups(core: Core) -> None:
+    """Let the store know what makes pods a group: what they name themselves, and what plugins say."""
+    gatherers = {type(plugin): (profile, plugin) for profile in core.profiles.values() for plugin in profile.gatherers}
+    readers: list[Reader] = [partial(_group_of, core, profile, plugin) for profile, plugin in gatherers.values()]
+    if core.handle.gates.is_enabled("GenericWorkload"):
+        readers.insert(0, workload_of)
+    placed = (pod for pod in core.store.pods() if not core.store.is_assumed(pod.uid))  # a booking may be taken back
+    core.store.groups.read_with(readers, placed)
+
+
+def _group_of(core: Core, profile: Profile, plugin: Plugin, pod: PodView) -> GroupKey | None:
+    """Return the group in which a plugin sees a pod; a plugin that breaks over it sees none."""
+    try:
+        return profile.group_by(plugin, pod)
+    except PluginError as error:
+        explain(error, pod, core.observer)
+        return None
+
+
 class Gangs:
     """Gathers groups, has them rehearsed, and acts on it."""
 
-    def __init__(
-        self,
-        store: Store,
-        queue: Queue,
-        handle: EngineHandle,
-        inbox: Inbox,
-        observer: EngineObserver,
-        cycle: GroupCycle,
-        actions: GroupActions,
-        spawn: Spawn,
-    ) -> None:
-        self._store = store
-        self._groups = store.groups
-        self._queue = queue
+    def __init__(self, core: Core, actions: GroupActions) -> None:
+        handle, cycle = core.handle, GroupCycle(core, actions)
+        self._core = core
+        self._store = core.store
+        self._groups = core.store.groups
         self._handle = handle
-        self._inbox = inbox
-        self._observer = observer
+        self._observer = core.observer
         self._cycle = cycle
         self._actions = actions
-        self._spawn = spawn
         gates = handle.gates
         self._has_workloads = gates.is_enabled("GenericWorkload")
         self._has_placements = gates.is_enabled("TopologyAwareWorkloadScheduling")
@@ -101,8 +113,8 @@ class Gangs:
         self._evicts_for_groups = gates.is_enabled("WorkloadAwarePreemption")
         self._has_policies = gates.is_enabled("PodGroupPreemptionPolicy")
         self._hierarchy = GroupHierarchy(handle.objects, has_composites=gates.is_enabled("CompositePodGroup"))
-        self._conditions = GroupConditions(handle, spawn)
-        self._whole = WholeGroupCycle(store, cycle, handle.clock, observer, has_placements=self._has_placements)
+        self._conditions = GroupConditions(core)
+        self._whole = WholeGroupCycle(core, cycle, has_placements=self._has_placements)
 
     @property
     def trying(self) -> QueuedPod | None:
@@ -152,7 +164,7 @@ class Gangs:
         group = self._groups.get(key)
         members = []
         for pod in list(group.unscheduled.values()) if group is not None else ():
-            taken = queued if pod.uid == queued.view.uid else self._queue.take(pod)
+            taken = queued if pod.uid == queued.view.uid else self._core.queue.take(pod)
             if taken is not None:
                 members.append(taken)
         # The name decides between equals, so that it is the same member every time that finds no room.
@@ -168,7 +180,7 @@ class Gangs:
             if member is queued or self._actions.is_worth_trying(member.view):
                 kept.append(member)
             else:
-                self._queue.done(member.view.uid)
+                self._core.queue.done(member.view.uid)
         return kept
 
     def _gather_whole(self, queued: QueuedPod, key: GroupKey, profile: Profile) -> Gang:
@@ -230,7 +242,7 @@ class Gangs:
     def _fail_all(self, members: Iterable[QueuedPod], message: str) -> None:
         started = self._handle.clock.monotonic()
         for member in members:
-            self._actions.fail(member, member.profile.profile, Failure(message, False, None, CLEAR), started)
+            self._actions.fail(Tried(member, member.profile.profile, started), broken(message))
 
     # From a group to a rehearsal
 
@@ -244,22 +256,19 @@ class Gangs:
         else:
             rehearsal = self._rehearse_members(gang)
         self._observer.group_decided(self._handle.clock.monotonic() - started)
-        if gang.root is not None and self._is_to_seek_way_out(rehearsal):
-            self._seek_way_out(gang, gang.root, rehearsal)
+        if gang.root is not None:
+            # PodGroupPostFilter is asked in 1.36 also if members wait already: another plugin made room for some of them.
+            waits = not self._judges_whole and rehearsal.verdict is Verdict.WAITING
+            if waits:
+                rehearsal.nominations = _fitting(rehearsal)
+            if waits or rehearsal.verdict is Verdict.UNSCHEDULABLE:
+                self._seek_way_out(gang, gang.root, rehearsal)
         if gang.plugin is not None and rehearsal.verdict is Verdict.UNSCHEDULABLE:
             members = rehearsal.members.values()
             refused = [(m.queued.view, m.failure.message) for m in members if m.failure is not None and not m.has_place]
             shortfall = Shortfall(gang.key, [m.queued.view for m in members if m.has_place], refused)
             rehearsal.refusal = gang.profile.group_failed(gang.plugin, shortfall)
         return rehearsal
-
-    def _is_to_seek_way_out(self, rehearsal: Rehearsal) -> bool:
-        """Return whether PodGroupPostFilter is asked: in 1.36 also if members wait already, where another plugin made room for
-        some of them at PostFilter."""
-        waits = not self._judges_whole and rehearsal.verdict is Verdict.WAITING
-        if waits:
-            rehearsal.nominations = _fitting(rehearsal)
-        return waits or rehearsal.verdict is Verdict.UNSCHEDULABLE
 
     def _rehearse_members(self, gang: Gang, *, asks_post_filter: bool = True) -> Rehearsal:
         key, members, profile = gang.key, gang.members, gang.profile
@@ -281,8 +290,9 @@ class Gangs:
             rehearsal.reasons += (NOT_IN_PLACEMENTS,)
             return
         tried = [part.members.values() for part in (rehearsal, *rehearsal.parts.values())]
-        states = {m.queued.view.uid: m.made.state for part in tried for m in part if m.made is not None}
-        diagnoses = {m.queued.view.uid: m.made.diagnosis for part in tried for m in part if m.made and m.made.diagnosis}
+        looked_at = [member for part in tried for member in part if member.tried is not None]
+        states = {member.queued.view.uid: member.made.state for member in looked_at}
+        diagnoses = {each.queued.view.uid: each.made.diagnosis for each in looked_at if each.made.diagnosis is not None}
         failed_group = FailedGroup(root.key, group, [member.view for member in gang.members], states, diagnoses)
         trial = StoreTrial(
             self._store,
@@ -329,8 +339,7 @@ class Gangs:
         rehearsal.conclude(Verdict.ERROR, SIBLING_BROKE + message)
         trying = self._cycle.trying
         if trying is not None:
-            own = Failure(message, False, None, CLEAR)
-            rehearsal.members[trying.view.uid] = Member(trying, Fate.BROKE, failure=own)
+            rehearsal.members[trying.view.uid] = Member(trying, Fate.BROKE, failure=broken(message))
         return rehearsal
 
     # From a rehearsal to deeds
@@ -340,22 +349,20 @@ class Gangs:
         if not gang.members:
             return
         if rehearsal.follow_up is not None:
-            self._spawn(rehearsal.follow_up())  # type: ignore[arg-type]
-        if rehearsal.preemption is not None:
-            self._actions.evict_for_group(
-                self._preemptor(gang),
-                rehearsal.preemption,
-                lambda problem: self._submit(gang, self._lost(rehearsal, problem), started),
-            )
-        else:
+            self._core.spawn(rehearsal.follow_up())  # type: ignore[arg-type]
+        if rehearsal.preemption is None:
             self._submit(gang, rehearsal, started)
-
-    def _preemptor(self, gang: Gang) -> Preemptor:
+            return
         group = self._hierarchy.get(gang.key)
         assert group is not None
         kind = "compositepodgroup" if gang.key.kind == COMPOSITE else "podgroup"
         pods = tuple(member.view for member in gang.members)
-        return Preemptor(kind, group.metadata.uid, group.key, pods[0].pod.spec.scheduler_name, group.spec.priority or 0, pods)
+        name, priority = pods[0].pod.spec.scheduler_name, group.spec.priority or 0
+        self._actions.evict(
+            Preemptor(kind, group.metadata.uid, group.key, name, priority, pods),
+            rehearsal.preemption,
+            lambda problem: self._submit(gang, self._lost(rehearsal, problem), started),
+        )
 
     def _submit(self, gang: Gang, rehearsal: Rehearsal, started: float) -> None:
         clock = self._handle.clock
@@ -363,14 +370,16 @@ class Gangs:
             self._submit_group(gang, leaf, rehearsal.part(leaf.key))
         if gang.root is not None and self._judges_whole and rehearsal.verdict is Verdict.SCHEDULED:
             # Enough have a place. For the others room is sought at once, and not when something happens.
-            self._queue.activate([member.view for member in gang.members if not _is_booked(member, gang.root, rehearsal)])
+            self._core.queue.activate([member.view for member in gang.members if not _is_booked(member, gang.root, rehearsal)])
         self._observer.group_ended(
             str(gang.key), rehearsal.verdict.value, gang.profile.name, len(gang.members), clock.monotonic() - started
         )
         if gang.key.kind in (WORKLOAD, COMPOSITE):
             self._tell_all(gang, rehearsal)
         if rehearsal.refusal is not None and rehearsal.refusal.retry_after_seconds is not None:
-            self._try_again(gang, rehearsal.refusal.retry_after_seconds)
+            again = LoopCall(lambda: self._core.latest.queue.activate([member.view for member in gang.members]))
+            later = asyncio.get_running_loop().call_later
+            later(rehearsal.refusal.retry_after_seconds, self._core.inbox.post, again)
 
     def _submit_group(self, gang: Gang, group: Branch, rehearsal: Rehearsal) -> None:
         clock = self._handle.clock
@@ -380,40 +389,22 @@ class Gangs:
             turn.to_come = sum(member is not None and member.fate is Fate.FITS for _, member in members)
         for queued, member in members:
             since = clock.monotonic() - (member.seconds if member is not None else 0.0)
-            if member is not None and member.made is not None and member.made.record is not None:
-                member.made.record.group = str(group.key)
-            if member is not None and member.fate is Fate.FITS and rehearsal.verdict is Verdict.SCHEDULED:
-                assert member.made is not None
+            if member is None or member.tried is None:
+                self._actions.fail(Tried(queued, gang.profile, since), _failure(gang, queued, member, rehearsal))
+                continue
+            tried = msgspec.structs.replace(member.tried, started=since)
+            if member.fate is Fate.FITS and rehearsal.verdict is Verdict.SCHEDULED:
                 turn.to_come -= 1
                 member.made.state.write(GROUP_TURN, turn)
-                self._actions.book(queued, gang.profile, member.made, member.node_name, since)
+                self._actions.book(tried, member.node_name)
+                continue
+            failure = _failure(gang, queued, member, rehearsal)
+            # A group that a plugin gathered evicts nobody unless all of it fits then; the reference does so at once.
+            is_vain = member.fate is Fate.NEEDS_ROOM and gang.plugin is not None and rehearsal.verdict is not Verdict.WAITING
+            if is_vain:
+                self._actions.fail(tried, failure)
             else:
-                self._fail(gang, queued, member, rehearsal, since)
-
-    def _fail(self, gang: Gang, queued: QueuedPod, member: Member | None, rehearsal: Rehearsal, since: float) -> None:
-        failure = _failure(gang, queued, member, rehearsal)
-
-        def fail(given: Failure) -> None:
-            self._actions.fail(queued, gang.profile, given, since, member.made if member is not None else None)
-
-        # A group that a plugin gathered evicts nobody unless all of it fits then; the reference does so at once.
-        is_vain = (
-            member is not None
-            and member.fate is Fate.NEEDS_ROOM
-            and gang.plugin is not None
-            and rehearsal.verdict is not Verdict.WAITING
-        )
-        if member is None or member.made is None or is_vain:
-            fail(failure)
-        else:
-            self._actions.follow_up(member.made, gang.profile, fail, failure)
-
-    def _try_again(self, gang: Gang, seconds: float) -> None:
-        pods = [member.view for member in gang.members]
-        again = LoopCall(lambda engine: engine.queue.activate(pods))
-        asyncio.get_running_loop().call_later(seconds, lambda: self._inbox.post(again))
-
-    # The group's condition
+                self._actions.follow_up(tried, failure)
 
     def _tell_all(self, gang: Gang, rehearsal: Rehearsal) -> None:
         for leaf in gang.root.leaves() if gang.root is not None else (Branch(gang.key),):
@@ -430,7 +421,7 @@ def _failure(gang: Gang, queued: QueuedPod, member: Member | None, rehearsal: Re
     """Return what a member that is not booked is told, and where it is nominated."""
     if rehearsal.verdict is Verdict.ERROR:
         own = member.failure if member is not None and member.fate is Fate.BROKE else None
-        return Failure(own.message if own is not None else rehearsal.message, False, None, CLEAR)
+        return broken(own.message if own is not None else rehearsal.message)
     if member is None:
         return Failure(rehearsal.told_untried, True, None, rehearsal.nominations.get(queued.view.uid))
     # Members of a plugin's group wait for what the others wait for. Those of the other kind carry no plugin's name, as

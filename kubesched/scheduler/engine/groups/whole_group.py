@@ -16,7 +16,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from kubesched.scheduler.cluster import Bools, GroupKey, Store
+from kubesched.scheduler.cluster import Bools, GroupKey
+from kubesched.scheduler.engine.core import Core
 from kubesched.scheduler.engine.groups.group import (
     SIBLING_BROKE,
     UNSCHEDULABLE,
@@ -28,9 +29,7 @@ from kubesched.scheduler.engine.groups.group import (
     concluded,
     mask_of,
 )
-from kubesched.scheduler.engine.observer import EngineObserver
 from kubesched.scheduler.framework.grouping import COMPOSITE, GroupTurn, Placement, Progress
-from kubesched.scheduler.framework.ports import Clock
 from kubesched.scheduler.framework.runtime.group_points import NO_PLACEMENTS
 from kubesched.scheduler.framework.runtime.profile import Profile
 from kubesched.scheduler.framework.verdicts import Code, Status, failed, unschedulable
@@ -59,13 +58,11 @@ class Branch:
 class WholeGroupCycle:
     """Where groups are judged as a whole."""
 
-    def __init__(
-        self, store: Store, cycle: GroupCycle, clock: Clock, observer: EngineObserver, *, has_placements: bool
-    ) -> None:
-        self._store = store
+    def __init__(self, core: Core, cycle: GroupCycle, *, has_placements: bool) -> None:
+        self._store = core.store
+        self._clock = core.handle.clock
+        self._observer = core.observer
         self._cycle = cycle
-        self._clock = clock
-        self._observer = observer
         self._has_placements = has_placements
 
     def rehearse(self, root: Branch, profile: Profile) -> Rehearsal:
@@ -124,9 +121,7 @@ class WholeGroupCycle:
         turn = GroupTurn(branch.key, True, uids, len(branch.members), asks_permit=False, asks_post_filter=False)
         for queued in branch.members:
             turn.to_come -= 1
-            started = self._clock.monotonic()
             member = self._cycle.try_member(queued, profile, within, turn, undoing)
-            member.seconds = self._clock.monotonic() - started
             rehearsal.members[queued.view.uid] = member
             if member.fate is Fate.BROKE:
                 assert member.failure is not None

@@ -204,62 +204,13 @@ class DecisionFilter:
         )
 
 
-Facts = tuple[Any, ...]
-"""What `record_of` takes, in its order."""
-
-
-def record_of(
-    pod: str,
-    uid: str,
-    scheduler: str,
-    latency_seconds: float,
-    node: str,
-    node_count: int,
-    evaluated: int,
-    feasible: int,
-    chooser: str,
-    level: int | None,
-    best: int,
-    second: int,
-    everywhere: int,
-    runner_up: str,
-    refused: Refused | None,
-    at: float,
-    attempt: int,
-    bound_seconds: float | None = None,
-) -> DecisionRecord:
-    """Return the record of a pod that was placed. `best` and `second` leave out what all nodes scored, which is `everywhere`;
-    `chooser` is what breaks ties, or what the node was chosen by where nothing was scored."""
-    return DecisionRecord(
-        pod,
-        uid,
-        scheduler,
-        latency_seconds,
-        PLACED,
-        node,
-        node_count,
-        evaluated,
-        feasible,
-        chosen_by=SCORE if level == 1 else chooser,
-        level=level,
-        total=best + everywhere,
-        margin=best - second,
-        runner_up=runner_up,
-        refused=refused,
-        at=at,
-        attempt=attempt,
-        bound_seconds=bound_seconds,
-    )
-
-
 class DecisionRing:
-    """The last so many records. Most of them are written and never read, so the plain ones are kept as the bare facts, which
-    takes two thirds of the time, and become records when somebody reads them."""
+    """The last so many records."""
 
     def __init__(self, size: int) -> None:
         self.size = size
         self.next_sequence = 0
-        self._kept: deque[DecisionRecord | Facts] = deque(maxlen=size)
+        self._kept: deque[DecisionRecord] = deque(maxlen=size)
 
     def __len__(self) -> int:
         return len(self._kept)
@@ -269,41 +220,23 @@ class DecisionRing:
         """Return the sequence number of the oldest record that is still there."""
         return self.next_sequence - len(self._kept)
 
-    def append(self, record: DecisionRecord | Facts) -> int:
-        """Keep a record, or the facts of one, in the place of the oldest; return its sequence number."""
-        sequence = self.next_sequence
-        self.next_sequence = sequence + 1
+    def append(self, record: DecisionRecord) -> int:
+        """Keep a record in the place of the oldest; return its sequence number, which it is told."""
+        record.sequence = self.next_sequence
+        self.next_sequence += 1
         self._kept.append(record)
-        return sequence
+        return record.sequence
 
     def bound(self, sequence: int, seconds: float) -> None:
         """Note how long after it could first be tried a pod was bound; of decisions that are gone nothing is noted."""
         place = sequence - self.next_sequence
-        if place < -len(self._kept):
-            return
-        kept = self._kept[place]
-        if isinstance(kept, DecisionRecord):
-            kept.bound_seconds = seconds
-        else:
-            self._kept[place] = (*kept, seconds)
+        if place >= -len(self._kept):
+            self._kept[place].bound_seconds = seconds
 
     def newest_first(self) -> Iterator[DecisionRecord]:
         """Yield the records; nothing may be appended meanwhile."""
-        return (_record(sequence, kept) for sequence, kept in self._numbered())
+        return reversed(self._kept)
 
     def of_pod(self, key: str) -> list[DecisionRecord]:
         """Return the records of a pod, named namespace/name, newest first."""
-        return [_record(sequence, kept) for sequence, kept in self._numbered() if _pod_of(kept) == key]
-
-    def _numbered(self) -> Iterator[tuple[int, DecisionRecord | Facts]]:
-        return zip(range(self.next_sequence - 1, self.oldest - 1, -1), reversed(self._kept), strict=True)
-
-
-def _pod_of(kept: DecisionRecord | Facts) -> str:
-    return kept.pod if isinstance(kept, DecisionRecord) else kept[0]
-
-
-def _record(sequence: int, kept: DecisionRecord | Facts) -> DecisionRecord:
-    record = kept if isinstance(kept, DecisionRecord) else record_of(*kept)
-    record.sequence = sequence
-    return record
+        return [record for record in reversed(self._kept) if record.pod == key]

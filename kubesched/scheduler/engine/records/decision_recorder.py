@@ -15,32 +15,32 @@ import numpy as np
 from kubesched.errors import SchedulerError
 from kubesched.kube.api.node import Node
 from kubesched.scheduler.cluster import Ints, Snapshot
-from kubesched.scheduler.engine.acting.failures import Failure
-from kubesched.scheduler.engine.deciding.cycle import Attempt, Rules, attempt
+from kubesched.scheduler.engine.deciding.attempt import Attempt, Rules
+from kubesched.scheduler.engine.deciding.cycle import attempt
+from kubesched.scheduler.engine.deciding.failure import Failure
 from kubesched.scheduler.engine.deciding.ties import SeededTies
 from kubesched.scheduler.engine.handle import SystemClock
 from kubesched.scheduler.engine.records.decision_record import (
     ERROR,
     NOMINATED,
     ONLY,
+    PLACED,
     PREEMPTED,
+    SCORE,
     UNSCHEDULABLE,
     DecisionRecord,
     DecisionRing,
-    Facts,
     PreemptionRecord,
     ScoreTable,
-    record_of,
 )
 from kubesched.scheduler.engine.records.node_changes import NodeChanges
 from kubesched.scheduler.engine.records.refusal_tally import RefusalCount, RefusalTally, Refused
 from kubesched.scheduler.engine.records.refusals import refusals_of
+from kubesched.scheduler.engine.records.tried import Tried
 from kubesched.scheduler.framework.equivalence_cache.node_answers import NodeAnswers
 from kubesched.scheduler.framework.ports import Clock
-from kubesched.scheduler.framework.preemption.preempting import Preemption
 from kubesched.scheduler.framework.runtime.profile import Profile, Scores
 from kubesched.scheduler.framework.verdicts import Placed
-from kubesched.scheduler.queue.queued import QueuedPod
 
 SHARE = 0.005
 """How much of the time may go into what takes longer."""
@@ -87,48 +87,60 @@ class DecisionRecorder:
 
     # While the attempt's columns are there
 
-    def capture_in_full(self, made: Attempt, profile: Profile) -> None:
-        """Take from an attempt what it was decided by, and what takes longer; to be called before anything is booked, and not
-        before `idle_until`."""
-        record = self.capture(made, profile)
-        began = self._clock.monotonic()
-        self._work_out(record, made, profile)
-        if self._share < 1:
-            ended = self._clock.monotonic()
-            self.idle_until = ended + (ended - began) / self._share
+    def take(self, made: Attempt, seconds: float, now: float) -> DecisionRecord | None:
+        """Take from an attempt what it was decided by, before anything is booked; `now` is the engine's `clock.monotonic`.
 
-    def capture(self, made: Attempt, profile: Profile) -> DecisionRecord:
-        """Take from an attempt what it was decided by; to be called before the next one."""
-        pod = made.pod
+        A pod that was placed is mostly left to `placed`, which is called in time. A member of a group is not: the members
+        after it change the columns.
+        """
+        is_in_full = now >= self.idle_until
+        if not is_in_full and made.asked.turn is None and isinstance(made.decision, Placed):
+            return None
+        record = self.record_of(made, seconds)
+        if is_in_full:
+            began = self._clock.monotonic()
+            self._work_out(record, made)
+            if self._share < 1:
+                ended = self._clock.monotonic()
+                self.idle_until = ended + (ended - began) / self._share
+        return record
+
+    def record_of(self, made: Attempt, seconds: float = 0.0) -> DecisionRecord:
+        """Return what an attempt was decided by; to be called before the next one."""
         if isinstance(made.decision, Placed):
-            made.record = record_of(*self._facts(made, profile, 0.0, 0, is_in_full=True))
+            record = self._placed(made, seconds, 0.0, 0, is_in_full=True)
         else:
-            made.record = DecisionRecord(pod.key, pod.uid, profile.name, made.seconds, ERROR, "", made.nodes.n, made.n_nodes)
-            made.record.refused = self._why_none(made)
-        return made.record
+            pod, asked = made.pod, made.asked
+            record = DecisionRecord(pod.key, pod.uid, asked.profile.name, seconds, ERROR, "", asked.nodes.n, asked.n_nodes)
+            record.refused = self._why_none(made)
+        if made.asked.turn is not None:
+            record.group = str(made.asked.turn.key)
+        return record
 
-    def _facts(self, made: Attempt, profile: Profile, at: float, attempts: int, *, is_in_full: bool = False) -> Facts:
+    def _placed(self, made: Attempt, seconds: float, at: float, attempts: int, *, is_in_full: bool = False) -> DecisionRecord:
         """Return what a pod was placed by; unless in full, nodes are counted only if that is not too often. It runs for every
         pod, so what is mostly known is read here, and asked for only where it is not."""
+        asked, ranking = made.asked, made.ranking
         decision: Placed = made.decision  # type: ignore[assignment]  # whoever calls has looked
-        pod, nodes, level, recalled = made.pod, made.nodes, made.level, made.recalled
+        pod, nodes = asked.pod, asked.nodes
         n, evaluated, feasible = nodes.n, decision.evaluated, decision.feasible
         best, second, flat, runner_up = 0, 0, 0, ""
         count: int | None = 0
-        if level is None or made.totals is None:
+        if ranking is None:
             is_nominated = evaluated == 1 and pod.pod.status.nominated_node_name == decision.node_name
             chooser = NOMINATED if is_nominated else ONLY
             is_refused_any = not is_nominated and not feasible == evaluated == n  # beside a nominated one none was looked at
         else:
+            level, recalled = ranking.level, ranking.recalled
             best, row, chooser, is_refused_any = level.best, level.first, self._chooser, feasible < n
-            if row != made.row:
+            if row != ranking.row:
                 second = best
             else:
                 row, second = level.second_to(row)
             if row >= 0:
                 runner_up = nodes.name(row)
             count = 1 if second < best or row < 0 else level.count if level.is_counted else None
-            if recalled is not None:
+            if recalled is not None:  # cached totals leave out what is the same for all nodes
                 known = recalled.of_class.node_answers.flat_total
                 flat = recalled.left_out(pod, nodes) if known is None else known + recalled.flat
         refused: Refused | None = ()
@@ -137,24 +149,24 @@ class DecisionRecorder:
             may_count = is_in_full or since == 0.0 or since >= self._pause
             if may_count and not is_in_full:
                 self._counted_at = at
-            if count is None and level is not None and may_count:
-                count = level.count
+            if count is None and ranking is not None and may_count:
+                count = ranking.level.count
             if is_refused_any:
                 refused = self._known_refusals(made) if may_count else None
-        return (
+        return DecisionRecord(
             pod.key,
             pod.uid,
-            profile.name,
-            made.seconds,
+            asked.profile.name,
+            seconds,
+            PLACED,
             decision.node_name,
             n,
             evaluated,
             feasible,
-            chooser,
+            SCORE if count == 1 else chooser,
             count,
-            best,
-            second,
-            flat,
+            best + flat,
+            best - second,
             runner_up,
             refused,
             at,
@@ -164,7 +176,7 @@ class DecisionRecorder:
     def _known_refusals(self, made: Attempt) -> Refused | None:
         """Return who refused nodes of an attempt that found one, if that is known without counting: where a tally follows the
         answers, as it does from the second pod on that asks the same."""
-        recalled = made.recalled
+        recalled = made.ranking.recalled if made.ranking is not None else None
         if recalled is None:
             return None
         answers = recalled.of_class.node_answers
@@ -191,64 +203,55 @@ class DecisionRecorder:
 
     # What takes longer
 
-    def _work_out(self, record: DecisionRecord, made: Attempt, profile: Profile) -> None:
+    def _work_out(self, record: DecisionRecord, made: Attempt) -> None:
         """Add the best nodes by plugin, and the refusals if they are not known."""
-        if record.refused is not None and made.totals is None:
+        if record.refused is not None and made.ranking is None:
             return
+        asked, seen = made.asked, made
         try:
-            seen = made if made.verdicts is not None and (made.totals is None or made.scores is not None) else None
-            if seen is None:
+            if made.verdicts is None or (made.ranking is not None and made.scores is None):
                 plain = Rules(SeededTies(), self._rules.nominations, preempts=False, scores_single=True)
-                with profile.unobserved():
-                    seen = attempt(made.pod, made.nodes, profile, plain, within=made.within)
+                with asked.profile.unobserved():
+                    seen = attempt(asked.pod, asked.nodes, asked.profile, plain, within=asked.within)
             if record.refused is None:
                 record.refused = refusal_counts(seen)
-            if made.totals is not None and seen.scores is not None:
-                record.scores = table_of(seen.scores, made.totals, record.total, made.nodes, record.node, profile)
+            if made.ranking is not None and seen.scores is not None:
+                totals = made.ranking.totals
+                record.scores = table_of(seen.scores, totals, record.total, asked.nodes, record.node, asked.profile)
         except SchedulerError:
             return  # a plugin that breaks when it is asked once more: the decision stands
 
     # What becomes of it
 
-    def placed(self, queued: QueuedPod, profile: Profile, made: Attempt) -> int:
+    def placed(self, tried: Tried) -> int:
         """Keep that a pod was booked on a node; return the sequence number of the decision."""
-        at, record = self._now(), made.record
+        assert tried.made is not None
+        at, attempts, record = self._now(), tried.queued.attempts, tried.record
         if record is None:
-            facts = self._facts(made, profile, at, queued.attempts)
-            if not self.listeners:
-                return self.ring.append(facts)
-            record = made.record = record_of(*facts)
-        record.attempt, record.at = queued.attempts, at
+            record = self._placed(tried.made, tried.seconds, at, attempts)
+        else:
+            record.attempt, record.at = attempts, at
         return self._keep(record)
 
-    def bound(self, sequence: int, seconds: float) -> None:
-        """Keep how long it took until the pod of a decision was bound."""
-        self.ring.bound(sequence, seconds)
-
     def _keep(self, record: DecisionRecord) -> int:
-        record.sequence = self.ring.append(record)
+        sequence = self.ring.append(record)
         for tell in self.listeners:
             tell(record)
-        return record.sequence
+        return sequence
 
-    def failed(
-        self, queued: QueuedPod, profile: Profile, failure: Failure, made: Attempt | None = None, node_name: str = ""
-    ) -> None:
+    def failed(self, tried: Tried, failure: Failure, node_name: str = "") -> None:
         """Keep that an attempt came to nothing, or that a booking on a node was undone."""
-        record = made.record if made is not None else None
-        if made is not None and record is None:
-            record = self.capture(made, profile)
+        record, view, preemption = tried.record, tried.queued.view, failure.preemption
+        if record is None and tried.made is not None:
+            record = self.record_of(tried.made, tried.seconds)
         if record is None:
-            record = DecisionRecord(queued.view.key, queued.view.uid, profile.name, node=node_name)
-        record.outcome = ERROR if not failure.is_rejection else UNSCHEDULABLE if record.preemption is None else PREEMPTED
-        record.message, record.attempt, record.at = failure.message, queued.attempts, self._clock.now()
+            record = DecisionRecord(view.key, view.uid, tried.profile.name, node=node_name)
+        if preemption is not None:
+            victims = tuple(victim.key for victim in preemption.victims)
+            record.preemption = PreemptionRecord(preemption.node_name, victims, preemption.violations)
+        record.outcome = ERROR if not failure.is_rejection else UNSCHEDULABLE if preemption is None else PREEMPTED
+        record.message, record.attempt, record.at = failure.message, tried.queued.attempts, self._clock.now()
         self._keep(record)
-
-    def preempts(self, made: Attempt, profile: Profile, preemption: Preemption) -> None:
-        """Note whom an attempt evicts."""
-        record = made.record if made.record is not None else self.capture(made, profile)
-        victims = tuple(victim.key for victim in preemption.victims)
-        record.preemption = PreemptionRecord(preemption.node_name, victims, preemption.violations)
 
 
 def refusal_counts(made: Attempt) -> tuple[RefusalCount, ...]:

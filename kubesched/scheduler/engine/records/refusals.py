@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kubesched.scheduler.engine.deciding.cycle import Attempt
+from kubesched.scheduler.engine.deciding.attempt import Attempt
 from kubesched.scheduler.framework.advice import EXAMPLES
 
 

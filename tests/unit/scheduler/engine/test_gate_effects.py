@@ -247,7 +247,7 @@ def test_answers_are_remembered_unless_batching_is_switched_off(gates: str, emul
     given = config.Gates.parse(gates, emulated=emulated)
     configuration = default_configuration(given)
     assert engine_options(configuration, given).remembers is remembers
-    assert bool(assemble(configuration, given).memos) is remembers
+    assert bool(assemble(configuration, given).attempts.caches) is remembers
 
 
 def test_without_memory_the_decisions_are_the_same() -> None:

@@ -237,7 +237,7 @@ def test_a_device_whose_write_outlasts_its_pod_wakes_who_waits_for_one_if_it_is_
         scene.put(pods[0])
         await scene.settle(1)
         scene.put(pods[1])
-        assert scene.engine.binder.call_off("uid-p0", "preempted by another")
+        assert scene.engine.bookings.binder.call_off("uid-p0", "preempted by another")
         await scene.settle(5)  # longer than it is waited for
         scene.drop(pods[0])
         await scene.settle(1)

@@ -263,6 +263,20 @@ async def test_what_is_under_way_is_given_up_by_who_took_over():
     assert len(new.inbox) == 0, "nobody hears of a binding that was given up"
 
 
+@virtually
+async def test_what_was_asked_of_an_engine_is_answered_by_the_newest_that_took_over():
+    world = World()
+    old = world.engine()
+    asked = asyncio.create_task(old.in_turn(lambda engine: engine))
+    await settle()
+    second = world.engine(after=old)
+    second.take_over(old)
+    third = world.engine(after=second)
+    third.take_over(second)
+    third.take_in()
+    assert await asked is third
+
+
 # Groups
 
 GROUP = "crew"
@@ -337,7 +351,7 @@ async def test_an_engine_that_was_replaced_is_let_go():
     tell(old, *(node(f"n{i}", cpu="2") for i in range(3)), *(pod(f"p{i}", requests={"cpu": "900m"}) for i in range(9)))
     await old.settle()
     profile, queue = weakref.ref(old.profiles["default-scheduler"]), weakref.ref(old.queue)
-    memory = weakref.ref(old.memos["default-scheduler"])
+    memory = weakref.ref(old.attempts.caches["default-scheduler"])
     new = world.engine(after=old)
     new.take_over(old)
     assert memory() is None, "without the collector, which may not walk over an engine that was there from the beginning"

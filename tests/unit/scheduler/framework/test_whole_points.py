@@ -12,9 +12,9 @@ from framework_fakes import small_store, some_pod
 
 from kubesched.scheduler import config
 from kubesched.scheduler.engine.arrivals.inbox import Changed
-from kubesched.scheduler.engine.assembly import Ports, assemble, default_configuration, registry_with
+from kubesched.scheduler.engine.assembly import EngineOptions, Ports, assemble, default_configuration, registry_with
 from kubesched.scheduler.engine.handle import EngineHandle
-from kubesched.scheduler.engine.loop import Engine, EngineOptions
+from kubesched.scheduler.engine.loop import Engine
 from kubesched.scheduler.framework import SKIP, CycleState, Plugin, Status, unschedulable
 from kubesched.scheduler.framework.equivalence_cache.cache import EquivalenceCache
 from kubesched.scheduler.framework.plugin import PostFiltered

@@ -9,8 +9,8 @@ from legacy_clusters import node, pod
 
 from kubesched.kube.api import codec
 from kubesched.scheduler import config
-from kubesched.scheduler.engine.assembly import Ports, assemble, default_configuration, new_handle, queue_options
-from kubesched.scheduler.engine.loop import Engine, EngineOptions
+from kubesched.scheduler.engine.assembly import EngineOptions, Ports, assemble, default_configuration, new_handle, queue_options
+from kubesched.scheduler.engine.loop import Engine
 from kubesched.scheduler.legacy import (
     Algorithm,
     ComponentConfig,

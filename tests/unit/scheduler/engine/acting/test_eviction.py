@@ -15,11 +15,12 @@ from kubesched.errors import Conflict, NotFound, Unreachable
 from kubesched.kube.api.pod import Pod, PodCondition
 from kubesched.scheduler import config
 from kubesched.scheduler.cluster import Objects, PodView, Store
-from kubesched.scheduler.engine.acting.eviction import Evictions, Preemptor
+from kubesched.scheduler.engine.acting.eviction import Evictions
 from kubesched.scheduler.engine.arrivals.inbox import Changed, Inbox
-from kubesched.scheduler.engine.assembly import Ports, assemble, default_configuration
+from kubesched.scheduler.engine.assembly import EngineOptions, Ports, assemble, default_configuration
+from kubesched.scheduler.engine.deciding.preemptor import Preemptor
 from kubesched.scheduler.engine.handle import EngineHandle
-from kubesched.scheduler.engine.loop import Engine, EngineOptions
+from kubesched.scheduler.engine.loop import Engine
 from kubesched.scheduler.framework.preemption.preempting import Preemption
 from kubesched.testing import FakeRecorder, FakeWriter, node, pod
 from kubesched.tools.simulation.clock import StillClock
@@ -104,18 +105,17 @@ class Scene:
         self.known: dict[str, PodView] = {}
         self.placed: dict[str, PodView] = {}
         self.tasks: list[asyncio.Task[None]] = []
-        self.evictions = Evictions(
-            self.handle,
-            self.inbox,
-            self.queue,
-            self.known.get,
-            self.placed.get,
-            self.waiting,
-            self.binding,  # type: ignore[arg-type]
-            lambda coroutine: self.tasks.append(asyncio.ensure_future(coroutine)),
-            in_background=in_background,
+        core = SimpleNamespace(
+            store=SimpleNamespace(pod=self.placed.get),
+            queue=self.queue,
+            handle=self.handle,
+            inbox=self.inbox,
             observer=self.observer,
-        )  # type: ignore[arg-type]
+            spawn=lambda coroutine: self.tasks.append(asyncio.ensure_future(coroutine)),
+            successor=None,
+        )
+        core.latest = core
+        self.evictions = Evictions(core, self.known.get, self.waiting, self.binding, in_background=in_background)  # type: ignore[arg-type]
         self.preemptor = self.view(pod("high", priority=1000, uid="uid-high"))
 
     def view(self, given: Pod) -> PodView:
@@ -133,7 +133,7 @@ class Scene:
     def turn(self) -> None:
         """Let the loop look into the inbox."""
         for arrival in self.inbox.take():
-            arrival.run(SimpleNamespace(evictions=self.evictions))  # type: ignore[union-attr, arg-type]
+            arrival.run()  # type: ignore[union-attr]
 
     @property
     def is_gated(self) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine
+from types import SimpleNamespace
 from typing import Any
 
 import msgspec
@@ -13,9 +14,10 @@ from kubesched.errors import Forbidden, NotFound, PluginRaised, SchedulerError
 from kubesched.kube.api.pod import Pod, PodCondition
 from kubesched.scheduler.cluster import PodView, Store
 from kubesched.scheduler.config import Gates
-from kubesched.scheduler.engine.acting.failures import Failure, Failures, explain, refused_on_node, truncated
+from kubesched.scheduler.engine.acting.failures import Failures, truncated
 from kubesched.scheduler.engine.arrivals.inbox import Changed
 from kubesched.scheduler.engine.assembly import Ports, default_configuration
+from kubesched.scheduler.engine.deciding.failure import Failure, explain, refused_on_node
 from kubesched.scheduler.engine.handle import NoWriter
 from kubesched.scheduler.engine.observer import NoObserver
 from kubesched.scheduler.framework.verdicts import CLEAR, Diagnosis, Nomination, failed, unschedulable
@@ -47,16 +49,9 @@ class World(NoObserver):
         self.is_placed = False
         self.refuses: SchedulerError | None = None
         self.nominations = self
-        self.failures = Failures(
-            self,
-            lambda key: self.newest,
-            lambda uid: self.is_placed,
-            self,
-            self,
-            self,
-            self,  # type: ignore[arg-type]
-            self.spawn,
-        )
+        handle = SimpleNamespace(writer=self, recorder=self, clock=self)
+        core = SimpleNamespace(queue=self, handle=handle, observer=self, decisions=None, spawn=self.spawn, store=self)
+        self.failures = Failures(core, lambda key: self.newest)  # type: ignore[arg-type]
 
     def park(self, queued: Any, refused: Any, pending: Any, newest: PodView) -> None:
         self.parked.append((set(refused), set(pending)))
@@ -77,6 +72,9 @@ class World(NoObserver):
 
     def write_failed(self, view: PodView, what: str, error: Exception) -> None:
         self.unwritten.append(f"{what}: {error}")
+
+    def pod(self, uid: str) -> bool | None:
+        return self.is_placed or None
 
     def pod_gone(self, view: PodView, message: str) -> None:
         self.gone.append(message)

@@ -97,7 +97,7 @@ def test_members_are_tried_by_priority_and_then_by_age() -> None:
         tried: list[str] = []
         attempts = scene.engine.attempts
         decide = attempts.try_pod
-        attempts.try_pod = lambda view, *rest: tried.append(view.name) or decide(view, *rest)
+        attempts.try_pod = lambda queued, *rest: tried.append(queued.view.name) or decide(queued, *rest)
         scene.put(node("n1"), member("p3", "g", priority=150))
         await scene.settle()
         assert sorted(tried[:4]) == ["p1", "p2", "p3", "p4"]

@@ -31,6 +31,6 @@ def test_a_node_that_is_full_and_lacks_a_feature_is_refused_by_the_fit_also_for_
         spec = msgspec.structs.replace(asking.spec, host_network=True, host_users=False)
         view, nodes = cluster.store.view(msgspec.structs.replace(asking, spec=spec)), cluster.store.snapshot()
         made, plain = attempt(view, nodes, profile, rules, memo), attempt(view, nodes, profile, rules)
-        refused = recorder.capture(made, profile).refused
+        refused = recorder.record_of(made).refused
         assert refused is None or counted(refused) == refusal_counts(plain)
-    assert made is not None and made.recalled is not None, "from memory in the end"
+    assert made is not None and made.ranking is not None and made.ranking.recalled is not None, "from memory in the end"

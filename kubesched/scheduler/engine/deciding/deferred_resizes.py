@@ -20,8 +20,9 @@ from kubesched.kube.api.meta import ObjectMeta, Quantity
 from kubesched.kube.api.pod import Container, Pod, PodSpec, ResourceRequirements
 from kubesched.kube.values.quantity import amount_text
 from kubesched.scheduler.cluster import PodView, Store
-from kubesched.scheduler.engine.acting.failures import Failure, refusal
-from kubesched.scheduler.engine.deciding.cycle import Attempt, Rules, attempt
+from kubesched.scheduler.engine.deciding.attempt import Attempt, Rules
+from kubesched.scheduler.engine.deciding.cycle import attempt
+from kubesched.scheduler.engine.deciding.failure import Failure, refusal
 from kubesched.scheduler.framework.runtime.profile import Profile
 from kubesched.scheduler.framework.verdicts import Failed, Placed, Unschedulable
 

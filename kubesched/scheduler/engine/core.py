@@ -1,0 +1,83 @@
+"""What the parts of an engine work with together: the cluster, the queue, the outside, and who is told.
+
+`assembly` makes it and hands it to every part; none of them knows the loop, or a part that comes after it. Whatever has to
+touch the store or the queue from outside the loop's turn goes through the inbox, as a closure (`LoopCall`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Coroutine, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from kubesched.scheduler.cluster import Store
+from kubesched.scheduler.engine.arrivals.inbox import Inbox
+from kubesched.scheduler.engine.handle import EngineHandle
+from kubesched.scheduler.engine.observer import EngineObserver, NoObserver
+from kubesched.scheduler.engine.records.decision_recorder import DecisionRecorder
+from kubesched.scheduler.framework.runtime.profile import Profile
+from kubesched.scheduler.queue import Queue
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True, eq=False)
+class Core:
+    """What an engine is made of, apart from its parts."""
+
+    store: Store
+    profiles: Mapping[str, Profile]
+    queue: Queue
+    handle: EngineHandle
+    inbox: Inbox = field(default_factory=Inbox)
+    observer: EngineObserver = field(default_factory=NoObserver)
+    decisions: DecisionRecorder | None = None
+    tasks: set[asyncio.Task[None]] = field(default_factory=set)
+    """Bindings, evictions and status writes under way."""
+    successor: Core | None = None
+    """Of the engine that took over at a reload."""
+
+    @property
+    def latest(self) -> Core:
+        """Return the core of the engine whose turn it is: after a reload, its queue has the pods."""
+        core = self
+        while core.successor is not None:
+            core = core.successor
+        return core
+
+    def spawn(self, coroutine: Coroutine[Any, Any, None]) -> None:
+        """Let something be done beside the loop."""
+        task = asyncio.get_running_loop().create_task(coroutine)
+        self.tasks.add(task)
+        task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self.tasks.discard(task)
+        if not task.cancelled() and task.exception() is not None:
+            log.error("a background task failed: %s", task.exception(), exc_info=task.exception())
+
+
+class EngineState(Protocol):
+    """What explanations and dumps read of an engine. They run in its turn, and change nothing."""
+
+    @property
+    def store(self) -> Store:
+        """Return the cluster."""
+        ...
+
+    @property
+    def profiles(self) -> Mapping[str, Profile]:
+        """Return the profiles by name."""
+        ...
+
+    @property
+    def queue(self) -> Queue:
+        """Return the pods that wait."""
+        ...
+
+    @property
+    def inbox(self) -> Inbox:
+        """Return what has arrived."""
+        ...

@@ -1,0 +1,137 @@
+"""Decide from what is cached of the pod's equivalence class.
+
+In: a question, and the cache of its profile. Out: the same attempt that asking every plugin would come to, or None where that
+is not known: `all_nodes` or `few_nodes` decides then.
+"""
+
+from __future__ import annotations
+
+import logging
+
+import numpy as np
+
+from kubesched.errors import PluginError, PluginRaised, SchedulerError
+from kubesched.scheduler.cluster import Bools
+from kubesched.scheduler.engine.deciding.attempt import Attempt, Question, Ranking
+from kubesched.scheduler.engine.deciding.no_node import give_up
+from kubesched.scheduler.framework.cycle_state import CycleState
+from kubesched.scheduler.framework.equivalence_cache.cache import CachedAnswer, EquivalenceCache
+from kubesched.scheduler.framework.grouping import GROUP_TURN
+from kubesched.scheduler.framework.plugin import PostFiltered
+from kubesched.scheduler.framework.runtime.blame import is_ctrl_c
+from kubesched.scheduler.framework.runtime.profile import PreFiltered
+from kubesched.scheduler.framework.runtime.with_nominated import feasible_beside_nominated, refuse_for_nominated
+from kubesched.scheduler.framework.verdicts import Diagnosis, Placed, Unschedulable
+
+log = logging.getLogger(__name__)
+
+
+def decide(asked: Question, cache: EquivalenceCache) -> Attempt | None:
+    """Return the attempt if what is cached is about these nodes, and the pod is one that it holds for.
+
+    Cached answers are brought up to date by plugins' functions of single rows, which are called without being named: this is
+    the hot path. One that breaks is found out where all nodes are asked about, and everybody is called by name. A fault of the
+    cache itself costs time and no pod.
+    """
+    pod = asked.pod
+    if asked.within is not None or pod.template.named_nodes is not None:
+        return None  # an answer about all nodes would be more than is asked for
+    if not asked.nodes.n or not asked.profile.is_prepared:
+        return None
+    try:
+        made = _decide(asked, cache)
+    except SchedulerError:
+        raise
+    except BaseException as error:  # whatever a plugin raises: see above
+        if is_ctrl_c(error):
+            raise
+        log.error("pod %s is decided without what is remembered, which broke: %r", pod.key, error, exc_info=error)
+        return None
+    if made is not None and asked.turn is not None:
+        made.state.write(GROUP_TURN, asked.turn)
+    return made
+
+
+def _decide(asked: Question, cache: EquivalenceCache) -> Attempt | None:
+    pod, nodes, profile, rules = asked.pod, asked.nodes, asked.profile, asked.rules
+    found = cache.find(pod, nodes)
+    if found is None:
+        return None
+    key, of_class = found
+    nominated = pod.pod.status.nominated_node_name
+    are_nominated = rules.nominations is not None and bool(rules.nominations.nodes())
+    # Whether what was concluded for one pod of the class holds for all. A nominated pod is not counted against itself, so with
+    # nominations about, it may not; nor for a member of a group that is judged as a whole: for it nobody seeks a way out.
+    is_alike = rules.preempts and not nominated and not are_nominated
+    if of_class is not None and of_class.unschedulable_at is not None and is_alike and asked.turn is None:
+        concluded = cache.unchanged_refusal(of_class, nodes)
+        if concluded is not None:
+            return _refused_alike(asked, *concluded)
+    try:
+        recalled = cache.recall(pod, nodes, key, of_class, asked.turn)
+    except PluginRaised:
+        raise
+    except PluginError as error:
+        if error.point != "Score":
+            raise
+        return None  # the cache scores what the plain way may not: a single node that is left, for one
+    if recalled is None:
+        return None
+    state, before = recalled.state, recalled.pre_filtered
+    row = nodes.row(nominated) if nominated else -1
+    if row >= 0 and before.considered is not None:
+        return None  # it is tried even if it was left out, and what refuses it is told
+    if row >= 0 and recalled.feasible[row]:
+        only: Bools = np.zeros(nodes.n, dtype=np.bool_)
+        only[row] = True
+        if feasible_beside_nominated(profile, pod, nodes, state, rules.nominations, only) is only:
+            return Attempt(asked, Placed(pod, nominated, 1, 1), state, before, feasible=only)
+    is_any = recalled.n_feasible > 0
+    if is_any and are_nominated:
+        feasible = feasible_beside_nominated(profile, pod, nodes, state, rules.nominations, recalled.feasible)
+        if feasible is not recalled.feasible:
+            if feasible.any():
+                return None  # fewer nodes are feasible than cached, and their scores are relative to each other
+            is_any = False
+    if not is_any:
+        return _give_up(asked, recalled, is_alike)
+    level = recalled.level()
+    row = rules.ties.best(pod, recalled.totals, nodes, level)
+    ranking = Ranking(recalled.totals, level, row, recalled) if recalled.n_feasible > 1 else None  # one is not scored
+    decision = Placed(pod, nodes.name(row), nodes.n if before.rows is None else len(before.rows), recalled.n_feasible)
+    return Attempt(asked, decision, state, before, ranking=ranking)
+
+
+def _give_up(asked: Question, recalled: CachedAnswer, is_alike: bool) -> Attempt:
+    """Conclude that no node does; or find that the same was concluded for the class, and nothing has changed."""
+    nodes, profile, of_class = asked.nodes, asked.profile, recalled.of_class
+    verdict_version, cluster_version = (
+        (recalled.verdict_version(), recalled.cluster_version(nodes)) if is_alike else (None, None)
+    )
+    known = of_class.unschedulable_result
+    if is_alike and known is not None and known[0] in (verdict_version, cluster_version):
+        of_class.unschedulable_at = cluster_version
+        return _refused_alike(asked, *known[1])
+    diagnosis = Diagnosis(nodes.n)
+    diagnosis.unschedulable_plugins |= recalled.pre_filtered.narrowed_by
+    if recalled.pre_filtered.considered is not None:
+        diagnosis.absent = recalled.pre_filtered.absent
+    diagnosis.verdicts = verdicts = recalled.verdicts(profile, nodes)
+    refuse_for_nominated(profile, asked.pod, nodes, recalled.state, asked.rules.nominations, verdicts)
+    made = give_up(asked, recalled.state, recalled.pre_filtered, diagnosis)
+    result, decision = made.post_filtered, made.decision
+    if result is not None and result.preemption is None and result.follow_up is None:
+        known_by = verdict_version if result.is_settled and verdict_version is not None else cluster_version
+        if known_by is not None:
+            assert isinstance(decision, Unschedulable)
+            of_class.unschedulable_result = known_by, (made.state, made.pre_filtered, diagnosis, result, decision.message)
+            of_class.unschedulable_at = cluster_version
+    return made
+
+
+def _refused_alike(
+    asked: Question, state: CycleState, before: PreFiltered, diagnosis: Diagnosis, result: PostFiltered, wording: str
+) -> Attempt:
+    """Return the attempt of a pod for which the same holds as was concluded for another one of its class."""
+    decision = Unschedulable(asked.pod, diagnosis, result.nomination, wording)
+    return Attempt(asked, decision, state, before, diagnosis, post_filtered=result)

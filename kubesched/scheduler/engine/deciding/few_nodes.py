@@ -1,0 +1,42 @@
+"""Decide among the few nodes that PreFilter named, as it does for every pod of a DaemonSet, as if there were no others.
+
+What that costs does not grow with the cluster. In: a question, and what PreFilter left. Out: an attempt that found a node, or
+None: the pod is not so plain, or none of these nodes takes it. Then all nodes are looked at, for their reasons.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from kubesched.scheduler.engine.deciding.attempt import Attempt, Question, Ranking
+from kubesched.scheduler.framework.cycle_state import CycleState
+from kubesched.scheduler.framework.equivalence_cache.best_rows import LevelRows
+from kubesched.scheduler.framework.runtime.profile import PreFiltered
+from kubesched.scheduler.framework.runtime.with_nominated import filter_with_nominated
+from kubesched.scheduler.framework.verdicts import Placed
+
+FEW_NODES = 64
+"""Up to so many nodes named by PreFilter are looked at on their own."""
+
+
+def decide(asked: Question, state: CycleState, before: PreFiltered) -> Attempt | None:
+    """Return the attempt if one of the few nodes takes the pod."""
+    pod, nodes, profile, rules, rows = asked.pod, asked.nodes, asked.profile, asked.rules, before.rows
+    if rows is None or len(rows) > FEW_NODES or asked.within is not None or pod.pod.status.nominated_node_name:
+        return None
+    if rules.scores_single or rules.extenders or rules.percentage_for(profile):
+        return None
+    some = nodes.take(rows)
+    feasible = filter_with_nominated(profile, pod, some, state, None, rules.nominations).feasible
+    n_feasible = int(np.count_nonzero(feasible))
+    if not n_feasible:
+        return None
+    row, ranking = int(rows[int(feasible.argmax())]), None
+    if n_feasible > 1:
+        profile.pre_score(pod, some, feasible, state)
+        totals = np.full(nodes.n, -1, dtype=np.int64)
+        totals[rows] = profile.score(pod, some, feasible, state).total
+        level = LevelRows(totals)
+        row = rules.ties.best(pod, totals, nodes, level)
+        ranking = Ranking(totals, level, row)
+    return Attempt(asked, Placed(pod, nodes.name(row), len(rows), n_feasible), state, before, ranking=ranking)
