@@ -29,7 +29,7 @@ from kubesched.scheduler.engine.acting.attempts import Tried
 from kubesched.scheduler.engine.assembly import registry_with
 from kubesched.scheduler.engine.deciding.cycle import Attempt, find_feasible
 from kubesched.scheduler.framework.cycle_state import CycleState
-from kubesched.scheduler.framework.equivalence_cache.best_rows import Level
+from kubesched.scheduler.framework.level_rows import LevelRows
 from kubesched.scheduler.framework.equivalence_cache.cache import EquivalenceCache
 from kubesched.scheduler.framework.runtime.finding import find_plugins
 from kubesched.tools.simulation.build import build_simulation
@@ -306,7 +306,7 @@ class AgentTies:
     def __init__(self) -> None:
         self.row = -1
 
-    def best(self, pod: PodView, totals: Ints, nodes: Snapshot, level: Level | None = None) -> int:
+    def best(self, pod: PodView, totals: Ints, nodes: Snapshot, level: LevelRows | None = None) -> int:
         """Return the agent's row where it is one of the best, as every feasible one is; else the first of these."""
         best = int(totals.argmax())
         return self.row if 0 <= self.row < nodes.n and nodes.rows is None and totals[self.row] == totals[best] else best

@@ -21,7 +21,7 @@ from kubesched.scheduler.engine.deciding.sampling import Sampling
 from kubesched.scheduler.engine.deciding.ties import Ties
 from kubesched.scheduler.engine.records.decision_record import DecisionRecord
 from kubesched.scheduler.framework.cycle_state import NODE_ALLOCATABLE, CycleState
-from kubesched.scheduler.framework.equivalence_cache.best_rows import Level, LevelRows
+from kubesched.scheduler.framework.level_rows import LevelRows
 from kubesched.scheduler.framework.equivalence_cache.cache import CachedAnswer, EquivalenceCache
 from kubesched.scheduler.framework.grouping import GROUP_TURN, GroupTurn
 from kubesched.scheduler.framework.plugin import PostFiltered
@@ -63,7 +63,7 @@ class Attempt(Struct):
     """What the node was chosen by, below zero where one was refused; borrowed, and right until anything is booked."""
     recalled: CachedAnswer | None = None
     """What the totals are of, where they come from memory."""
-    level: Level | None = None
+    level: LevelRows | None = None
     """Which rows have the highest total; borrowed as the totals are."""
     row: int = -1
     """The row that was chosen by them."""
@@ -271,7 +271,7 @@ def _decide_from_memory(made: Attempt, profile: Profile, rules: Rules, memo: Equ
         if is_any and feasible is not recalled.feasible:
             return False  # fewer nodes are feasible than remembered, and their scores are relative to each other
     if is_any:
-        level = made.level = recalled.level()
+        level = made.level = LevelRows(recalled.totals)
         row = rules.ties.best(pod, recalled.totals, nodes, level)
         if recalled.n_feasible > 1:  # otherwise nothing was scored
             made.totals, made.recalled, made.row = recalled.totals, recalled, row

@@ -44,7 +44,6 @@ from kubesched.scheduler import kernels
 from kubesched.scheduler.cluster import Bools, Ints, PodView, Snapshot
 from kubesched.scheduler.cluster.snapshot import is_uniform
 from kubesched.scheduler.framework.cycle_state import CycleState
-from kubesched.scheduler.framework.equivalence_cache.best_rows import BestRows, Level, LevelRows
 from kubesched.scheduler.framework.equivalence_cache.class_table import ClassTable, Key
 from kubesched.scheduler.framework.equivalence_cache.counters import CounterTable
 from kubesched.scheduler.framework.equivalence_cache.equivalence_class import MOST_CHANGES, EquivalenceClass
@@ -124,17 +123,6 @@ class CachedAnswer:
         """Return what the totals leave out because it is the same for every node."""
         known = self.of_class.node_answers.flat_total
         return self.flat + (known if known is not None else self.of_class.node_answers.add_up_flat(pod, nodes, self.state))
-
-    def level(self) -> Level:
-        """Return who knows which rows have the highest total; they are followed where the totals are those of all classes."""
-        answers, feasible_nodes = self.of_class.node_answers, self.feasible_nodes
-        if self.totals is not answers.totals.values:
-            return LevelRows(self.totals, feasible_nodes if feasible_nodes.are_totals(self.totals) else None)
-        best = answers.best_rows
-        if best is None:
-            best = answers.best_rows = BestRows(answers.totals)
-        best.refresh()
-        return best
 
     def verdict_version(self) -> tuple[int, ...] | None:
         """Return numbers that stay the same as long as the verdicts do; None if nothing so simple tells."""

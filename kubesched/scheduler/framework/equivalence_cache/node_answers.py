@@ -19,7 +19,6 @@ from kubesched.scheduler.cluster.changelog import Reader
 from kubesched.scheduler.cluster.journal import ALLOCATABLE, NODE, Change
 from kubesched.scheduler.cluster.objects import KindVersions
 from kubesched.scheduler.framework.cycle_state import CycleState
-from kubesched.scheduler.framework.equivalence_cache.best_rows import BestRows
 from kubesched.scheduler.framework.equivalence_cache.plan import CachePlan
 from kubesched.scheduler.framework.equivalence_cache.tracked import FEW_ROWS, Tracked
 from kubesched.scheduler.framework.inputs import follows_pods
@@ -125,7 +124,6 @@ class NodeAnswers:
         "_read_kinds",
         "_reader",
         "admitted",
-        "best_rows",
         "columns",
         "fixed",
         "flat_total",
@@ -159,7 +157,6 @@ class NodeAnswers:
         self.passing = Tracked(np.ones(nodes.n, dtype=np.bool_))
         self.n_passing = nodes.n
         self.totals = Tracked(np.zeros(nodes.n, dtype=np.int64))
-        self.best_rows: BestRows | None = None
         self._raters: list[tuple[Callable[[int], int], int]] | None = None
         self._by_key: dict[str, Ints] = {}
         self.pre_filtered = before = profile.pre_filter_with(plan.kept_pre_filters, pod, nodes, state)

@@ -64,7 +64,6 @@ class FeasibleNodes:
         "_totals_read",
         "_verdicts_read",
         "mask",
-        "runner_up",
         "verdicts",
     )
 
@@ -84,9 +83,6 @@ class FeasibleNodes:
         self._scores: tuple[Weighted, ...] = ()
         self._added: dict[str, Ints] = {}
         self._combined: Ints | None = None
-        self.runner_up: tuple[int, int, int] | None = None
-        """A row, the first row of the highest total beside it, and that total, once somebody has looked for it; None as soon as
-        another row may have taken its place."""
         self._rows_by_domain: dict[str, tuple[Ints, Ints]] = {}
         """By label key the rows sorted by domain, and where each domain begins and ends among them."""
         self._passing_read = Reader(base.passing.changes)
@@ -220,10 +216,6 @@ class FeasibleNodes:
         self._switched.clear()
         return self._combined
 
-    def are_totals(self, totals: Ints) -> bool:
-        """Return whether these are the totals that are kept from one pod to the next, and followed."""
-        return totals is self._combined
-
     def _add_up(self, scores: tuple[Weighted, ...]) -> None:
         self._scores = scores
         self._scores_read = [Reader(table.changes) for table, _ in scores]
@@ -249,7 +241,6 @@ class FeasibleNodes:
         for key, added in self._added.items():
             combined = kernels.add_by_domain(combined, added, self._nodes.codes(key))
         self._combined = combined if self.mask is None else np.where(self.mask, combined, REFUSED)
-        self.runner_up = None
 
     def _update_totals(self, scores: tuple[Weighted, ...], changed: Sequence[int]) -> bool:
         """Take in rows whose totals changed, and domains; False if everything must be added up again."""
@@ -282,10 +273,6 @@ class FeasibleNodes:
             for key, added in self._added.items():
                 total += added.item(code_at(key, row))
             combined[row] = total
-            if self.runner_up is not None:
-                leader, second, highest = self.runner_up
-                if row != leader and (row == second or total >= highest):
-                    self.runner_up = None
         return True
 
     def _worth(self, key: str, code: int, scores: tuple[Weighted, ...]) -> int:

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from kubesched.scheduler.cluster import Snapshot, Store
 from kubesched.scheduler.cluster.changelog import Reader
 from kubesched.scheduler.framework import DomainScores, DomainVerdicts
-from kubesched.scheduler.framework.equivalence_cache.best_rows import LevelRows
 from kubesched.scheduler.framework.runtime.feasible import MAX_SCORE, REFUSED, FeasibleNodes, NotCacheable
 from kubesched.testing import node
 from kubesched.testing.contract import AllPassing
@@ -71,29 +70,6 @@ def compare(
     assert reach.feasible().tolist() == feasible
     combined = reach.totals(tuple(scores))
     assert [max(total, -1) for total in combined.tolist()] == totals
-    if any(feasible):
-        row, kept_by = int(combined.argmax()), reach if reach.are_totals(combined) else None
-        kept, anew = LevelRows(combined, kept_by), LevelRows(combined)
-        assert (kept.first, kept.best, kept.second_to(row)) == (anew.first, anew.best, anew.second_to(row))
-
-
-@given(st.lists(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 4)), max_size=3), max_size=30))
-def test_who_came_second_is_forgotten_once_another_may_have(history: list[list[tuple[int, int]]]) -> None:
-    nodes = cluster(10, 1, Random(0))
-    base, rated = AllPassing(nodes), DomainScores("host", np.zeros(n_domains(nodes, "host") + 1, dtype=np.int64))
-    reach, n_remembered = FeasibleNodes(base, nodes), 0
-    for changes in history:
-        for row, total in changes:
-            base.totals.put(row, total)
-        assert reach.refresh()
-        totals = reach.totals(((rated, 1),))
-        assert reach.are_totals(totals)
-        best = int(totals.argmax())
-        n_remembered += reach.runner_up is not None and reach.runner_up[0] == best
-        kept, anew = LevelRows(totals, reach), LevelRows(totals)
-        assert (kept.first, kept.best, kept.second_to(best)) == (anew.first, anew.best, anew.second_to(best))
-        assert reach.runner_up is not None and reach.runner_up[0] == best
-    assert n_remembered or any(history) or len(history) < 2
 
 
 @pytest.mark.parametrize("seed", range(60))
