@@ -7,7 +7,7 @@ pod, in which cluster. Clusters and pods are random and seeded: the same seed ch
   * the same question gets the same answer            * shuffling the nodes shuffles the answer, and nothing else
   * whatever `depends_on` leaves out may change, and the answers stay (testing/declarations)
   * a plugin that counts says the same from counters that followed the pods as when it counts anew
-  * columns agree with the single-node methods, with the functions of a row, and with what is said of whole domains
+  * columns agree with the single-node methods, and with what is said of whole domains
   * empty and one-node clusters are survived
   * PreEnqueue, Reserve and Permit answer in the right type, and after Unreserve nothing is left of a promise
   * PostFilter, PreBind, Bind and PostBind do what they may, on fakes (testing/side_effects)
@@ -16,7 +16,6 @@ pod, in which cluster. Clusters and pods are random and seeded: the same seed ch
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from random import Random
 from time import perf_counter
 from typing import Any
@@ -176,7 +175,6 @@ def _check_cluster(cls: type[Plugin], args: Any, random: Random, size: int) -> N
         assert first == bench.answers(pod), f"{where}: asked twice, it answers differently"
         assert first == shuffled.answers(pod), f"{where}: the answer depends on the order of the nodes"
         _check_scalar(bench, pod, where)
-        _check_by_row(bench, pod, where)
         _check_domains(bench, pod, random, where)
         check_declaration(bench, pod, nodes, random, first, where)
         _check_counts(bench, pod, random, where)
@@ -197,29 +195,6 @@ def _check_scalar(bench: Bench, pod: Pod, where: str) -> None:
         if plugin.pre_score(view, nodes, feasible, state) is None:
             column_, single_ = plugin.score(view, nodes, state), lifting.score_rows(plugin, view, nodes, feasible, state)
             assert column_.tolist() == single_.tolist(), f"{where}: score and score_node disagree: {column_} and {single_}"
-
-
-def _check_by_row(bench: Bench, pod: Pod, where: str) -> None:
-    """Compare columns with the functions of a row that say the same."""
-    plugin, view, nodes, state = bench.plugin, bench.store.view(pod), bench.store.snapshot(), CycleState()
-    if isinstance(plugin.pre_filter(view, nodes, state), Status):
-        return
-    verdict = plugin.row_filter(view, nodes, state)
-    if verdict is not None:
-        filter_ = plugin.filter if plugin.implements("filter") else partial(lifting.filter_rows, plugin)
-        column = filter_(view, nodes, state)
-        for row in range(nodes.n):
-            ours, ready = column.at(row), lifting.reasons_of(plugin, verdict(row))
-            assert ours == ready, f"{where}: filter and row_filter disagree on row {row}: {ours} and {ready}"
-    feasible = np.ones(nodes.n, dtype=np.bool_)
-    if not nodes.n or plugin.pre_score(view, nodes, feasible, state) is not None:
-        return
-    score = plugin.row_score(view, nodes, state)
-    if score is not None:
-        columns = plugin.score if plugin.implements("score") else partial(lifting.score_rows, plugin, feasible=feasible)
-        scores = columns(pod=view, nodes=nodes, state=state).tolist()
-        by_row = [score(row) for row in range(nodes.n)]
-        assert scores == by_row, f"{where}: score and row_score disagree: {scores} and {by_row}"
 
 
 def _check_domains(bench: Bench, pod: Pod, random: Random, where: str) -> None:

@@ -29,8 +29,8 @@ from kubesched.scheduler.engine.acting.attempts import Tried
 from kubesched.scheduler.engine.assembly import registry_with
 from kubesched.scheduler.engine.deciding.cycle import Attempt, find_feasible
 from kubesched.scheduler.framework.cycle_state import CycleState
-from kubesched.scheduler.framework.level_rows import LevelRows
 from kubesched.scheduler.framework.equivalence_cache.cache import EquivalenceCache
+from kubesched.scheduler.framework.level_rows import LevelRows
 from kubesched.scheduler.framework.runtime.finding import find_plugins
 from kubesched.tools.simulation.build import build_simulation
 from kubesched.tools.simulation.configuration import read_configuration

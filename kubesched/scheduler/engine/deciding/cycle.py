@@ -21,9 +21,9 @@ from kubesched.scheduler.engine.deciding.sampling import Sampling
 from kubesched.scheduler.engine.deciding.ties import Ties
 from kubesched.scheduler.engine.records.decision_record import DecisionRecord
 from kubesched.scheduler.framework.cycle_state import NODE_ALLOCATABLE, CycleState
-from kubesched.scheduler.framework.level_rows import LevelRows
 from kubesched.scheduler.framework.equivalence_cache.cache import CachedAnswer, EquivalenceCache
 from kubesched.scheduler.framework.grouping import GROUP_TURN, GroupTurn
+from kubesched.scheduler.framework.level_rows import LevelRows
 from kubesched.scheduler.framework.plugin import PostFiltered
 from kubesched.scheduler.framework.ports import Nominations
 from kubesched.scheduler.framework.runtime.blame import is_ctrl_c

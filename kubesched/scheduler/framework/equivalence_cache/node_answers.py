@@ -4,8 +4,7 @@ In: the answers of the plugins that look at nodes one by one, for the first pod 
 what they total, for every later pod that asks the same, whatever its labels, its owner and its wishes about other pods:
 classes of pods share them, and a row that changed is computed again once for all of them.
 
-A few rows are asked about through functions that have read beforehand whatever is the same for all rows
-(`Plugin.row_filter`, `Plugin.row_score`); they are made when the first row changes, as most of these answers never see one.
+The rows that changed are a view of the cluster like any other: plugins answer for it as they do for all nodes.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from kubesched.scheduler.framework.cycle_state import CycleState
 from kubesched.scheduler.framework.equivalence_cache.plan import CachePlan
 from kubesched.scheduler.framework.equivalence_cache.tracked import FEW_ROWS, Tracked
 from kubesched.scheduler.framework.inputs import follows_pods
-from kubesched.scheduler.framework.plugin import Plugin, Refusal
+from kubesched.scheduler.framework.plugin import Plugin
 from kubesched.scheduler.framework.runtime import lifting
 from kubesched.scheduler.framework.runtime.feasible import REFUSED, NotCacheable, count_by
 from kubesched.scheduler.framework.runtime.profile import MAX_SCORE, Profile
@@ -37,7 +36,7 @@ _ALL_ROWS = slice(None)
 class Column:
     """One filter's remembered verdicts. Reasons get their bits in the order in which they are first given."""
 
-    __slots__ = ("bits", "follows_pods", "plugin", "reasons", "verdict", "version")
+    __slots__ = ("bits", "follows_pods", "plugin", "reasons", "version")
 
     def __init__(self, plugin: Plugin, rejections: Rejections) -> None:
         if rejections.sets is not None:
@@ -47,38 +46,25 @@ class Column:
         self.reasons: list[Reason] = list(rejections.reasons)
         self.version = 0
         self.bits: Bits | None = None if rejections.bits is None else rejections.bits.copy()
-        self.verdict: Callable[[int], Refusal] | None = None
 
     def write(self, rows: Ints, rejections: Rejections, n: int) -> None:
         """Replace the verdicts of some rows."""
-        self.version += 1
-        if rejections.bits is None:
-            if self.bits is not None:
-                self.bits[rows] = 0
-            return
-        if rejections.sets is not None:
+        if rejections.sets is not None or rejections.errors:
             raise NotCacheable
-        if self.bits is None:
-            self.bits = np.zeros(n, dtype=np.uint64)
-        if tuple(self.reasons[: len(rejections.reasons)]) == rejections.reasons:
-            self.bits[rows] = rejections.bits
-            return
-        bits = np.zeros(len(rows), dtype=np.uint64)
-        for i, reason in enumerate(rejections.reasons):
-            bits |= rejections.has(i).astype(np.uint64) << np.uint64(self._bit(reason))
-        self.bits[rows] = bits
-
-    def write_one(self, row: int, reasons: tuple[Reason, ...], n: int) -> None:
-        """Replace the verdict of one row."""
-        if self.bits is None:
-            if not reasons:
+        if rejections.bits is None:
+            if self.bits is None:
                 return
+            bits = np.zeros(len(rows), dtype=np.uint64)
+        elif tuple(self.reasons[: len(rejections.reasons)]) == rejections.reasons:
+            bits = rejections.bits
+        else:
+            bits = np.zeros(len(rows), dtype=np.uint64)
+            for i, reason in enumerate(rejections.reasons):
+                bits |= rejections.has(i).astype(np.uint64) << np.uint64(self._bit(reason))
+        if self.bits is None:
             self.bits = np.zeros(n, dtype=np.uint64)
-        bits = 0
-        for reason in reasons:
-            bits |= 1 << self._bit(reason)
-        if bits != self.bits.item(row):
-            self.bits[row] = bits
+        if self.bits[rows].tolist() != bits.tolist():
+            self.bits[rows] = bits
             self.version += 1
 
     def _bit(self, reason: Reason) -> int:
@@ -120,7 +106,7 @@ class NodeAnswers:
         "__weakref__",
         "_by_key",
         "_following",
-        "_raters",
+        "_rated",
         "_read_kinds",
         "_reader",
         "admitted",
@@ -157,7 +143,6 @@ class NodeAnswers:
         self.passing = Tracked(np.ones(nodes.n, dtype=np.bool_))
         self.n_passing = nodes.n
         self.totals = Tracked(np.zeros(nodes.n, dtype=np.int64))
-        self._raters: list[tuple[Callable[[int], int], int]] | None = None
         self._by_key: dict[str, Ints] = {}
         self.pre_filtered = before = profile.pre_filter_with(plan.kept_pre_filters, pod, nodes, state)
         if before.status is not None:
@@ -172,7 +157,8 @@ class NodeAnswers:
         self._find_passing(_ALL_ROWS)
         lap("Filter")
         self._pre_score()
-        self.follows_pods = bool(self._following or self._heard(plan.row_scores))
+        self._rated = self._heard(plan.row_scores)
+        self.follows_pods = bool(self._following or self._rated)
         """Whether any answer changes with the pods on a node."""
         lap("PreScore")
         self.fixed: Ints | None = self._fixed_scores(pod, nodes)
@@ -208,7 +194,7 @@ class NodeAnswers:
         totals = np.zeros(some.n, dtype=np.int64)
         if self.fixed is not None:
             totals += self.fixed[rows]
-        for plugin, weight in self._heard(self.plan.row_scores):
+        for plugin, weight in self._rated:
             totals += self.profile.rate(plugin, pod, some, passing, self.state) * weight
         self.totals.values[rows] = np.where(passing, totals, REFUSED)
         self.totals.changes.restart()
@@ -309,9 +295,6 @@ class NodeAnswers:
             if self.plan.compares_nodes:
                 return False
             self._repair_nodes(np.array(sorted(rows)), pod, nodes)
-        elif len(rows) <= FEW_ROWS:
-            for row in rows:
-                self._repair_row(row)
         else:
             self._repair_rows(np.array(sorted(rows)), pod, nodes, every_column=False)
         return True
@@ -335,63 +318,45 @@ class NodeAnswers:
     def _repair_rows(self, rows: Ints, pod: PodView, nodes: Snapshot, *, every_column: bool) -> None:
         """Compute rows again, all at once."""
         some = nodes.take(rows)
-        for column in self.columns:
-            if column.follows_pods or every_column:
-                column.write(rows, _filter(self.profile, column.plugin, pod, some, self.state), nodes.n)
-        self._find_passing(rows)
-        self._add_up(rows, pod, some)
-
-    # One row
-
-    def _repair_row(self, row: int) -> None:
-        """Compute one row again."""
-        passes = self.admitted.item(row)
+        for column in self.columns if every_column else self._following:
+            column.write(rows, self._ask_filter(column.plugin, self.pod, some, self.state), nodes.n)
+        if every_column or len(rows) > FEW_ROWS:
+            self._find_passing(rows)
+            self._add_up(rows, pod, some)
+            return
+        passing = self.admitted[rows]
         for column in self._following:
-            if column.verdict is None:
-                column.verdict = self._verdict_of(column.plugin)
-            answer = column.verdict(row)
-            reasons = () if answer is None else lifting.reasons_of(column.plugin, answer)
-            if reasons:
-                passes = False
-            if reasons or column.bits is not None:
-                column.write_one(row, reasons, self.nodes.n)
-        if passes != self.passing.values.item(row):
-            more = 1 if passes else -1
-            self.n_passing += more
-            self.passing.put(row, passes)
-            for key, counts in self._by_key.items():
-                counts[self.nodes.code_at(key, row)] += more  # the last is for nodes that lack the label, whose code is -1
-        self.totals.put(row, self._total(row) if passes else REFUSED)
+            if column.bits is not None:
+                passing &= column.bits[rows] == 0
+        scores = [(self._ask_score(plugin, self.pod, some, passing, self.state), weight) for plugin, weight in self._rated]
+        for i, row in enumerate(rows.tolist()):
+            passes, total = passing.item(i), REFUSED
+            if passes:
+                total = 0 if self.fixed is None else self.fixed.item(row)
+                for column_, weight in scores:
+                    score = column_.item(i)
+                    if not 0 <= score <= MAX_SCORE:
+                        raise NotCacheable
+                    total += score * weight
+            if passes != self.passing.values.item(row):
+                more = 1 if passes else -1
+                self.n_passing += more
+                self.passing.put(row, passes)
+                for key, counts in self._by_key.items():
+                    counts[self.nodes.code_at(key, row)] += more  # the last is for nodes that lack the label, whose code is -1
+            self.totals.put(row, total)
 
-    def _total(self, row: int) -> int:
-        if self._raters is None:
-            self._raters = [(self._score_of(plugin), weight) for plugin, weight in self._heard(self.plan.row_scores)]
-        total = 0 if self.fixed is None else int(self.fixed.item(row))
-        for rate, weight in self._raters:
-            score = rate(row)
-            if not 0 <= score <= MAX_SCORE:
-                raise NotCacheable
-            total += score * weight
-        return total
+    @staticmethod
+    def _ask_filter(plugin: Plugin, pod: PodView, some: Snapshot, state: CycleState) -> Rejections:
+        if plugin.implements("filter"):
+            return plugin.filter(pod, some, state)
+        return lifting.filter_rows(plugin, pod, some, state)
 
-    def _verdict_of(self, plugin: Plugin) -> Callable[[int], Refusal]:
-        profile, pod, nodes, state = self.profile, self.pod, self.nodes, self.state
-        ready = plugin.row_filter(pod, nodes, state)
-        if ready is not None:
-            return ready
-        if plugin.implements("filter_node"):
-            return lambda row: plugin.filter_node(pod, lifting.NodeView(nodes, row), state)
-        return lambda row: _filter(profile, plugin, pod, nodes.take([row]), state).at(0)
-
-    def _score_of(self, plugin: Plugin) -> Callable[[int], int]:
-        profile, pod, nodes, state = self.profile, self.pod, self.nodes, self.state
-        ready = plugin.row_score(pod, nodes, state)
-        if ready is not None:
-            return ready
-        if plugin.implements("score_node"):
-            return lambda row: plugin.score_node(pod, lifting.NodeView(nodes, row), state)
-        here = np.ones(1, dtype=np.bool_)
-        return lambda row: int(profile.rate(plugin, pod, nodes.take([row]), here, state)[0])
+    @staticmethod
+    def _ask_score(plugin: Plugin, pod: PodView, some: Snapshot, passing: Bools, state: CycleState) -> Ints:
+        if plugin.implements("score"):
+            return plugin.score(pod, some, state)
+        return lifting.score_rows(plugin, pod, some, passing, state)
 
 
 def _filter(profile: Profile, plugin: Plugin, pod: PodView, nodes: Snapshot, state: CycleState) -> Rejections:

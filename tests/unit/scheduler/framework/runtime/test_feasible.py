@@ -6,8 +6,6 @@ from random import Random
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from kubesched.scheduler.cluster import Snapshot, Store
 from kubesched.scheduler.cluster.changelog import Reader
