@@ -28,6 +28,7 @@ from kubesched.kube.api.pod import Pod
 from kubesched.scheduler.cluster import Ints, PodView, Snapshot, Store
 from kubesched.scheduler.config import Gates, Path
 from kubesched.scheduler.engine.handle import EngineHandle
+from kubesched.scheduler.framework.counting import CountsPods
 from kubesched.scheduler.framework.cycle_state import CycleState
 from kubesched.scheduler.framework.equivalence_cache.counters import CounterTable
 from kubesched.scheduler.framework.equivalence_cache.tracked import Tracked
@@ -200,30 +201,28 @@ def _check_scalar(bench: Bench, pod: Pod, where: str) -> None:
 def _check_domains(bench: Bench, pod: Pod, random: Random, where: str) -> None:
     """Compare what a plugin says of domains with what it says of their nodes."""
     plugin, view, nodes, state = bench.plugin, bench.store.view(pod), bench.store.snapshot(), CycleState()
-    if not nodes.n or isinstance(plugin.pre_filter(view, nodes, state), Status):
+    if not isinstance(plugin, CountsPods) or not nodes.n or isinstance(plugin.pre_filter(view, nodes, state), Status):
         return
-    if plugin.implements("filter_domains"):
-        verdicts = plugin.filter_domains(view, nodes, state)
-        if verdicts is not None:
-            column = _by_name(nodes, plugin.filter(view, nodes, state))
-            looked_up = _by_name(nodes, verdicts.rejections(nodes))
-            assert column == looked_up, f"{where}: filter and filter_domains disagree: {column} and {looked_up}"
-    if plugin.implements("score_domains"):
-        feasible = np.array([random.random() < 0.8 for _ in range(nodes.n)])
-        if not feasible.any():
-            return
-        rated = plugin.score_domains(view, nodes, FeasibleNodes(AllPassing(nodes), nodes, mask=feasible), CycleState())
-        status = plugin.pre_score(view, nodes, feasible, state)
-        if isinstance(rated, Status):
-            assert status == rated, f"{where}: pre_score says {status}, score_domains {rated}"
-        elif rated is not None:
-            assert status is None, f"{where}: pre_score says {status}, score_domains has scores"
-            column_ = bench.profile.rate(plugin, view, nodes, feasible, state)[feasible].tolist()
-            if isinstance(rated, SpreadScores):
-                by_domain = rated.added_to(np.zeros(nodes.n, dtype=np.int64), 1)[feasible].tolist()
-            else:
-                by_domain = rated.values.take(nodes.codes(rated.key))[feasible].tolist()
-            assert column_ == by_domain, f"{where}: rate and score_domains disagree: {column_} and {by_domain}"
+    verdicts = plugin.filter_domains(view, nodes, state)
+    if verdicts is not None:
+        column = _by_name(nodes, plugin.filter(view, nodes, state))
+        looked_up = _by_name(nodes, verdicts.rejections(nodes))
+        assert column == looked_up, f"{where}: filter and filter_domains disagree: {column} and {looked_up}"
+    feasible = np.array([random.random() < 0.8 for _ in range(nodes.n)])
+    if not feasible.any():
+        return
+    rated = plugin.score_domains(view, nodes, FeasibleNodes(AllPassing(nodes), nodes, mask=feasible), CycleState())
+    status = plugin.pre_score(view, nodes, feasible, state)
+    if isinstance(rated, Status):
+        assert status == rated, f"{where}: pre_score says {status}, score_domains {rated}"
+    elif rated is not None:
+        assert status is None, f"{where}: pre_score says {status}, score_domains has scores"
+        column_ = bench.profile.rate(plugin, view, nodes, feasible, state)[feasible].tolist()
+        if isinstance(rated, SpreadScores):
+            by_domain = rated.added_to(np.zeros(nodes.n, dtype=np.int64), 1)[feasible].tolist()
+        else:
+            by_domain = rated.values.take(nodes.codes(rated.key))[feasible].tolist()
+        assert column_ == by_domain, f"{where}: rate and score_domains disagree: {column_} and {by_domain}"
 
 
 def _check_counts(bench: Bench, pod: Pod, random: Random, where: str) -> None:

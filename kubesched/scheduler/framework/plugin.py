@@ -30,16 +30,12 @@ from kubesched.scheduler.framework.grouping import (
 from kubesched.scheduler.framework.inputs import DependsOn
 from kubesched.scheduler.framework.ports import Handle
 from kubesched.scheduler.framework.preemption.preempting import Preemption
-from kubesched.scheduler.framework.runtime.feasible import FeasibleNodes
 from kubesched.scheduler.framework.verdicts import (
     SUCCESS,
     Diagnosis,
-    DomainScores,
-    DomainVerdicts,
     Nomination,
     Reason,
     Rejections,
-    SpreadScores,
     Status,
     unschedulable,
 )
@@ -76,8 +72,8 @@ Refusal = str | Status | tuple[Reason, ...] | None
 
 
 ANSWERS = (
-    *("pre_filter", "filter", "filter_node", "filter_domains"),
-    *("pre_score", "score", "score_node", "normalize", "score_domains"),
+    *("pre_filter", "filter", "filter_node"),
+    *("pre_score", "score", "score_node", "normalize"),
 )
 """The methods that `depends_on` is about."""
 
@@ -150,13 +146,6 @@ class Plugin:
         """
         return None
 
-    def filter_domains(self, pod: PodView, nodes: Snapshot, state: CycleState) -> DomainVerdicts | None:
-        """Return what `filter` would say, where all nodes of a domain of one label key are told the same; else None.
-
-        Asked of plugins that depend on COUNTED_PODS: a few domains are looked at instead of all nodes.
-        """
-        return None
-
     def add_pod(self, pod: PodView, other: PodView, row: int, nodes: Snapshot, state: CycleState) -> None:
         """Bring the state up to date: `other` came to the node in `row` (a row of the whole cluster)."""
 
@@ -186,14 +175,6 @@ class Plugin:
     def normalize(self, scores: Ints, feasible: Bools, pod: PodView, nodes: Snapshot, state: CycleState) -> Ints:
         """Bring the scores of the feasible nodes into 0 to 100. `scores` is what `score` returned, and not to be written to."""
         return scores
-
-    def score_domains(
-        self, pod: PodView, nodes: Snapshot, feasible: FeasibleNodes, state: CycleState
-    ) -> DomainScores | SpreadScores | Status | None:
-        """Return what `pre_score`, `score` and `normalize` would say, where all nodes of a domain of one label key score the
-        same, or by what several domains hold together: the domains' scores, or the Status of PreScore. None leaves it to those.
-        Asked as `filter_domains` is."""
-        return None
 
     # Booked, waiting, bound
 

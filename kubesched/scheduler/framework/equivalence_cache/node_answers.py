@@ -9,8 +9,6 @@ The rows that changed are a view of the cluster like any other: plugins answer f
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-
 import numpy as np
 
 from kubesched.scheduler.cluster import Bools, Ints, PodView, Snapshot
@@ -27,8 +25,6 @@ from kubesched.scheduler.framework.runtime.feasible import REFUSED, NotCacheable
 from kubesched.scheduler.framework.runtime.profile import MAX_SCORE, Profile
 from kubesched.scheduler.framework.verdicts import MAX_REASONS, Bits, Code, Reason, Rejections
 
-Lap = Callable[[str], None]
-"""Is told when an extension point is done."""
 Rows = Ints | slice
 _ALL_ROWS = slice(None)
 
@@ -105,6 +101,7 @@ class NodeAnswers:
     __slots__ = (
         "__weakref__",
         "_by_key",
+        "_fixed",
         "_following",
         "_rated",
         "_read_kinds",
@@ -127,7 +124,7 @@ class NodeAnswers:
         "totals",
     )
 
-    def __init__(self, profile: Profile, plan: CachePlan, pod: PodView, nodes: Snapshot, lap: Lap) -> None:
+    def __init__(self, profile: Profile, plan: CachePlan, pod: PodView, nodes: Snapshot) -> None:
         """Ask the plugins about all nodes. Raise NotCacheable where the answer is not one that can be kept."""
         self.profile = profile
         self.plan = plan
@@ -144,33 +141,34 @@ class NodeAnswers:
         self.n_passing = nodes.n
         self.totals = Tracked(np.zeros(nodes.n, dtype=np.int64))
         self._by_key: dict[str, Ints] = {}
-        self.pre_filtered = before = profile.pre_filter_with(plan.kept_pre_filters, pod, nodes, state)
+        self.pre_filtered = before = profile.pre_filter_with(plan.kept.pre_filters, pod, nodes, state)
         if before.status is not None:
             raise NotCacheable
-        lap("PreFilter")
         self.columns = [
             Column(plugin, _filter(profile, plugin, pod, nodes, state))
-            for plugin in plan.kept_filters
+            for plugin in plan.kept.filters
             if plugin.name not in state.skip_filter
         ]
         self._following = [column for column in self.columns if column.follows_pods]
         self._find_passing(_ALL_ROWS)
-        lap("Filter")
         self._pre_score()
-        self._rated = self._heard(plan.row_scores)
+        heard = [scorer for scorer in plan.kept.scorers if scorer[0].name not in state.skip_score]
+        plain = [(plugin, weight) for plugin, weight in heard if not plugin.implements("normalize")]
+        self._rated = [scorer for scorer in plain if follows_pods(scorer[0])]
+        """Scores that follow from a node and its pods, and below, those that follow from the node objects alone."""
+        self._fixed = [scorer for scorer in plain if not follows_pods(scorer[0])]
         self.follows_pods = bool(self._following or self._rated)
         """Whether any answer changes with the pods on a node."""
-        lap("PreScore")
         self.fixed: Ints | None = self._fixed_scores(pod, nodes)
         """The sum of the scores that pods do not change; None where it is zero on all nodes."""
         self._add_up(_ALL_ROWS, pod, nodes)
         self.scaled = [
             Scaled(plugin, weight, profile.raw_score(plugin, pod, nodes, self.passing.values, state))
-            for plugin, weight in self._heard(plan.scaled_scores)
+            for plugin, weight in heard
+            if plugin.implements("normalize")
         ]
         self.flat_total: int | None = None
         """What `totals` leaves out because it is the same for every node; None until somebody wants to know."""
-        lap("Score")
 
     def _find_passing(self, rows: Rows) -> None:
         """Conclude from all columns which nodes pass."""
@@ -200,7 +198,7 @@ class NodeAnswers:
         self.totals.changes.restart()
 
     def _pre_score(self) -> None:
-        for plugin in self.plan.kept_pre_scores:
+        for plugin in self.plan.kept.pre_scores:
             answer = self.profile.call(
                 "PreScore", plugin, plugin.pre_score, self.pod, self.nodes, self.passing.values, self.state
             )
@@ -211,15 +209,11 @@ class NodeAnswers:
 
     def _fixed_scores(self, pod: PodView, nodes: Snapshot) -> Ints | None:
         fixed: Ints | None = None
-        for plugin, weight in self._heard(self.plan.fixed_scores):
+        for plugin, weight in self._fixed:
             column = self.profile.rate(plugin, pod, nodes, self.passing.values, self.state)
             if column.any():
                 fixed = column * weight if fixed is None else fixed + column * weight
         return fixed
-
-    def _heard(self, scores: Iterable[tuple[Plugin, int]]) -> list[tuple[Plugin, int]]:
-        """Return the scores that have anything to say."""
-        return [(plugin, weight) for plugin, weight in scores if plugin.name not in self.state.skip_score]
 
     # What others read
 

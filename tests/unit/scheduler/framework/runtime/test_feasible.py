@@ -9,8 +9,8 @@ import pytest
 
 from kubesched.scheduler.cluster import Snapshot, Store
 from kubesched.scheduler.cluster.changelog import Reader
-from kubesched.scheduler.framework import DomainScores, DomainVerdicts
 from kubesched.scheduler.framework.runtime.feasible import MAX_SCORE, REFUSED, FeasibleNodes, NotCacheable
+from kubesched.scheduler.framework.verdicts import DomainScores, DomainVerdicts
 from kubesched.testing import node
 from kubesched.testing.contract import AllPassing
 

@@ -13,7 +13,8 @@ from kubesched.kube.api.apps import ReplicaSet, StatefulSet
 from kubesched.kube.api.core import ReplicationController, Service
 from kubesched.kube.api.node import Node
 from kubesched.kube.api.pod import Pod
-from kubesched.scheduler.framework import CycleState, FeasibleNodes
+from kubesched.scheduler.framework import CycleState
+from kubesched.scheduler.framework.runtime.feasible import FeasibleNodes
 from kubesched.scheduler.plugins import PodTopologySpread
 from kubesched.scheduler.plugins.pod_topology_spread.counts import natural_log
 from kubesched.testing import even, node, pod, taint
