@@ -25,17 +25,16 @@ import numpy as np
 from kubesched.errors import PluginError
 from kubesched.kube.api.meta import TopLevel
 from kubesched.kube.api.pod import Pod
-from kubesched.scheduler.cluster import Ints, PodView, Snapshot, Store
+from kubesched.scheduler.cluster import PodView, Snapshot, Store
 from kubesched.scheduler.config import Gates, Path
 from kubesched.scheduler.engine.handle import EngineHandle
 from kubesched.scheduler.framework.counting import CountsPods
 from kubesched.scheduler.framework.cycle_state import CycleState
 from kubesched.scheduler.framework.equivalence_cache.counters import CounterTable
-from kubesched.scheduler.framework.equivalence_cache.tracked import Tracked
 from kubesched.scheduler.framework.inputs import is_counting
 from kubesched.scheduler.framework.plugin import NodeNames, Plugin
 from kubesched.scheduler.framework.runtime import lifting
-from kubesched.scheduler.framework.runtime.feasible import FeasibleNodes, count_by
+from kubesched.scheduler.framework.runtime.feasible import FeasibleNodes, NodeTotals
 from kubesched.scheduler.framework.runtime.profile import Profile
 from kubesched.scheduler.framework.runtime.registry import points_of, verify
 from kubesched.scheduler.framework.verdicts import Code, Rejections, SpreadScores, Status
@@ -211,7 +210,7 @@ def _check_domains(bench: Bench, pod: Pod, random: Random, where: str) -> None:
     feasible = np.array([random.random() < 0.8 for _ in range(nodes.n)])
     if not feasible.any():
         return
-    rated = plugin.score_domains(view, nodes, FeasibleNodes(AllPassing(nodes), nodes, mask=feasible), CycleState())
+    rated = plugin.score_domains(view, nodes, FeasibleNodes(NodeTotals(nodes), nodes, mask=feasible), CycleState())
     status = plugin.pre_score(view, nodes, feasible, state)
     if isinstance(rated, Status):
         assert status == rated, f"{where}: pre_score says {status}, score_domains {rated}"
@@ -263,16 +262,3 @@ def _check_promise(bench: Bench, pod: Pod, first: dict[str, Any], where: str) ->
     profile.unreserve(view, name, state)
     anew = bench.answers(pod)
     assert first == anew, f"{where}: after Reserve and Unreserve it says {anew} instead of {first}"
-
-
-class AllPassing:
-    """A class of pods for which nothing is remembered but that every node passes, with a total of zero."""
-
-    def __init__(self, nodes: Snapshot) -> None:
-        self.passing = Tracked(np.ones(nodes.n, dtype=np.bool_))
-        self.n_passing = nodes.n
-        self.totals = Tracked(np.zeros(nodes.n, dtype=np.int64))
-
-    def passing_by(self, key: str, nodes: Snapshot) -> Ints:
-        """Return how many nodes are in each domain, and at the end how many lack the label."""
-        return count_by(key, self.passing.values, nodes)

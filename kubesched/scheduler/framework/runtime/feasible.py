@@ -11,7 +11,6 @@ unless there are many. Everything else is worked out when it is first asked for.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
 
 import numpy as np
 
@@ -32,16 +31,39 @@ class NotCacheable(Exception):
     """This pod needs the plain path. Never leaves the cache."""
 
 
-class Base(Protocol):
-    """What is remembered of nodes: which of them pass, and their totals."""
+class NodeTotals:
+    """Which nodes pass and what they total, with logs of what changed; at first all pass, with a total of zero."""
 
-    passing: Tracked
-    n_passing: int
-    totals: Tracked
+    def __init__(self, nodes: Snapshot) -> None:
+        self.passing = Tracked(np.ones(nodes.n, dtype=np.bool_))
+        self.n_passing = nodes.n
+        self.totals = Tracked(np.zeros(nodes.n, dtype=np.int64))
+        self._by_key: dict[str, Ints] = {}
+
+    def put(self, row: int, passes: bool, total: int, nodes: Snapshot) -> None:
+        """Change one node."""
+        if passes != self.passing.values.item(row):
+            more = 1 if passes else -1
+            self.n_passing += more
+            self.passing.put(row, passes)
+            for key, counts in self._by_key.items():
+                counts[nodes.code_at(key, row)] += more  # the last is for nodes that lack the label, whose code is -1
+        self.totals.put(row, total if passes else REFUSED)
+
+    def replace(self, passing: Bools, totals: Ints) -> None:
+        """Change all nodes."""
+        self.passing.replace(passing)
+        self.n_passing = int(np.count_nonzero(passing))
+        self.totals.replace(np.where(passing, totals, REFUSED))
+        self._by_key.clear()
 
     def passing_by(self, key: str, nodes: Snapshot) -> Ints:
         """Return how many passing nodes are in each domain of a label key, and at the end how many lack the label."""
-        ...
+        counts = self._by_key.get(key)
+        if counts is None:
+            found = np.bincount(nodes.codes(key)[self.passing.values] + 1, minlength=nodes.n_values(key) + 1)
+            counts = self._by_key[key] = np.append(found[1:], found[0])
+        return counts
 
 
 class FeasibleNodes:
@@ -68,7 +90,7 @@ class FeasibleNodes:
     )
 
     def __init__(
-        self, base: Base, nodes: Snapshot, verdicts: tuple[DomainVerdicts, ...] = (), mask: Bools | None = None
+        self, base: NodeTotals, nodes: Snapshot, verdicts: tuple[DomainVerdicts, ...] = (), mask: Bools | None = None
     ) -> None:
         self._base = base
         self._nodes = nodes
@@ -304,9 +326,3 @@ class FeasibleNodes:
         outside = (table.values < 0) | (table.values > MAX_SCORE)
         if (outside & self.domains(table.key)).any():
             raise NotCacheable
-
-
-def count_by(key: str, mask: Bools, nodes: Snapshot) -> Ints:
-    """Return how many nodes of a mask are in each domain of a label key, and at the end how many lack the label."""
-    counts = np.bincount(nodes.codes(key)[mask] + 1, minlength=nodes.n_values(key) + 1)
-    return np.append(counts[1:], counts[0])

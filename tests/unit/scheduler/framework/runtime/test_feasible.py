@@ -9,10 +9,9 @@ import pytest
 
 from kubesched.scheduler.cluster import Snapshot, Store
 from kubesched.scheduler.cluster.changelog import Reader
-from kubesched.scheduler.framework.runtime.feasible import MAX_SCORE, REFUSED, FeasibleNodes, NotCacheable
+from kubesched.scheduler.framework.runtime.feasible import MAX_SCORE, REFUSED, FeasibleNodes, NodeTotals, NotCacheable
 from kubesched.scheduler.framework.verdicts import DomainScores, DomainVerdicts
 from kubesched.testing import node
-from kubesched.testing.contract import AllPassing
 
 
 def cluster(size: int, zones: int, random: Random) -> Snapshot:
@@ -32,7 +31,7 @@ def n_domains(nodes: Snapshot, key: str) -> int:
 
 
 def expected(
-    base: AllPassing,
+    base: NodeTotals,
     nodes: Snapshot,
     verdicts: list[DomainVerdicts],
     scores: list[tuple[DomainScores, int]],
@@ -54,7 +53,7 @@ def expected(
 
 def compare(
     reach: FeasibleNodes,
-    base: AllPassing,
+    base: NodeTotals,
     nodes: Snapshot,
     verdicts: list[DomainVerdicts],
     scores: list[tuple[DomainScores, int]],
@@ -74,7 +73,7 @@ def compare(
 def test_following_tables_gives_what_looking_at_every_node_gives(seed: int) -> None:
     random = Random(seed)
     nodes = cluster(random.choice([3, 20, 120]), random.choice([1, 3, 8]), random)
-    base = AllPassing(nodes)
+    base = NodeTotals(nodes)
     base.totals.values[:] = [random.randrange(200) for _ in range(nodes.n)]
     for row in range(nodes.n):
         if random.random() < 0.1:
@@ -106,17 +105,14 @@ def test_following_tables_gives_what_looking_at_every_node_gives(seed: int) -> N
                 base.totals.put(row, random.randrange(200))
         for _ in range(random.choice([0, 0, 1, 3])):
             row = random.randrange(nodes.n)
-            passes = not base.passing.values[row]
-            base.passing.put(row, passes)
-            base.totals.put(row, random.randrange(200) if passes else REFUSED)
-            base.n_passing += 1 if passes else -1
+            base.put(row, not base.passing.values[row], random.randrange(200), nodes)
         assert reach.refresh()
         compare(reach, base, nodes, verdicts, scores, mask)
 
 
 def test_who_lost_the_thread_is_told_so() -> None:
     nodes = cluster(6, 2, Random(1))
-    base = AllPassing(nodes)
+    base = NodeTotals(nodes)
     reach = FeasibleNodes(base, nodes)
     assert reach.refresh()
     base.passing.changes.restart()
@@ -126,10 +122,10 @@ def test_who_lost_the_thread_is_told_so() -> None:
 def test_a_score_out_of_range_is_left_to_the_plain_path_if_anybody_can_get_it() -> None:
     nodes = cluster(6, 2, Random(1))
     table = DomainScores("host", np.array([0, MAX_SCORE + 1, 0, 0, 0, 0, 0]))
-    base = AllPassing(nodes)
+    base = NodeTotals(nodes)
     with pytest.raises(NotCacheable):
         FeasibleNodes(base, nodes).totals(((table, 1),))
-    base.passing.values[1], base.totals.values[1], base.n_passing = False, REFUSED, 5
+    base.put(1, False, 0, nodes)
     assert FeasibleNodes(base, nodes).totals(((table, 1),)).max() == 0
 
 
