@@ -276,7 +276,8 @@ class EquivalenceCache:
         for plugin in plan.live.filters:
             if plugin.name in state.skip_filter:
                 continue
-            if isinstance(plugin, CountsPods) and plugin in plan.judging:
+            if plugin in plan.judging:
+                assert isinstance(plugin, CountsPods)
                 verdicts = self.profile.call("Filter", plugin, plugin.filter_domains, pod, nodes, state)
                 if verdicts is not None:
                     said[plugin.name] = verdicts
@@ -368,10 +369,11 @@ class EquivalenceCache:
         tables: list[Weighted] = []
         spreads: list[tuple[SpreadScores, int]] = []
         rated: set[Plugin] = set()
-        if len(skipped) < len(plan.live.scorers):
+        if plan.rating and len(skipped) < len(plan.live.scorers):
             for plugin, weight in plan.live.scorers:
-                if plugin in skipped or not isinstance(plugin, CountsPods) or plugin not in plan.rating:
+                if plugin in skipped or plugin not in plan.rating:
                     continue
+                assert isinstance(plugin, CountsPods)
                 answer = self.profile.call("Score", plugin, plugin.score_domains, pod, nodes, feasible_nodes, of_class.state)
                 if answer is None:
                     continue
