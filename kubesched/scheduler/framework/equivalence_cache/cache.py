@@ -1,30 +1,26 @@
-"""Answers remembered per equivalence class of pods, worked out again where something changed.
+"""Answers remembered per class of pods, and computed again where something changed (docs/decisions/0005 has a drawing).
 
 In: a pod, a snapshot. Out: the same verdicts and totals that computing everything anew would give, for the price of what
-changed since the last pod of the class. Replicas of one template are alike to every plugin, and one booking changes one
-row, so nearly all of the last answer still holds. It is a sheet of four kinds of cells, each with a log of what changed in it,
-and each derived from the ones before, element by element where few changed:
+changed since the last pod of the class. Replicas of one template are alike to every plugin, and one booking changes one row, so
+nearly all of the last answer still holds.
 
-  the journal          which rows changed (cluster/journal)
-  columns and totals   what plugins say of every node; shared by all that ask the same of a node (node_answers)
-  counters, tables     pods per topology domain, shared by all that declare the same (counters); verdicts and
-                       scores of domains, which the plugins derive from them (DomainVerdicts, DomainScores)
-  feasible nodes       who is left, and their totals, from both (runtime/feasible)
+  the journal        says which rows changed, and which pods came or left (cluster/journal)
+  NodeAnswers        what the kept plugins say of every node; shared by all pods that ask the same of a node
+  PodCounts          pods per topology domain; shared by all that declare the same (counters)
+  FeasibleNodes      who is left, and their totals, from both (runtime/feasible)
+  EquivalenceClass   all of these, for pods of one template
 
-So the first pod of one more Deployment finds nearly everything known.
+What a plugin declares to depend on (framework/inputs) says how its answers are kept (plan):
 
-What a plugin declares to depend on (framework/inputs) says how its answers are kept:
+  rows           remembered; computed again on the rows whose node or whose pods changed, or as a whole where nodes are
+                 compared with each other
+  counted pods   its counters follow the pods; its answers are read off them for every pod, and not at all while it has nothing
+                 to say
+  nothing said   computed for every pod
 
-  rows             remembered; computed again on the rows whose node, or whose pods, changed, or as a whole where nodes are
-                   compared with each other
-  counted pods     its counters follow the pods; what it says is read off them for every pod, domain by domain where it can,
-                   and not at all while it has nothing to say
-  nothing said     computed for every pod
-
-To remember costs more than to work an answer out, and where no two pods are alike nobody asks again. So who asks of a node
-what nobody asked of late is noted, no more, and answered out of what is remembered of all that ask the same apart from
-resources and images (`Input.POD_NODE_CONSTRAINTS`): which nodes its tolerations and selectors leave. Only the plugins that
-read more of the pod are asked, as for a pod that has things of its own.
+To remember costs more than to decide one pod, and where no two pods are alike nobody asks again. So who asks of a node what
+nobody asked of late is only noted. It is answered out of what is remembered of all that ask the same apart from resources and
+images (`Input.POD_NODE_CONSTRAINTS`): only the plugins that read more of the pod are asked.
 
 Whatever is out of the ordinary (a PreFilter that refuses, an error on a row) is left to the plain path: `find` or `recall`
 returns None and the caller computes. The plain path is also the oracle: tests run both and compare.
