@@ -7,7 +7,6 @@ by the same guess. A node that nobody measured scores 0.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import cached_property, lru_cache
 from typing import Any
 
@@ -24,7 +23,7 @@ from kubesched.scheduler.cluster.journal import STARTED, Change
 from kubesched.scheduler.config.documents.fielderrors import FieldError, Path, invalid
 from kubesched.scheduler.config.documents.wire import Int64
 from kubesched.scheduler.config.releases.gates import Gates
-from kubesched.scheduler.framework import CycleState, Input, NodeView, Plugin
+from kubesched.scheduler.framework import CycleState, Input, Plugin
 from kubesched.scheduler.framework.ports import Handle
 
 UNKNOWN = Usage()
@@ -86,27 +85,6 @@ class TargetLoadPacking(Plugin):
             scores = np.where(percent > target, beyond, (100 - target) * percent / target + target)
         rounded: Ints = np.floor(np.where(np.isnan(scores), 0.0, scores) + 0.5).astype(np.int64)
         return rounded
-
-    def score_node(self, pod: PodView, node: NodeView, state: CycleState) -> int:
-        whole = node.nodes.everything()
-        return self.row_score(pod, whole, state)(whole.row(node.name))
-
-    def row_score(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Callable[[int], int]:
-        self._refresh(nodes)
-        guess, target = self._guess(pod), self._target
-
-        def score(row: int) -> int:
-            self._follow(nodes)  # a new load needs no look: who depends on it has this function no longer
-            used = self._measured.item(row) + self._late.item(row) + guess
-            if used != used:
-                return 0
-            capacity = self._capacity.item(row)
-            percent = 100 * used / capacity if capacity > 0 else 0.0
-            if percent <= target:
-                return int((100 - target) * percent / target + target + 0.5)
-            return int(target * (100 - percent) / (100 - target) + 0.5) if percent <= 100 else 0
-
-        return score
 
     def _guess(self, pod: PodView) -> int:
         """Return the CPU that a pod will use, in thousandths."""

@@ -7,7 +7,7 @@ pod, in which cluster. Clusters and pods are random and seeded: the same seed ch
   * the same question gets the same answer            * shuffling the nodes shuffles the answer, and nothing else
   * whatever `depends_on` leaves out may change, and the answers stay (testing/declarations)
   * a plugin that counts says the same from counters that followed the pods as when it counts anew
-  * columns agree with the single-node methods, with the functions of a row, and with what is said of whole domains
+  * columns agree with the single-node methods, and with what is said of whole domains
   * empty and one-node clusters are survived
   * PreEnqueue, Reserve and Permit answer in the right type, and after Unreserve nothing is left of a promise
   * PostFilter, PreBind, Bind and PostBind do what they may, on fakes (testing/side_effects)
@@ -16,7 +16,6 @@ pod, in which cluster. Clusters and pods are random and seeded: the same seed ch
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from random import Random
 from time import perf_counter
 from typing import Any
@@ -26,16 +25,16 @@ import numpy as np
 from kubesched.errors import PluginError
 from kubesched.kube.api.meta import TopLevel
 from kubesched.kube.api.pod import Pod
-from kubesched.scheduler.cluster import Ints, PodView, Snapshot, Store
+from kubesched.scheduler.cluster import PodView, Snapshot, Store
 from kubesched.scheduler.config import Gates, Path
 from kubesched.scheduler.engine.handle import EngineHandle
+from kubesched.scheduler.framework.counting import CountsPods
 from kubesched.scheduler.framework.cycle_state import CycleState
 from kubesched.scheduler.framework.equivalence_cache.counters import CounterTable
-from kubesched.scheduler.framework.equivalence_cache.tracked import Tracked
 from kubesched.scheduler.framework.inputs import is_counting
 from kubesched.scheduler.framework.plugin import NodeNames, Plugin
 from kubesched.scheduler.framework.runtime import lifting
-from kubesched.scheduler.framework.runtime.feasible import FeasibleNodes, count_by
+from kubesched.scheduler.framework.runtime.feasible import FeasibleNodes, NodeTotals
 from kubesched.scheduler.framework.runtime.profile import Profile
 from kubesched.scheduler.framework.runtime.registry import points_of, verify
 from kubesched.scheduler.framework.verdicts import Code, Rejections, SpreadScores, Status
@@ -176,7 +175,6 @@ def _check_cluster(cls: type[Plugin], args: Any, random: Random, size: int) -> N
         assert first == bench.answers(pod), f"{where}: asked twice, it answers differently"
         assert first == shuffled.answers(pod), f"{where}: the answer depends on the order of the nodes"
         _check_scalar(bench, pod, where)
-        _check_by_row(bench, pod, where)
         _check_domains(bench, pod, random, where)
         check_declaration(bench, pod, nodes, random, first, where)
         _check_counts(bench, pod, random, where)
@@ -199,56 +197,31 @@ def _check_scalar(bench: Bench, pod: Pod, where: str) -> None:
             assert column_.tolist() == single_.tolist(), f"{where}: score and score_node disagree: {column_} and {single_}"
 
 
-def _check_by_row(bench: Bench, pod: Pod, where: str) -> None:
-    """Compare columns with the functions of a row that say the same."""
-    plugin, view, nodes, state = bench.plugin, bench.store.view(pod), bench.store.snapshot(), CycleState()
-    if isinstance(plugin.pre_filter(view, nodes, state), Status):
-        return
-    verdict = plugin.row_filter(view, nodes, state)
-    if verdict is not None:
-        filter_ = plugin.filter if plugin.implements("filter") else partial(lifting.filter_rows, plugin)
-        column = filter_(view, nodes, state)
-        for row in range(nodes.n):
-            ours, ready = column.at(row), lifting.reasons_of(plugin, verdict(row))
-            assert ours == ready, f"{where}: filter and row_filter disagree on row {row}: {ours} and {ready}"
-    feasible = np.ones(nodes.n, dtype=np.bool_)
-    if not nodes.n or plugin.pre_score(view, nodes, feasible, state) is not None:
-        return
-    score = plugin.row_score(view, nodes, state)
-    if score is not None:
-        columns = plugin.score if plugin.implements("score") else partial(lifting.score_rows, plugin, feasible=feasible)
-        scores = columns(pod=view, nodes=nodes, state=state).tolist()
-        by_row = [score(row) for row in range(nodes.n)]
-        assert scores == by_row, f"{where}: score and row_score disagree: {scores} and {by_row}"
-
-
 def _check_domains(bench: Bench, pod: Pod, random: Random, where: str) -> None:
     """Compare what a plugin says of domains with what it says of their nodes."""
     plugin, view, nodes, state = bench.plugin, bench.store.view(pod), bench.store.snapshot(), CycleState()
-    if not nodes.n or isinstance(plugin.pre_filter(view, nodes, state), Status):
+    if not isinstance(plugin, CountsPods) or not nodes.n or isinstance(plugin.pre_filter(view, nodes, state), Status):
         return
-    if plugin.implements("filter_domains"):
-        verdicts = plugin.filter_domains(view, nodes, state)
-        if verdicts is not None:
-            column = _by_name(nodes, plugin.filter(view, nodes, state))
-            looked_up = _by_name(nodes, verdicts.rejections(nodes))
-            assert column == looked_up, f"{where}: filter and filter_domains disagree: {column} and {looked_up}"
-    if plugin.implements("score_domains"):
-        feasible = np.array([random.random() < 0.8 for _ in range(nodes.n)])
-        if not feasible.any():
-            return
-        rated = plugin.score_domains(view, nodes, FeasibleNodes(AllPassing(nodes), nodes, mask=feasible), CycleState())
-        status = plugin.pre_score(view, nodes, feasible, state)
-        if isinstance(rated, Status):
-            assert status == rated, f"{where}: pre_score says {status}, score_domains {rated}"
-        elif rated is not None:
-            assert status is None, f"{where}: pre_score says {status}, score_domains has scores"
-            column_ = bench.profile.rate(plugin, view, nodes, feasible, state)[feasible].tolist()
-            if isinstance(rated, SpreadScores):
-                by_domain = rated.added_to(np.zeros(nodes.n, dtype=np.int64), 1)[feasible].tolist()
-            else:
-                by_domain = rated.values.take(nodes.codes(rated.key))[feasible].tolist()
-            assert column_ == by_domain, f"{where}: rate and score_domains disagree: {column_} and {by_domain}"
+    verdicts = plugin.filter_domains(view, nodes, state)
+    if verdicts is not None:
+        column = _by_name(nodes, plugin.filter(view, nodes, state))
+        looked_up = _by_name(nodes, verdicts.rejections(nodes))
+        assert column == looked_up, f"{where}: filter and filter_domains disagree: {column} and {looked_up}"
+    feasible = np.array([random.random() < 0.8 for _ in range(nodes.n)])
+    if not feasible.any():
+        return
+    rated = plugin.score_domains(view, nodes, FeasibleNodes(NodeTotals(nodes), nodes, mask=feasible), CycleState())
+    status = plugin.pre_score(view, nodes, feasible, state)
+    if isinstance(rated, Status):
+        assert status == rated, f"{where}: pre_score says {status}, score_domains {rated}"
+    elif rated is not None:
+        assert status is None, f"{where}: pre_score says {status}, score_domains has scores"
+        column_ = bench.profile.rate(plugin, view, nodes, feasible, state)[feasible].tolist()
+        if isinstance(rated, SpreadScores):
+            by_domain = rated.added_to(np.zeros(nodes.n, dtype=np.int64), 1)[feasible].tolist()
+        else:
+            by_domain = rated.values.take(nodes.codes(rated.key))[feasible].tolist()
+        assert column_ == by_domain, f"{where}: rate and score_domains disagree: {column_} and {by_domain}"
 
 
 def _check_counts(bench: Bench, pod: Pod, random: Random, where: str) -> None:
@@ -289,16 +262,3 @@ def _check_promise(bench: Bench, pod: Pod, first: dict[str, Any], where: str) ->
     profile.unreserve(view, name, state)
     anew = bench.answers(pod)
     assert first == anew, f"{where}: after Reserve and Unreserve it says {anew} instead of {first}"
-
-
-class AllPassing:
-    """A class of pods for which nothing is remembered but that every node passes, with a total of zero."""
-
-    def __init__(self, nodes: Snapshot) -> None:
-        self.passing = Tracked(np.ones(nodes.n, dtype=np.bool_))
-        self.n_passing = nodes.n
-        self.totals = Tracked(np.zeros(nodes.n, dtype=np.int64))
-
-    def passing_by(self, key: str, nodes: Snapshot) -> Ints:
-        """Return how many nodes are in each domain, and at the end how many lack the label."""
-        return count_by(key, self.passing.values, nodes)

@@ -15,7 +15,7 @@ import numpy as np
 
 from kubesched.kube.api.node import Node, Taint
 from kubesched.kube.api.requests import HostPort
-from kubesched.scheduler.cluster.columns import Array, Bools, Cells, Codes, Column, Ints
+from kubesched.scheduler.cluster.columns import Array, Bools, Codes, Column, Ints
 from kubesched.scheduler.cluster.nodes import ABSENT, ImageState, LabelColumn, NodeColumns
 from kubesched.scheduler.cluster.pods import CPU, MEMORY, PodView, Templates
 from kubesched.scheduler.cluster.pods_on_node import NOBODY, PodsOnNode
@@ -205,27 +205,6 @@ class Snapshot:
         """Return how many more pods one node takes."""
         row = self._at(row)
         return self._nodes.allowed_pods.cells[row] - self._nodes.pod_count.cells[row]
-
-    # One row after another: what a remembered answer reads again of the rows that changed. Rows are those of the whole
-    # cluster, and the cells are good until nodes come or go.
-
-    def usage_cells(self, resource: int) -> tuple[Cells, Cells]:
-        """Return what the nodes offer of a known resource and what their pods asked for, row by row."""
-        nodes = self._nodes
-        return nodes.allocatable[resource].cells, nodes.requested[resource].cells
-
-    def counted_cells(self, resource: int) -> tuple[Cells, Cells]:
-        """Return the same, with the defaults for pods that asked for nothing."""
-        offered, used = self.usage_cells(resource)
-        if resource == CPU:
-            used = self._nodes.non_zero_cpu.cells
-        elif resource == MEMORY:
-            used = self._nodes.non_zero_memory.cells
-        return offered, used
-
-    def pod_cells(self) -> tuple[Cells, Cells]:
-        """Return how many pods the nodes take and how many they have, row by row."""
-        return self._nodes.allowed_pods.cells, self._nodes.pod_count.cells
 
     def _at(self, row: int) -> int:
         return row if self.rows is None else int(self.rows[row])

@@ -7,7 +7,6 @@ from kubesched.scheduler.framework.cycle_state import CycleState
 from kubesched.scheduler.framework.inputs import Input
 from kubesched.scheduler.framework.plugin import POINTS, NodeNames, Plugin, PostFiltered, PreFilterAnswer, Refusal
 from kubesched.scheduler.framework.preemption.preempting import Preemption
-from kubesched.scheduler.framework.runtime.feasible import FeasibleNodes
 from kubesched.scheduler.framework.runtime.lifting import NodeView
 from kubesched.scheduler.framework.runtime.profile import Profile, Scores
 from kubesched.scheduler.framework.runtime.registry import Registry
@@ -17,13 +16,10 @@ from kubesched.scheduler.framework.verdicts import (
     Code,
     Decision,
     Diagnosis,
-    DomainScores,
-    DomainVerdicts,
     Failed,
     Placed,
     Reason,
     Rejections,
-    SpreadScores,
     Status,
     Unschedulable,
     failed,
@@ -40,10 +36,7 @@ __all__ = [
     "CycleState",
     "Decision",
     "Diagnosis",
-    "DomainScores",
-    "DomainVerdicts",
     "Failed",
-    "FeasibleNodes",
     "Input",
     "NodeNames",
     "NodeView",
@@ -61,7 +54,6 @@ __all__ = [
     "Rejections",
     "Scores",
     "Snapshot",
-    "SpreadScores",
     "Status",
     "Unschedulable",
     "failed",

@@ -30,16 +30,12 @@ from kubesched.scheduler.framework.grouping import (
 from kubesched.scheduler.framework.inputs import DependsOn
 from kubesched.scheduler.framework.ports import Handle
 from kubesched.scheduler.framework.preemption.preempting import Preemption
-from kubesched.scheduler.framework.runtime.feasible import FeasibleNodes
 from kubesched.scheduler.framework.verdicts import (
     SUCCESS,
     Diagnosis,
-    DomainScores,
-    DomainVerdicts,
     Nomination,
     Reason,
     Rejections,
-    SpreadScores,
     Status,
     unschedulable,
 )
@@ -76,8 +72,8 @@ Refusal = str | Status | tuple[Reason, ...] | None
 
 
 ANSWERS = (
-    *("pre_filter", "filter", "filter_node", "row_filter", "filter_domains"),
-    *("pre_score", "score", "score_node", "row_score", "normalize", "score_domains"),
+    *("pre_filter", "filter", "filter_node"),
+    *("pre_score", "score", "score_node", "normalize"),
 )
 """The methods that `depends_on` is about."""
 
@@ -145,21 +141,8 @@ class Plugin:
     def filter_node(self, pod: PodView, node: NodeView, state: CycleState) -> Refusal:
         """Return why one node is refused, or None; for authors who do not want columns.
 
-        A plugin may have both `filter` and `filter_node`: the framework then asks for a single changed row without the
-        price of arrays. `check_plugin` holds them to the same answers.
-        """
-        return None
-
-    def row_filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Callable[[int], Refusal] | None:
-        """Return what `filter` says of one node, for a pod's class as a function of the row, with everything read beforehand
-        that is the same for all rows; None where that gains nothing. `nodes` is the whole cluster, and the function is good
-        until nodes come or go."""
-        return None
-
-    def filter_domains(self, pod: PodView, nodes: Snapshot, state: CycleState) -> DomainVerdicts | None:
-        """Return what `filter` would say, where all nodes of a domain of one label key are told the same; else None.
-
-        Asked of plugins that depend on COUNTED_PODS: a few domains are looked at instead of all nodes.
+        A plugin may have both `filter` and `filter_node`: the framework then asks about a single node without the price of
+        arrays. `check_plugin` holds them to the same answers.
         """
         return None
 
@@ -189,21 +172,9 @@ class Plugin:
         """Return one node's score; for authors who do not want columns."""
         return 0
 
-    def row_score(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Callable[[int], int] | None:
-        """Return what `score` says of one node, as `row_filter` does for `filter`."""
-        return None
-
     def normalize(self, scores: Ints, feasible: Bools, pod: PodView, nodes: Snapshot, state: CycleState) -> Ints:
         """Bring the scores of the feasible nodes into 0 to 100. `scores` is what `score` returned, and not to be written to."""
         return scores
-
-    def score_domains(
-        self, pod: PodView, nodes: Snapshot, feasible: FeasibleNodes, state: CycleState
-    ) -> DomainScores | SpreadScores | Status | None:
-        """Return what `pre_score`, `score` and `normalize` would say, where all nodes of a domain of one label key score the
-        same, or by what several domains hold together: the domains' scores, or the Status of PreScore. None leaves it to those.
-        Asked as `filter_domains` is."""
-        return None
 
     # Booked, waiting, bound
 

@@ -1,9 +1,9 @@
 """The formulas that go over all nodes for every pod, as one pass each.
 
-In: columns of the cluster and a pod's few numbers. Out: a column, or one number. Each formula has one name and two forms:
-`numpy_form`, which is the truth and always there, and `_compiled.c`, the same operations in the same order as one loop,
-where installing found a C compiler. Which one runs is decided when this is imported and changes no bit of any answer
-(tests/unit/kernels compares them). `KUBESCHED_KERNELS=numpy` asks for the first.
+In: columns of the cluster and a pod's few numbers. Out: a column, or one number. `numpy_form` has every formula, and is the
+truth. Five of them are in `_compiled.c` as well, the same operations in the same order as one loop, where installing found a
+C compiler: those that make decisions faster by it (docs/decisions/0010). Which form runs is decided when this is imported and
+changes no bit of any answer (tests/unit/scheduler/kernels compares them). `KUBESCHED_KERNELS=numpy` asks for the first.
 
 Only arithmetic is here: what it means to schedule, when a formula applies and what is kept of it, plugins and framework say.
 """
@@ -14,7 +14,16 @@ import os
 from typing import TYPE_CHECKING
 
 from kubesched.scheduler.kernels import numpy_form
-from kubesched.scheduler.kernels.numpy_form import Floats, Spread, Usage, round_half_up
+from kubesched.scheduler.kernels.numpy_form import (
+    Floats,
+    Spread,
+    Usage,
+    add_by_domain,
+    emptiness,
+    ends_within,
+    round_half_up,
+    spread_worth,
+)
 
 _form, form = numpy_form, "numpy"
 if not TYPE_CHECKING and os.environ.get("KUBESCHED_KERNELS") != "numpy":
@@ -25,14 +34,10 @@ if not TYPE_CHECKING and os.environ.get("KUBESCHED_KERNELS") != "numpy":
     except ImportError:
         pass  # nothing was compiled, or an older source
 
-add_by_domain = _form.add_by_domain
 add_spread_scores = _form.add_spread_scores
 allocation_percent = _form.allocation_percent
 balance_scores = _form.balance_scores
-emptiness = _form.emptiness
-ends_within = _form.ends_within
 lowest_difference = _form.lowest_difference
-spread_worth = _form.spread_worth
 weighted_total = _form.weighted_total
 
 __all__ = [

@@ -275,24 +275,6 @@ typedef struct {
 
 #define BEYOND_THE_TABLE "a node is in a domain beyond the table"
 
-CLONES static int64_t
-highest_code(const int64_t *codes, Py_ssize_t n)
-{
-    int64_t highest = -1;
-    for (Py_ssize_t i = 0; i < n; i++)
-        highest = codes[i] > highest ? codes[i] : highest;
-    return highest;
-}
-
-static int
-is_beyond(const int64_t *codes, Py_ssize_t n, int64_t last)
-{
-    if (last >= 0 && highest_code(codes, n) <= last)
-        return 0;
-    PyErr_SetString(PyExc_IndexError, BEYOND_THE_TABLE);
-    return 1;
-}
-
 /* Find the counts of a block of rows' domains; return a number of which the sign says whether one is beyond the table: such a row
    reads the last count, and the caller throws the answer away. */
 CLONES static int64_t
@@ -376,80 +358,11 @@ worth_rows(const Spread *spreads, Py_ssize_t n_terms, Py_ssize_t n, int64_t *out
     return 0;
 }
 
-static PyObject *
-spread_worth(PyObject *module, PyObject *const *args, Py_ssize_t n_args)
-{
-    Held held = {.n = 0};
-    Spread spreads[MOST_TERMS];
-    if (expect(n_args, 2) < 0)
-        return NULL;
-    int64_t *out = hold(&held, args[1], 'i', -1, 1);
-    if (out == NULL)
-        return NULL;
-    const Py_ssize_t n = last_count(&held), n_terms = read_spreads(args[0], n, spreads, &held);
-    if (n_terms < 0 || (n_terms <= MOST_TERMS && worth_rows(spreads, n_terms, n, out) < 0))
-        return let_go(&held, NULL);
-    return let_go(&held, Py_NewRef(n_terms <= MOST_TERMS ? Py_True : Py_False));
-}
-
 /* Return whole percents of what is between the ends; exact: whole numbers, far below 2**53. */
 static inline int64_t
 percent_of_ends(double ends, int64_t score, double high)
 {
     return (int64_t)(100.0 * (ends - (double)score) / high);
-}
-
-CLONES static void
-scale_rows(const int64_t *scores, Py_ssize_t n, double ends, double high, int64_t *out)
-{
-    for (Py_ssize_t i = 0; i < n; i++)
-        out[i] = percent_of_ends(ends, scores[i], high);
-}
-
-static PyObject *
-emptiness(PyObject *module, PyObject *const *args, Py_ssize_t n_args)
-{
-    Held held = {.n = 0};
-    if (expect(n_args, 4) < 0)
-        return NULL;
-    const double low = PyFloat_AsDouble(args[1]), high = PyFloat_AsDouble(args[2]);
-    if (PyErr_Occurred())
-        return NULL;
-    int64_t *out = hold(&held, args[3], 'i', -1, 1);
-    const int64_t *scores = out == NULL ? NULL : hold(&held, args[0], 'i', last_count(&held), 0);
-    if (scores == NULL)
-        return let_go(&held, NULL);
-    scale_rows(scores, last_count(&held), high + low, high, out);
-    return let_go(&held, Py_NewRef(Py_True));
-}
-
-CLONES static void
-add_coded(const int64_t *base, const int64_t *added, const int64_t *codes, Py_ssize_t n, int64_t last, int64_t *out)
-{
-    for (Py_ssize_t i = 0; i < n; i++)
-        out[i] = plus(base[i], added[codes[i] < 0 ? last : codes[i]]);
-}
-
-static PyObject *
-add_by_domain(PyObject *module, PyObject *const *args, Py_ssize_t n_args)
-{
-    Held held = {.n = 0};
-    if (expect(n_args, 4) < 0)
-        return NULL;
-    int64_t *out = hold(&held, args[3], 'i', -1, 1);
-    if (out == NULL)
-        return NULL;
-    const Py_ssize_t n = last_count(&held);
-    const int64_t *base = hold(&held, args[0], 'i', n, 0);
-    const int64_t *codes = base == NULL ? NULL : hold(&held, args[2], 'i', n, 0);
-    const int64_t *added = codes == NULL ? NULL : hold(&held, args[1], 'i', -1, 0);
-    if (added == NULL)
-        return let_go(&held, NULL);
-    const int64_t last = last_count(&held) - 1;
-    if (is_beyond(codes, n, last))
-        return let_go(&held, NULL);
-    add_coded(base, added, codes, n, last, out);
-    return let_go(&held, Py_NewRef(Py_True));
 }
 
 /* Columns of scores */
@@ -473,23 +386,6 @@ find_ends(const int64_t *column, const uint8_t *counted, Py_ssize_t n, int64_t *
     }
     ends[0] = low;
     ends[1] = high;
-}
-
-static PyObject *
-ends_within(PyObject *module, PyObject *const *args, Py_ssize_t n_args)
-{
-    Held held = {.n = 0};
-    int64_t ends[2];
-    if (expect(n_args, 2) < 0)
-        return NULL;
-    const int64_t *column = hold(&held, args[0], 'i', -1, 0);
-    const uint8_t *counted = column == NULL ? NULL : hold(&held, args[1], 'b', last_count(&held), 0);
-    if (counted == NULL)
-        return let_go(&held, NULL);
-    find_ends(column, counted, last_count(&held), ends);
-    if (ends[0] > ends[1])
-        return let_go(&held, Py_NewRef(Py_None));
-    return let_go(&held, Py_BuildValue("LL", (long long)ends[0], (long long)ends[1]));
 }
 
 CLONES static void
@@ -583,11 +479,7 @@ static PyMethodDef functions[] = {
     {"allocation_percent", (PyCFunction)(void (*)(void))allocation_percent, METH_FASTCALL, NULL},
     {"balance_scores", (PyCFunction)(void (*)(void))balance_scores, METH_FASTCALL, NULL},
     {"lowest_difference", (PyCFunction)(void (*)(void))lowest_difference, METH_FASTCALL, NULL},
-    {"spread_worth", (PyCFunction)(void (*)(void))spread_worth, METH_FASTCALL, NULL},
-    {"emptiness", (PyCFunction)(void (*)(void))emptiness, METH_FASTCALL, NULL},
     {"add_spread_scores", (PyCFunction)(void (*)(void))add_spread_scores, METH_FASTCALL, NULL},
-    {"add_by_domain", (PyCFunction)(void (*)(void))add_by_domain, METH_FASTCALL, NULL},
-    {"ends_within", (PyCFunction)(void (*)(void))ends_within, METH_FASTCALL, NULL},
     {"weighted_total", (PyCFunction)(void (*)(void))weighted_total, METH_FASTCALL, NULL},
     {NULL, NULL, 0, NULL},
 };

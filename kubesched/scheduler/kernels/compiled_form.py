@@ -9,13 +9,10 @@ from __future__ import annotations
 import numpy as np
 
 from kubesched.scheduler.kernels import numpy_form
-from kubesched.scheduler.kernels._compiled import add_by_domain as _add_by_domain
 from kubesched.scheduler.kernels._compiled import add_spread_scores as _add_spread_scores
 from kubesched.scheduler.kernels._compiled import allocation_percent as _allocation_percent
 from kubesched.scheduler.kernels._compiled import balance_scores as _balance_scores
-from kubesched.scheduler.kernels._compiled import emptiness as _emptiness
-from kubesched.scheduler.kernels._compiled import ends_within, lowest_difference
-from kubesched.scheduler.kernels._compiled import spread_worth as _spread_worth
+from kubesched.scheduler.kernels._compiled import lowest_difference
 from kubesched.scheduler.kernels._compiled import weighted_total as _weighted_total
 from kubesched.scheduler.kernels.numpy_form import Bools, Ints, Spread, Usage
 
@@ -30,26 +27,6 @@ def allocation_percent(usages: tuple[Usage, ...], spreads: bool, n: int) -> Ints
 def balance_scores(usages: tuple[Usage, ...], n: int) -> Ints | None:
     answer = np.empty(n, dtype=np.int64)
     return answer if _balance_scores(usages, answer) else None
-
-
-def spread_worth(spreads: tuple[Spread, ...], n: int) -> Ints:
-    answer = np.empty(n, dtype=np.int64)
-    return answer if _spread_worth(spreads, answer) else numpy_form.spread_worth(spreads, n)
-
-
-def emptiness(scores: Ints, low: int, high: int) -> Ints:
-    answer = np.empty(len(scores), dtype=np.int64)
-    _emptiness(scores, low, high, answer)
-    return answer
-
-
-def add_by_domain(base: Ints, added: Ints, codes: Ints) -> Ints:
-    answer = np.empty(len(base), dtype=np.int64)
-    try:
-        _add_by_domain(base, added, codes, answer)
-    except _NO_COLUMN:
-        return numpy_form.add_by_domain(base, added, codes)
-    return answer
 
 
 def add_spread_scores(totals: Ints, spreads: tuple[Spread, ...], scored: Bools, weight: int) -> Ints:
@@ -68,13 +45,9 @@ def weighted_total(columns: tuple[tuple[Ints, int], ...], base: int, n: int) -> 
 
 
 __all__ = [
-    "add_by_domain",
     "add_spread_scores",
     "allocation_percent",
     "balance_scores",
-    "emptiness",
-    "ends_within",
     "lowest_difference",
-    "spread_worth",
     "weighted_total",
 ]

@@ -15,7 +15,7 @@ import numpy as np
 from kubesched.scheduler.cluster import Ints, PodView, Snapshot
 from kubesched.scheduler.config.documents.wire import encode
 from kubesched.scheduler.engine.deciding.ties import Ties
-from kubesched.scheduler.framework.equivalence_cache.best_rows import Level
+from kubesched.scheduler.framework.level_rows import LevelRows
 from kubesched.scheduler.legacy.framework_plugins import Framework
 from kubesched.scheduler.legacy.policies.policy import Policy
 from kubesched.scheduler.legacy.policies.providers import DEFAULT_PROVIDER
@@ -90,7 +90,7 @@ class SayingTies:
         """Return who chooses."""
         return self._others.chooser
 
-    def best(self, pod: PodView, totals: Ints, nodes: Snapshot, level: Level | None = None) -> int:
+    def best(self, pod: PodView, totals: Ints, nodes: Snapshot, level: LevelRows | None = None) -> int:
         """Return the row that the other chooses."""
         for row in np.flatnonzero(totals >= 0).tolist():
             _say(SCORES, self._text.format(nodes.name(row), int(totals[row])))

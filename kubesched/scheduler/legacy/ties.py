@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from kubesched.scheduler.cluster import Ints, PodView, Snapshot
 from kubesched.scheduler.engine.deciding.ties import SeededTies, Ties, best_rows
-from kubesched.scheduler.framework.equivalence_cache.best_rows import Level
+from kubesched.scheduler.framework.level_rows import LevelRows
 from kubesched.scheduler.legacy.releases import Release
 
 
@@ -22,7 +22,7 @@ class InTurn:
         self._by_name = by_name
         self._choices = 0
 
-    def best(self, pod: PodView, totals: Ints, nodes: Snapshot, level: Level | None = None) -> int:
+    def best(self, pod: PodView, totals: Ints, nodes: Snapshot, level: LevelRows | None = None) -> int:
         """Return the best row whose turn it is."""
         candidates = best_rows(totals)
         if self._by_name:

@@ -6,15 +6,11 @@ A pod that asks for none of the resources says nothing about balance, so the plu
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from math import sqrt
-
 import numpy as np
 
 from kubesched.kube.api.requests import is_scalar_name
 from kubesched.scheduler import kernels
-from kubesched.scheduler.cluster import EPHEMERAL_STORAGE, Bools, Ints
-from kubesched.scheduler.cluster.columns import Cells
+from kubesched.scheduler.cluster import Bools, Ints
 from kubesched.scheduler.config.args import CPU_AND_MEMORY, Args, ResourceSpec
 from kubesched.scheduler.config.documents.fielderrors import FieldError, Path, duplicate, invalid
 from kubesched.scheduler.config.releases.gates import Gates
@@ -85,70 +81,8 @@ class NodeResourcesBalancedAllocation(Plugin):
             scores = (after + (150 - before)) >> 1  # 50 and half of (50 + gain), rounded down
         return scores
 
-    def row_score(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Callable[[int], int]:
-        asked = self._asked(pod)
-        if not asked:
-            return lambda row: 0
-
-        def score(row: int) -> int:
-            before, after = [], []
-            for resource, amount in asked:
-                used, offered = self._devices.row(resource, nodes.requested_at(resource, row), nodes, row)
-                if offered:
-                    before.append(min(used / offered, 1.0))
-                    after.append(min((used + amount) / offered, 1.0))
-            return _score(_balance_of(before), _balance_of(after))
-
-        if len(asked) != 2 or any(resource > EPHEMERAL_STORAGE for resource, _ in asked):
-            return score
-        one, other = [(*nodes.usage_cells(resource), amount) for resource, amount in asked]
-        return _score_by_two(one, other, score)
-
 
 _Asked = tuple[tuple[int, int], ...]
-_Usage = tuple[Cells, Cells, int]
-"""What nodes offer of a resource, what is used of it, and what a pod asks for."""
-
-
-def _score_by_two(one: _Usage, other: _Usage, otherwise: Callable[[int], int]) -> Callable[[int], int]:
-    """Return the score by two resources as a function of the row: the usual case, and `otherwise` where a node lacks one."""
-    (offers_one, uses_one, more_of_one), (offers_other, uses_other, more_of_other) = one, other
-
-    def score(row: int) -> int:
-        a, b = offers_one[row], offers_other[row]
-        if a <= 0 or b <= 0:
-            return otherwise(row)
-        used_a, used_b = uses_one[row], uses_other[row]
-        before = _balance_of_two(used_a / a if used_a < a else 1.0, used_b / b if used_b < b else 1.0)
-        used_a, used_b = used_a + more_of_one, used_b + more_of_other
-        after = _balance_of_two(used_a / a if used_a < a else 1.0, used_b / b if used_b < b else 1.0)
-        return _score(before, after)
-
-    return score
-
-
-def _score(before: int, after: int) -> int:
-    return 50 + (50 + after - before) // 2
-
-
-def _balance_of(degrees: list[float]) -> int:
-    """Return the balance of one node's degrees of use."""
-    count = len(degrees)
-    if count == 2:
-        return _balance_of_two(*degrees)
-    if count < 2:
-        return 100
-    total = squares = 0.0
-    for degree in degrees:  # not sum(): newer Pythons add floats with a compensation that the reference has not
-        total += degree
-    mean = total / count
-    for degree in degrees:
-        squares += (degree - mean) * (degree - mean)
-    return int((1 - sqrt(squares / count)) * 100)
-
-
-def _balance_of_two(one: float, other: float) -> int:
-    return int((1 - abs((one - other) / 2)) * 100)
 
 
 def _balance(usages: list[tuple[Ints, Ints]], n: int) -> Ints:

@@ -30,8 +30,8 @@ from kubesched.scheduler.engine.assembly import registry_with
 from kubesched.scheduler.engine.deciding.all_nodes import filter_nodes
 from kubesched.scheduler.engine.deciding.attempt import Question
 from kubesched.scheduler.framework.cycle_state import CycleState
-from kubesched.scheduler.framework.equivalence_cache.best_rows import Level
 from kubesched.scheduler.framework.equivalence_cache.cache import EquivalenceCache
+from kubesched.scheduler.framework.level_rows import LevelRows
 from kubesched.scheduler.framework.runtime.finding import find_plugins
 from kubesched.tools.simulation.build import build_simulation
 from kubesched.tools.simulation.configuration import read_configuration
@@ -298,7 +298,7 @@ class AgentTies:
     def __init__(self) -> None:
         self.row = -1
 
-    def best(self, pod: PodView, totals: Ints, nodes: Snapshot, level: Level | None = None) -> int:
+    def best(self, pod: PodView, totals: Ints, nodes: Snapshot, level: LevelRows | None = None) -> int:
         """Return the agent's row where it is one of the best, as every feasible one is; else the first of these."""
         best = int(totals.argmax())
         return self.row if 0 <= self.row < nodes.n and nodes.rows is None and totals[self.row] == totals[best] else best

@@ -23,8 +23,8 @@ from kubesched.kube.api.requests import node_allocatable
 from kubesched.scheduler.cluster import Bools, Ints, PodView, Snapshot
 from kubesched.scheduler.engine.deciding.cycle import Attempt, Rules, attempt
 from kubesched.scheduler.engine.loop import Engine
-from kubesched.scheduler.framework.equivalence_cache.best_rows import Level
 from kubesched.scheduler.framework.inputs import compares_nodes, is_kept, own_inputs
+from kubesched.scheduler.framework.level_rows import LevelRows
 from kubesched.scheduler.framework.runtime.profile import Profile
 from kubesched.scheduler.framework.verdicts import Placed
 from kubesched.tools.node_groups.daemonset_pods import DaemonSetPods
@@ -82,7 +82,7 @@ class _FirstFit:
             self._rows, self._nodes = np.concatenate([np.flatnonzero(is_old), new]), nodes
         return self._rows
 
-    def best(self, pod: PodView, totals: Ints, nodes: Snapshot, level: Level | None = None) -> int:
+    def best(self, pod: PodView, totals: Ints, nodes: Snapshot, level: LevelRows | None = None) -> int:
         """Return the first row that is not refused."""
         rows = self.rows(nodes)
         return int(rows[int((totals[rows] >= 0).argmax())])

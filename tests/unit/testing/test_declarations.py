@@ -79,19 +79,3 @@ def test_what_is_not_declared_is_found(score: Score, declared: tuple[Any, ...], 
     check_plugin(plugin_of(score, None), rounds=2)
     if right:
         check_plugin(plugin_of(score, right), rounds=4)
-
-
-def test_a_plugin_may_say_scores_by_node_and_by_row_alone() -> None:
-    class ByRow(Plugin):
-        score_of_all = 7
-
-        def score_node(self, pod: PodView, node: Any, state: Any) -> int:
-            return 7
-
-        def row_score(self, pod: PodView, nodes: Snapshot, state: Any) -> Callable[[int], int]:
-            return lambda row: self.score_of_all
-
-    check_plugin(ByRow, rounds=2)
-    ByRow.score_of_all = 8
-    with pytest.raises(AssertionError, match="score and row_score disagree"):
-        check_plugin(ByRow, rounds=2)

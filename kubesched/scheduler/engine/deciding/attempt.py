@@ -18,9 +18,9 @@ from kubesched.scheduler.engine.deciding.extenders import Extenders
 from kubesched.scheduler.engine.deciding.sampling import Sampling
 from kubesched.scheduler.engine.deciding.ties import Ties
 from kubesched.scheduler.framework.cycle_state import NODE_ALLOCATABLE, CycleState
-from kubesched.scheduler.framework.equivalence_cache.best_rows import Level
 from kubesched.scheduler.framework.equivalence_cache.cache import CachedAnswer
 from kubesched.scheduler.framework.grouping import GroupTurn
+from kubesched.scheduler.framework.level_rows import LevelRows
 from kubesched.scheduler.framework.plugin import PostFiltered
 from kubesched.scheduler.framework.ports import Nominations
 from kubesched.scheduler.framework.runtime.profile import PreFiltered, Profile, Scores
@@ -75,7 +75,7 @@ class Ranking(Struct, frozen=True):
 
     totals: Ints
     """Below zero where a node was refused."""
-    level: Level
+    level: LevelRows
     """Which rows have the highest total."""
     row: int
     """The one of them that was chosen."""

@@ -17,6 +17,7 @@ from kubesched.scheduler.engine.deciding.no_node import give_up
 from kubesched.scheduler.framework.cycle_state import CycleState
 from kubesched.scheduler.framework.equivalence_cache.cache import CachedAnswer, EquivalenceCache
 from kubesched.scheduler.framework.grouping import GROUP_TURN
+from kubesched.scheduler.framework.level_rows import LevelRows
 from kubesched.scheduler.framework.plugin import PostFiltered
 from kubesched.scheduler.framework.runtime.blame import is_ctrl_c
 from kubesched.scheduler.framework.runtime.profile import PreFiltered
@@ -95,7 +96,7 @@ def _decide(asked: Question, cache: EquivalenceCache) -> Attempt | None:
             is_any = False
     if not is_any:
         return _give_up(asked, recalled, is_alike)
-    level = recalled.level()
+    level = LevelRows(recalled.totals)
     row = rules.ties.best(pod, recalled.totals, nodes, level)
     ranking = Ranking(recalled.totals, level, row, recalled) if recalled.n_feasible > 1 else None  # one is not scored
     decision = Placed(pod, nodes.name(row), nodes.n if before.rows is None else len(before.rows), recalled.n_feasible)

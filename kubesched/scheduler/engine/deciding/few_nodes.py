@@ -10,7 +10,7 @@ import numpy as np
 
 from kubesched.scheduler.engine.deciding.attempt import Attempt, Question, Ranking
 from kubesched.scheduler.framework.cycle_state import CycleState
-from kubesched.scheduler.framework.equivalence_cache.best_rows import LevelRows
+from kubesched.scheduler.framework.level_rows import LevelRows
 from kubesched.scheduler.framework.runtime.profile import PreFiltered
 from kubesched.scheduler.framework.runtime.with_nominated import filter_with_nominated
 from kubesched.scheduler.framework.verdicts import Placed

@@ -13,7 +13,7 @@ from zlib import crc32
 import numpy as np
 
 from kubesched.scheduler.cluster import Ints, PodView, Snapshot
-from kubesched.scheduler.framework.equivalence_cache.best_rows import Level, LevelRows
+from kubesched.scheduler.framework.level_rows import LevelRows
 
 
 class Ties(Protocol):
@@ -24,7 +24,7 @@ class Ties(Protocol):
         """Return in a word what chooses: it goes into the record of a decision."""
         ...
 
-    def best(self, pod: PodView, totals: Ints, nodes: Snapshot, level: Level | None = None) -> int:
+    def best(self, pod: PodView, totals: Ints, nodes: Snapshot, level: LevelRows | None = None) -> int:
         """Return a row that has the highest total; `level` knows which they are, where somebody has looked."""
         ...
 
@@ -39,7 +39,7 @@ class SeededTies:
     def __init__(self, seed: int = 0) -> None:
         self.seed = seed & 0xFFFFFFFF
 
-    def best(self, pod: PodView, totals: Ints, nodes: Snapshot, level: Level | None = None) -> int:
+    def best(self, pod: PodView, totals: Ints, nodes: Snapshot, level: LevelRows | None = None) -> int:
         """Return the first of the best rows from a row on that depends on the pod's uid, going round."""
         start = crc32(pod.uid.encode(), self.seed) % nodes.n
         return (LevelRows(totals) if level is None else level).first_from(start)
@@ -57,7 +57,7 @@ class UniformTies:
     def __init__(self, seed: int = 0) -> None:
         self._key = _key_of(seed)
 
-    def best(self, pod: PodView, totals: Ints, nodes: Snapshot, level: Level | None = None) -> int:
+    def best(self, pod: PodView, totals: Ints, nodes: Snapshot, level: LevelRows | None = None) -> int:
         """Return one of the best rows."""
         rows = np.flatnonzero(totals == totals.max())
         return int(rows[_drawn(pod.uid, self._key) % len(rows)])
@@ -73,7 +73,7 @@ class FirstByName:
         self._names: list[str] | None = None
         self._ranks: Ints = np.zeros(0, dtype=np.int64)
 
-    def best(self, pod: PodView, totals: Ints, nodes: Snapshot, level: Level | None = None) -> int:
+    def best(self, pod: PodView, totals: Ints, nodes: Snapshot, level: LevelRows | None = None) -> int:
         """Return the best row whose node comes first."""
         rows, ranks = np.flatnonzero(totals == totals.max()), self._of(nodes)
         return int(rows[ranks[rows if nodes.rows is None else nodes.rows[rows]].argmin()])

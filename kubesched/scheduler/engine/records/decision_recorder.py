@@ -139,7 +139,7 @@ class DecisionRecorder:
                 row, second = level.second_to(row)
             if row >= 0:
                 runner_up = nodes.name(row)
-            count = 1 if second < best or row < 0 else level.count if level.is_counted else None
+            count = 1 if second < best or row < 0 else None
             if recalled is not None:  # cached totals leave out what is the same for all nodes
                 known = recalled.of_class.node_answers.flat_total
                 flat = recalled.left_out(pod, nodes) if known is None else known + recalled.flat

@@ -1,30 +1,26 @@
-"""Answers remembered per equivalence class of pods, worked out again where something changed.
+"""Answers remembered per class of pods, and computed again where something changed (docs/decisions/0005 has a drawing).
 
 In: a pod, a snapshot. Out: the same verdicts and totals that computing everything anew would give, for the price of what
-changed since the last pod of the class. Replicas of one template are alike to every plugin, and one booking changes one
-row, so nearly all of the last answer still holds. It is a sheet of four kinds of cells, each with a log of what changed in it,
-and each derived from the ones before, element by element where few changed:
+changed since the last pod of the class. Replicas of one template are alike to every plugin, and one booking changes one row, so
+nearly all of the last answer still holds.
 
-  the journal          which rows changed (cluster/journal)
-  columns and totals   what plugins say of every node; shared by all that ask the same of a node (node_answers)
-  counters, tables     pods per topology domain, shared by all that declare the same (counters); verdicts and
-                       scores of domains, which the plugins derive from them (DomainVerdicts, DomainScores)
-  feasible nodes       who is left, and their totals, from both (runtime/feasible)
+  the journal        says which rows changed, and which pods came or left (cluster/journal)
+  NodeAnswers        what the kept plugins say of every node; shared by all pods that ask the same of a node
+  PodCounts          pods per topology domain; shared by all that declare the same (counters)
+  FeasibleNodes      who is left, and their totals, from both (runtime/feasible)
+  EquivalenceClass   all of these, for pods of one template
 
-So the first pod of one more Deployment finds nearly everything known.
+What a plugin declares to depend on (framework/inputs) says how its answers are kept (plan):
 
-What a plugin declares to depend on (framework/inputs) says how its answers are kept:
+  rows           remembered; computed again on the rows whose node or whose pods changed, or as a whole where nodes are
+                 compared with each other
+  counted pods   its counters follow the pods; its answers are read off them for every pod, and not at all while it has nothing
+                 to say
+  nothing said   computed for every pod
 
-  rows             remembered; computed again on the rows whose node, or whose pods, changed, or as a whole where nodes are
-                   compared with each other
-  counted pods     its counters follow the pods; what it says is read off them for every pod, domain by domain where it can,
-                   and not at all while it has nothing to say
-  nothing said     computed for every pod
-
-To remember costs more than to work an answer out, and where no two pods are alike nobody asks again. So who asks of a node
-what nobody asked of late is noted, no more, and answered out of what is remembered of all that ask the same apart from
-resources and images (`Input.POD_NODE_CONSTRAINTS`): which nodes its tolerations and selectors leave. Only the plugins that
-read more of the pod are asked, as for a pod that has things of its own.
+To remember costs more than to decide one pod, and where no two pods are alike nobody asks again. So who asks of a node what
+nobody asked of late is only noted. It is answered out of what is remembered of all that ask the same apart from resources and
+images (`Input.POD_NODE_CONSTRAINTS`): only the plugins that read more of the pod are asked.
 
 Whatever is out of the ordinary (a PreFilter that refuses, an error on a row) is left to the plain path: `find` or `recall`
 returns None and the caller computes. The plain path is also the oracle: tests run both and compare.
@@ -33,8 +29,8 @@ returns None and the caller computes. The plain path is also the oracle: tests r
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
-from collections.abc import Set as AbstractSet
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -43,13 +39,13 @@ import numpy as np
 from kubesched.scheduler import kernels
 from kubesched.scheduler.cluster import Bools, Ints, PodView, Snapshot
 from kubesched.scheduler.cluster.snapshot import is_uniform
+from kubesched.scheduler.framework.counting import CountsPods
 from kubesched.scheduler.framework.cycle_state import CycleState
-from kubesched.scheduler.framework.equivalence_cache.best_rows import BestRows, Level, LevelRows
 from kubesched.scheduler.framework.equivalence_cache.class_table import ClassTable, Key
 from kubesched.scheduler.framework.equivalence_cache.counters import CounterTable
 from kubesched.scheduler.framework.equivalence_cache.equivalence_class import MOST_CHANGES, EquivalenceClass
-from kubesched.scheduler.framework.equivalence_cache.node_answers import Lap, NodeAnswers
-from kubesched.scheduler.framework.equivalence_cache.plan import CachePlan, plan_for
+from kubesched.scheduler.framework.equivalence_cache.node_answers import NodeAnswers
+from kubesched.scheduler.framework.equivalence_cache.plan import CachePlan
 from kubesched.scheduler.framework.grouping import GROUP_TURN, GroupTurn
 from kubesched.scheduler.framework.inputs import UNLIKE, Inputs, own_inputs
 from kubesched.scheduler.framework.plugin import NodeNames, Plugin
@@ -81,60 +77,30 @@ def cluster_version(nodes: Snapshot) -> tuple[int, ...]:
     return nodes.structure, nodes.journal.end, nodes.objects.revision, -1
 
 
+@dataclass(slots=True)
 class CachedAnswer:
     """An attempt's answer from memory: which nodes pass, and what they total apart from what is the same for all."""
 
-    __slots__ = ("feasible_nodes", "flat", "live", "n_feasible", "of_class", "pre_filtered", "state", "totals")
-
-    def __init__(
-        self,
-        state: CycleState,
-        pre_filtered: PreFiltered,
-        feasible_nodes: FeasibleNodes,
-        of_class: EquivalenceClass,
-        live: dict[str, Rejections | DomainVerdicts],
-    ) -> None:
-        self.state = state
-        self.pre_filtered = pre_filtered
-        self.feasible_nodes = feasible_nodes
-        self.n_feasible = feasible_nodes.count()
-        self.totals: Ints = of_class.node_answers.totals.values
-        self.flat = 0
-        """What scores of this attempt give to every node alike; it is left out of the totals."""
-        self.of_class = of_class
-        self.live = live
+    state: CycleState
+    pre_filtered: PreFiltered
+    feasible_nodes: FeasibleNodes
+    n_feasible: int
+    totals: Ints
+    flat: int
+    """What scores of this attempt give to every node alike; it is left out of the totals."""
+    of_class: EquivalenceClass
+    live: dict[str, Rejections | DomainVerdicts]
+    """What the filters said that are asked for every pod."""
 
     @property
     def feasible(self) -> Bools:
         """Return which nodes pass every filter."""
         return self.feasible_nodes.feasible()
 
-    def add(self, columns: Iterable[tuple[Ints, int]]) -> None:
-        """Add columns of scores to the totals, each by its weight."""
-        differing = []
-        for column, weight in columns:
-            if is_uniform(column):
-                self.flat += column.item(0) * weight
-            else:
-                differing.append((column, weight))
-        if differing:
-            self.totals = kernels.weighted_total(((self.totals, 1), *differing), 0, len(self.totals))
-
     def left_out(self, pod: PodView, nodes: Snapshot) -> int:
         """Return what the totals leave out because it is the same for every node."""
         known = self.of_class.node_answers.flat_total
         return self.flat + (known if known is not None else self.of_class.node_answers.add_up_flat(pod, nodes, self.state))
-
-    def level(self) -> Level:
-        """Return who knows which rows have the highest total; they are followed where the totals are those of all classes."""
-        answers, feasible_nodes = self.of_class.node_answers, self.feasible_nodes
-        if self.totals is not answers.totals.values:
-            return LevelRows(self.totals, feasible_nodes if feasible_nodes.are_totals(self.totals) else None)
-        best = answers.best_rows
-        if best is None:
-            best = answers.best_rows = BestRows(answers.totals)
-        best.refresh()
-        return best
 
     def verdict_version(self) -> tuple[int, ...] | None:
         """Return numbers that stay the same as long as the verdicts do; None if nothing so simple tells."""
@@ -219,12 +185,13 @@ class EquivalenceCache:
         """Return the answer for a pod whose class was found, or None if it must be computed the plain way. A member of a group
         knows its `turn`."""
         observe = self.profile.observe
-        watch = None if observe is None else _Stopwatch()
-        lap = _no_lap if watch is None else watch.lap
+        clock = time.perf_counter if observe is not None else _no_clock
+        ends = [clock()]
         of_class: EquivalenceClass | None = None
         try:
-            of_class = self._up_to_date(known, key, pod, nodes, lap)
-            recalled = self._answer(of_class, pod, nodes, lap, turn)
+            of_class = self._up_to_date(known, key, pod, nodes)
+            ends.append(clock())
+            recalled = self._answer(of_class, pod, nodes, turn, clock, ends)
         except NotCacheable:
             if of_class is None or not of_class.plan.is_for_unlike:  # what this pod met says nothing about others like no other
                 self._classes.forget(key)
@@ -234,8 +201,8 @@ class EquivalenceCache:
             raise
         if of_class.plan.is_for_unlike and (recalled.state.counts or not recalled.n_feasible):
             self._asked_at[pod.template.asking] = _ALWAYS  # a class keeps its counters, and what was concluded
-        if watch is not None and observe is not None:
-            watch.tell(observe)
+        if observe is not None:
+            _tell(observe, ends)
         return recalled
 
     def unchanged_refusal(self, of_class: EquivalenceClass, nodes: Snapshot) -> Any:
@@ -252,18 +219,15 @@ class EquivalenceCache:
         """Forget everything."""
         self._classes.clear()
 
-    def _up_to_date(
-        self, of_class: EquivalenceClass | None, key: Key, pod: PodView, nodes: Snapshot, lap: Lap
-    ) -> EquivalenceClass:
+    def _up_to_date(self, of_class: EquivalenceClass | None, key: Key, pod: PodView, nodes: Snapshot) -> EquivalenceClass:
         """Return what is remembered of a pod's class, up to date; begin anew where nothing is, or that is easier."""
         if of_class is not None and of_class.node_answers.refresh(pod, nodes) and of_class.refresh(pod, nodes):
             self._classes.note_use(key)
-            lap("Filter")  # rows computed again, with their scores: the two are not told apart
             return of_class
         plan = self._plans.get(key[1])
         if plan is None:
-            plan = self._plans[key[1]] = plan_for(self.profile, key[1])
-        of_class = EquivalenceClass(plan, self._answers_for(plan, key, pod, nodes, lap), nodes, self._counters)
+            plan = self._plans[key[1]] = CachePlan(self.profile, key[1])
+        of_class = EquivalenceClass(plan, self._answers_for(plan, key, pod, nodes), nodes, self._counters)
         self._classes.put(key, of_class, self.budget_bytes)
         while len(self._classes) > 1 and self._nbytes_as(of_class) > self.budget_bytes:
             self._classes.forget_oldest(but=key)
@@ -273,35 +237,43 @@ class EquivalenceCache:
         """Return what everything takes that is remembered, if all of it is as large as this."""
         return len(self._classes) * of_class.nbytes + len(self._node_answers) * of_class.node_answers.nbytes
 
-    def _answers_for(self, plan: CachePlan, key: Key, pod: PodView, nodes: Snapshot, lap: Lap) -> NodeAnswers:
+    def _answers_for(self, plan: CachePlan, key: Key, pod: PodView, nodes: Snapshot) -> NodeAnswers:
         """Return the answers for a pod's class: those for all that ask the same of a node, where nobody asks for more."""
         if plan.is_shared and not plan.is_for_unlike:
             key = (pod.template.asking, key[1])
         node_answers = self._node_answers.get(key)
         if node_answers is None or not node_answers.refresh(pod, nodes):
-            node_answers = self._node_answers[key] = NodeAnswers(self.profile, plan, pod, nodes, lap)
+            node_answers = self._node_answers[key] = NodeAnswers(self.profile, plan, pod, nodes)
         return node_answers
 
     # Answering
 
     def _answer(
-        self, of_class: EquivalenceClass, pod: PodView, nodes: Snapshot, lap: Lap, turn: GroupTurn | None
+        self,
+        of_class: EquivalenceClass,
+        pod: PodView,
+        nodes: Snapshot,
+        turn: GroupTurn | None,
+        clock: Callable[[], float],
+        ends: list[float],
     ) -> CachedAnswer:
-        state = CycleState(of_class.state)
+        """Ask the plugins that are asked for every pod, and put their answers to those that are kept."""
+        plan, answers, state = of_class.plan, of_class.node_answers, CycleState(of_class.state)
         if turn is not None:
             state.write(GROUP_TURN, turn)
-        before = of_class.node_answers.pre_filtered
-        if len(of_class.settled_filters) < len(of_class.plan.live_pre_filters):
+        before = answers.pre_filtered
+        if len(of_class.settled_filters) < len(plan.live.pre_filters):
             before = self._pre_filter(of_class, pod, nodes, state)
             state.skip_filter |= of_class.state.skip_filter
-        lap("PreFilter")
+        ends.append(clock())
         said: dict[str, Rejections | DomainVerdicts] = {}
-        mask = None if before is of_class.node_answers.pre_filtered else before.considered
+        mask = None if before is answers.pre_filtered else before.considered
         refusals: list[DomainVerdicts] = []
-        for plugin, knows_domains in of_class.plan.live_filters:
+        for plugin in plan.live.filters:
             if plugin.name in state.skip_filter:
                 continue
-            if knows_domains:
+            if plugin in plan.judging:
+                assert isinstance(plugin, CountsPods)
                 verdicts = self.profile.call("Filter", plugin, plugin.filter_domains, pod, nodes, state)
                 if verdicts is not None:
                     said[plugin.name] = verdicts
@@ -314,17 +286,26 @@ class EquivalenceCache:
                 passes = rejections.bits == 0
                 mask = passes if mask is None else mask & passes
         feasible_nodes = (
-            of_class.feasible_beside(tuple(refusals))
-            if mask is None
-            else FeasibleNodes(of_class.node_answers, nodes, tuple(refusals), mask)
+            of_class.feasible_beside(tuple(refusals)) if mask is None else FeasibleNodes(answers, nodes, tuple(refusals), mask)
         )
-        recalled = CachedAnswer(state, before, feasible_nodes, of_class, said)
-        lap("Filter")
-        if recalled.n_feasible > 1:
-            self._score(recalled, pod, nodes, lap)
-        else:
-            recalled.totals = feasible_nodes.totals()
-        return recalled
+        n_feasible = feasible_nodes.count()
+        ends.append(clock())
+        if n_feasible <= 1:
+            return CachedAnswer(state, before, feasible_nodes, n_feasible, feasible_nodes.totals(), 0, of_class, said)
+        tables, spreads, columns = self._score(of_class, pod, nodes, state, feasible_nodes, clock, ends)
+        totals, flat = feasible_nodes.totals(tables), 0
+        for spread, weight in spreads:
+            totals = spread.added_to(totals, weight)
+        differing = []
+        for column, weight in columns:
+            if is_uniform(column):
+                flat += column.item(0) * weight
+            else:
+                differing.append((column, weight))
+        if differing:
+            totals = kernels.weighted_total(((totals, 1), *differing), 0, len(totals))
+        ends.append(clock())
+        return CachedAnswer(state, before, feasible_nodes, n_feasible, totals, flat, of_class, said)
 
     @staticmethod
     def _has_a_say(answer: Status | None, plugin: Plugin, state: CycleState) -> bool:
@@ -342,9 +323,10 @@ class EquivalenceCache:
         """Ask those that are asked for every pod."""
         kept = of_class.node_answers.pre_filtered
         rows, narrowed_by = kept.rows, kept.narrowed_by
-        for plugin, is_counting in of_class.plan.live_pre_filters:
+        for plugin in of_class.plan.live.pre_filters:
             if plugin in of_class.settled_filters:
                 continue
+            is_counting = plugin in of_class.plan.counting
             where = of_class.state if is_counting else state
             answer = self.profile.call("PreFilter", plugin, plugin.pre_filter, pod, nodes, where)
             if isinstance(answer, NodeNames):
@@ -368,92 +350,68 @@ class EquivalenceCache:
             raise NotCacheable
         return PreFiltered(None, narrowed_by, rows, nodes.n)
 
-    def _score(self, recalled: CachedAnswer, pod: PodView, nodes: Snapshot, lap: Lap) -> None:
-        """Add to the totals what is not remembered, node by node or domain by domain."""
-        of_class, state, feasible_nodes = recalled.of_class, recalled.state, recalled.feasible_nodes
-        scores: list[Weighted] = []
+    def _score(
+        self,
+        of_class: EquivalenceClass,
+        pod: PodView,
+        nodes: Snapshot,
+        state: CycleState,
+        feasible_nodes: FeasibleNodes,
+        clock: Callable[[], float],
+        ends: list[float],
+    ) -> tuple[tuple[Weighted, ...], list[tuple[SpreadScores, int]], list[tuple[Ints, int]]]:
+        """Return what is not remembered of scores, each with its weight: scores of domains, of several domains, and columns."""
+        plan, skipped, feasible = of_class.plan, of_class.skipped_scores, feasible_nodes.feasible
+        tables: list[Weighted] = []
         spreads: list[tuple[SpreadScores, int]] = []
-        rated: AbstractSet[Plugin] = _NO_PLUGINS
-        if len(of_class.skipped_scores) < len(of_class.plan.live_scores):
-            rated = self._score_domains(of_class, pod, nodes, feasible_nodes, state, scores, spreads)
-        for plugin, is_counting in of_class.plan.live_pre_scores:
-            if plugin in rated or plugin in of_class.skipped_scores:
+        rated: set[Plugin] = set()
+        if plan.rating and len(skipped) < len(plan.live.scorers):
+            for plugin, weight in plan.live.scorers:
+                if plugin in skipped or plugin not in plan.rating:
+                    continue
+                assert isinstance(plugin, CountsPods)
+                answer = self.profile.call("Score", plugin, plugin.score_domains, pod, nodes, feasible_nodes, of_class.state)
+                if answer is None:
+                    continue
+                rated.add(plugin)
+                if isinstance(answer, DomainScores):
+                    tables.append((answer, weight))
+                elif isinstance(answer, SpreadScores):
+                    spreads.append((answer, weight))
+                elif not self._has_a_say(answer, plugin, state):
+                    of_class.skip_score(plugin)
+        for plugin in plan.live.pre_scores:
+            if plugin in rated or plugin in skipped:
                 continue
+            is_counting = plugin in plan.counting
             where = of_class.state if is_counting else state
-            answer = self.profile.call("PreScore", plugin, plugin.pre_score, pod, nodes, feasible_nodes.feasible(), where)
+            answer = self.profile.call("PreScore", plugin, plugin.pre_score, pod, nodes, feasible(), where)
             if self._has_a_say(answer, plugin, where):
                 if plugin.name in state.skip_score:
                     state.skip_score -= {plugin.name}
             elif is_counting:
                 of_class.skip_score(plugin)
                 state.skip_score |= {plugin.name}
-        lap("PreScore")
-        recalled.totals = feasible_nodes.totals(tuple(scores))
-        for spread, weight in spreads:
-            recalled.totals = spread.added_to(recalled.totals, weight)
+        ends.append(clock())
         columns: list[tuple[Ints, int]] = []
         for scaled in of_class.node_answers.scaled:
             if scaled.raw is not None and scaled.flat is None:
-                column = self.profile.normalized(scaled.plugin, scaled.raw, pod, nodes, feasible_nodes.feasible(), state)
+                column = self.profile.normalized(scaled.plugin, scaled.raw, pod, nodes, feasible(), state)
                 columns.append((column, scaled.weight))
-        for plugin, weight, _ in of_class.plan.live_scores:
-            if plugin not in rated and plugin not in of_class.skipped_scores and plugin.name not in state.skip_score:
-                columns.append((self.profile.rate(plugin, pod, nodes, feasible_nodes.feasible(), state), weight))
-        if columns:
-            recalled.add(columns)
-        lap("Score")
-
-    def _score_domains(
-        self,
-        of_class: EquivalenceClass,
-        pod: PodView,
-        nodes: Snapshot,
-        feasible_nodes: FeasibleNodes,
-        state: CycleState,
-        scores: list[Weighted],
-        spreads: list[tuple[SpreadScores, int]],
-    ) -> AbstractSet[Plugin]:
-        """Ask for the scores of domains; return who answered."""
-        rated: set[Plugin] = set()
-        for plugin, weight, knows_domains in of_class.plan.live_scores:
-            if not knows_domains or plugin in of_class.skipped_scores:
-                continue
-            answer = self.profile.call("Score", plugin, plugin.score_domains, pod, nodes, feasible_nodes, of_class.state)
-            if answer is None:
-                continue
-            rated.add(plugin)
-            if isinstance(answer, DomainScores):
-                scores.append((answer, weight))
-            elif isinstance(answer, SpreadScores):
-                spreads.append((answer, weight))
-            elif not self._has_a_say(answer, plugin, state):
-                of_class.skip_score(plugin)
-        return rated
+        for plugin, weight in plan.live.scorers:
+            if plugin not in rated and plugin not in skipped and plugin.name not in state.skip_score:
+                columns.append((self.profile.rate(plugin, pod, nodes, feasible(), state), weight))
+        return tuple(tables), spreads, columns
 
 
-class _Stopwatch:
-    """Times the extension points of one attempt."""
-
-    __slots__ = ("_last", "_seconds")
-
-    def __init__(self) -> None:
-        self._seconds: dict[str, float] = {}
-        self._last = time.perf_counter()
-
-    def lap(self, point: str) -> None:
-        """Count the time since the last lap to a point."""
-        now = time.perf_counter()
-        self._seconds[point] = self._seconds.get(point, 0.0) + now - self._last
-        self._last = now
-
-    def tell(self, observe: PointObserver) -> None:
-        """Report every point that was passed."""
-        for point, seconds in self._seconds.items():
-            observe(point, "", Code.SUCCESS.text, seconds)
+def _no_clock() -> float:
+    return 0.0
 
 
-def _no_lap(point: str) -> None:
-    """Time nothing: nobody observes."""
-
-
-_NO_PLUGINS: frozenset[Plugin] = frozenset()
+def _tell(observe: PointObserver, ends: list[float]) -> None:
+    """Report every extension point that was passed: rows that are computed again count as Filter, with their scores."""
+    began, updated, pre_filtered, filtered, *scored = ends
+    observe("PreFilter", "", Code.SUCCESS.text, pre_filtered - updated)
+    observe("Filter", "", Code.SUCCESS.text, filtered - pre_filtered + updated - began)
+    for point, since, until in zip(("PreScore", "Score"), (filtered, *scored), scored, strict=False):
+        observe(point, "", Code.SUCCESS.text, until - since)

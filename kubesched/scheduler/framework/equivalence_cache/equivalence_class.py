@@ -82,8 +82,8 @@ class EquivalenceClass:
     @property
     def _counts_nothing(self) -> bool:
         """Return whether no plugin that is asked for every pod has anything to say."""
-        return len(self.skipped_scores) == len(self.plan.live_scores) and all(
-            plugin.name in self.state.skip_filter for plugin, _ in self.plan.live_pre_filters
+        return len(self.skipped_scores) == len(self.plan.live.scorers) and all(
+            plugin.name in self.state.skip_filter for plugin in self.plan.live.pre_filters
         )
 
     def feasible_beside(self, verdicts: tuple[DomainVerdicts, ...]) -> FeasibleNodes:

@@ -4,13 +4,10 @@ In: the answers of the plugins that look at nodes one by one, for the first pod 
 what they total, for every later pod that asks the same, whatever its labels, its owner and its wishes about other pods:
 classes of pods share them, and a row that changed is computed again once for all of them.
 
-A few rows are asked about through functions that have read beforehand whatever is the same for all rows
-(`Plugin.row_filter`, `Plugin.row_score`); they are made when the first row changes, as most of these answers never see one.
+The rows that changed are a view of the cluster like any other: plugins answer for it as they do for all nodes.
 """
 
 from __future__ import annotations
-
-from collections.abc import Callable, Iterable
 
 import numpy as np
 
@@ -19,18 +16,15 @@ from kubesched.scheduler.cluster.changelog import Reader
 from kubesched.scheduler.cluster.journal import ALLOCATABLE, NODE, Change
 from kubesched.scheduler.cluster.objects import KindVersions
 from kubesched.scheduler.framework.cycle_state import CycleState
-from kubesched.scheduler.framework.equivalence_cache.best_rows import BestRows
 from kubesched.scheduler.framework.equivalence_cache.plan import CachePlan
-from kubesched.scheduler.framework.equivalence_cache.tracked import FEW_ROWS, Tracked
+from kubesched.scheduler.framework.equivalence_cache.tracked import FEW_ROWS
 from kubesched.scheduler.framework.inputs import follows_pods
-from kubesched.scheduler.framework.plugin import Plugin, Refusal
+from kubesched.scheduler.framework.plugin import Plugin
 from kubesched.scheduler.framework.runtime import lifting
-from kubesched.scheduler.framework.runtime.feasible import REFUSED, NotCacheable, count_by
+from kubesched.scheduler.framework.runtime.feasible import NodeTotals, NotCacheable
 from kubesched.scheduler.framework.runtime.profile import MAX_SCORE, Profile
 from kubesched.scheduler.framework.verdicts import MAX_REASONS, Bits, Code, Reason, Rejections
 
-Lap = Callable[[str], None]
-"""Is told when an extension point is done."""
 Rows = Ints | slice
 _ALL_ROWS = slice(None)
 
@@ -38,7 +32,7 @@ _ALL_ROWS = slice(None)
 class Column:
     """One filter's remembered verdicts. Reasons get their bits in the order in which they are first given."""
 
-    __slots__ = ("bits", "follows_pods", "plugin", "reasons", "verdict", "version")
+    __slots__ = ("bits", "follows_pods", "plugin", "reasons", "version")
 
     def __init__(self, plugin: Plugin, rejections: Rejections) -> None:
         if rejections.sets is not None:
@@ -48,38 +42,25 @@ class Column:
         self.reasons: list[Reason] = list(rejections.reasons)
         self.version = 0
         self.bits: Bits | None = None if rejections.bits is None else rejections.bits.copy()
-        self.verdict: Callable[[int], Refusal] | None = None
 
     def write(self, rows: Ints, rejections: Rejections, n: int) -> None:
         """Replace the verdicts of some rows."""
-        self.version += 1
-        if rejections.bits is None:
-            if self.bits is not None:
-                self.bits[rows] = 0
-            return
-        if rejections.sets is not None:
+        if rejections.sets is not None or rejections.errors:
             raise NotCacheable
-        if self.bits is None:
-            self.bits = np.zeros(n, dtype=np.uint64)
-        if tuple(self.reasons[: len(rejections.reasons)]) == rejections.reasons:
-            self.bits[rows] = rejections.bits
-            return
-        bits = np.zeros(len(rows), dtype=np.uint64)
-        for i, reason in enumerate(rejections.reasons):
-            bits |= rejections.has(i).astype(np.uint64) << np.uint64(self._bit(reason))
-        self.bits[rows] = bits
-
-    def write_one(self, row: int, reasons: tuple[Reason, ...], n: int) -> None:
-        """Replace the verdict of one row."""
-        if self.bits is None:
-            if not reasons:
+        if rejections.bits is None:
+            if self.bits is None:
                 return
+            bits = np.zeros(len(rows), dtype=np.uint64)
+        elif tuple(self.reasons[: len(rejections.reasons)]) == rejections.reasons:
+            bits = rejections.bits
+        else:
+            bits = np.zeros(len(rows), dtype=np.uint64)
+            for i, reason in enumerate(rejections.reasons):
+                bits |= rejections.has(i).astype(np.uint64) << np.uint64(self._bit(reason))
+        if self.bits is None:
             self.bits = np.zeros(n, dtype=np.uint64)
-        bits = 0
-        for reason in reasons:
-            bits |= 1 << self._bit(reason)
-        if bits != self.bits.item(row):
-            self.bits[row] = bits
+        if self.bits[rows].tolist() != bits.tolist():
+            self.bits[rows] = bits
             self.version += 1
 
     def _bit(self, reason: Reason) -> int:
@@ -114,37 +95,12 @@ class Scaled:
         self.flat = int(self.raw[0]) if (self.raw == self.raw[0]).all() else None
 
 
-class NodeAnswers:
+class NodeAnswers(NodeTotals):
     """The answers to one way of asking. `totals` is the sum of the plain scores, far below zero where a node is refused."""
 
-    __slots__ = (
-        "__weakref__",
-        "_by_key",
-        "_following",
-        "_raters",
-        "_read_kinds",
-        "_reader",
-        "admitted",
-        "best_rows",
-        "columns",
-        "fixed",
-        "flat_total",
-        "follows_pods",
-        "is_valid",
-        "n_passing",
-        "nodes",
-        "passing",
-        "plan",
-        "pod",
-        "pre_filtered",
-        "profile",
-        "scaled",
-        "state",
-        "totals",
-    )
-
-    def __init__(self, profile: Profile, plan: CachePlan, pod: PodView, nodes: Snapshot, lap: Lap) -> None:
+    def __init__(self, profile: Profile, plan: CachePlan, pod: PodView, nodes: Snapshot) -> None:
         """Ask the plugins about all nodes. Raise NotCacheable where the answer is not one that can be kept."""
+        super().__init__(nodes)
         self.profile = profile
         self.plan = plan
         self.pod = pod
@@ -154,89 +110,66 @@ class NodeAnswers:
         self._reader = Reader(nodes.journal)
         self._read_kinds = KindVersions(nodes.objects, plan.kept_kinds)
         self.state = state = CycleState()
-        self.admitted: Bools = np.ones(nodes.n, dtype=np.bool_)
-        """The nodes that pass everything that pods do not change."""
-        self.passing = Tracked(np.ones(nodes.n, dtype=np.bool_))
-        self.n_passing = nodes.n
-        self.totals = Tracked(np.zeros(nodes.n, dtype=np.int64))
-        self.best_rows: BestRows | None = None
-        self._raters: list[tuple[Callable[[int], int], int]] | None = None
-        self._by_key: dict[str, Ints] = {}
-        self.pre_filtered = before = profile.pre_filter_with(plan.kept_pre_filters, pod, nodes, state)
+        self.pre_filtered = before = profile.pre_filter_with(plan.kept.pre_filters, pod, nodes, state)
         if before.status is not None:
             raise NotCacheable
-        lap("PreFilter")
         self.columns = [
             Column(plugin, _filter(profile, plugin, pod, nodes, state))
-            for plugin in plan.kept_filters
+            for plugin in plan.kept.filters
             if plugin.name not in state.skip_filter
         ]
         self._following = [column for column in self.columns if column.follows_pods]
-        self._find_passing(_ALL_ROWS)
-        lap("Filter")
-        self._pre_score()
-        self.follows_pods = bool(self._following or self._heard(plan.row_scores))
+        passing = self._passing(_ALL_ROWS, nodes)
+        self._pre_score(passing)
+        heard = [scorer for scorer in plan.kept.scorers if scorer[0].name not in state.skip_score]
+        plain = [(plugin, weight) for plugin, weight in heard if not plugin.implements("normalize")]
+        self._rated = [scorer for scorer in plain if follows_pods(scorer[0])]
+        """Scores that follow from a node and its pods, and below, those that follow from the node objects alone."""
+        self._fixed = [scorer for scorer in plain if not follows_pods(scorer[0])]
+        self.follows_pods = bool(self._following or self._rated)
         """Whether any answer changes with the pods on a node."""
-        lap("PreScore")
-        self.fixed: Ints | None = self._fixed_scores(pod, nodes)
+        self.fixed: Ints | None = self._fixed_scores(pod, nodes, passing)
         """The sum of the scores that pods do not change; None where it is zero on all nodes."""
-        self._add_up(_ALL_ROWS, pod, nodes)
+        self.replace(passing, self._add_up(_ALL_ROWS, pod, nodes, passing))
         self.scaled = [
-            Scaled(plugin, weight, profile.raw_score(plugin, pod, nodes, self.passing.values, state))
-            for plugin, weight in self._heard(plan.scaled_scores)
+            Scaled(plugin, weight, profile.raw_score(plugin, pod, nodes, passing, state))
+            for plugin, weight in heard
+            if plugin.implements("normalize")
         ]
         self.flat_total: int | None = None
         """What `totals` leaves out because it is the same for every node; None until somebody wants to know."""
-        lap("Score")
 
-    def _find_passing(self, rows: Rows) -> None:
-        """Conclude from all columns which nodes pass."""
-        admitted = np.ones_like(self.admitted[rows])
-        if self.pre_filtered.considered is not None:
-            admitted &= self.pre_filtered.considered[rows]
-        passing = np.ones_like(admitted)
+    def _passing(self, rows: Rows, some: Snapshot) -> Bools:
+        """Conclude from all columns which nodes of a view pass."""
+        considered = self.pre_filtered.considered
+        passing: Bools = np.ones(some.n, dtype=np.bool_) if considered is None else considered[rows].copy()
         for column in self.columns:
             if column.bits is not None:
-                which = passing if column.follows_pods else admitted
-                which &= column.bits[rows] == 0
-        self.admitted[rows] = admitted
-        self.passing.values[rows] = passing & admitted
-        self.n_passing = int(np.count_nonzero(self.passing.values))
-        self._by_key.clear()
-        self.passing.changes.restart()
+                passing &= column.bits[rows] == 0
+        return passing
 
-    def _add_up(self, rows: Rows, pod: PodView, some: Snapshot) -> None:
-        """Add up the plain scores of nodes, which are those of a view."""
-        passing = self.passing.values[rows]
-        totals = np.zeros(some.n, dtype=np.int64)
-        if self.fixed is not None:
-            totals += self.fixed[rows]
-        for plugin, weight in self._heard(self.plan.row_scores):
+    def _add_up(self, rows: Rows, pod: PodView, some: Snapshot, passing: Bools) -> Ints:
+        """Return the sum of the plain scores of nodes, which are those of a view."""
+        totals = np.zeros(some.n, dtype=np.int64) if self.fixed is None else self.fixed[rows].copy()
+        for plugin, weight in self._rated:
             totals += self.profile.rate(plugin, pod, some, passing, self.state) * weight
-        self.totals.values[rows] = np.where(passing, totals, REFUSED)
-        self.totals.changes.restart()
+        return totals
 
-    def _pre_score(self) -> None:
-        for plugin in self.plan.kept_pre_scores:
-            answer = self.profile.call(
-                "PreScore", plugin, plugin.pre_score, self.pod, self.nodes, self.passing.values, self.state
-            )
+    def _pre_score(self, passing: Bools) -> None:
+        for plugin in self.plan.kept.pre_scores:
+            answer = self.profile.call("PreScore", plugin, plugin.pre_score, self.pod, self.nodes, passing, self.state)
             if answer is not None and answer.code is not Code.SUCCESS:
                 if answer.code is not Code.SKIP:
                     raise NotCacheable
                 self.state.skip_score |= {plugin.name}
 
-    def _fixed_scores(self, pod: PodView, nodes: Snapshot) -> Ints | None:
+    def _fixed_scores(self, pod: PodView, nodes: Snapshot, passing: Bools) -> Ints | None:
         fixed: Ints | None = None
-        for plugin, weight in self._heard(self.plan.fixed_scores):
-            column = self.profile.rate(plugin, pod, nodes, self.passing.values, self.state)
+        for plugin, weight in self._fixed:
+            column = self.profile.rate(plugin, pod, nodes, passing, self.state)
             if column.any():
                 fixed = column * weight if fixed is None else fixed + column * weight
         return fixed
-
-    def _heard(self, scores: Iterable[tuple[Plugin, int]]) -> list[tuple[Plugin, int]]:
-        """Return the scores that have anything to say."""
-        return [(plugin, weight) for plugin, weight in scores if plugin.name not in self.state.skip_score]
 
     # What others read
 
@@ -258,7 +191,6 @@ class NodeAnswers:
         return (
             columns
             + self.passing.values.nbytes
-            + self.admitted.nbytes
             + self.totals.values.nbytes
             + (self.fixed.nbytes if self.fixed is not None else 0)
             + sum(scaled.raw.nbytes for scaled in self.scaled if scaled.raw is not None)
@@ -272,13 +204,6 @@ class NodeAnswers:
     def read_until(self) -> int:
         """Return up to which position of the journal everything is taken in."""
         return self._reader.position
-
-    def passing_by(self, key: str, nodes: Snapshot) -> Ints:
-        """Return how many passing nodes are in each domain of a label key, and at the end how many lack the label."""
-        counts = self._by_key.get(key)
-        if counts is None:
-            counts = self._by_key[key] = count_by(key, self.passing.values, nodes)
-        return counts
 
     # Repairing
 
@@ -312,16 +237,13 @@ class NodeAnswers:
             if self.plan.compares_nodes:
                 return False
             self._repair_nodes(np.array(sorted(rows)), pod, nodes)
-        elif len(rows) <= FEW_ROWS:
-            for row in rows:
-                self._repair_row(row)
         else:
-            self._repair_rows(np.array(sorted(rows)), pod, nodes, every_column=False)
+            self._repair_rows(np.array(sorted(rows)), pod, nodes, self._following)
         return True
 
     def _repair_nodes(self, rows: Ints, pod: PodView, nodes: Snapshot) -> None:
         """Compute again what follows from node objects: these rows, and the scores that compare nodes with each other."""
-        fixed = self._fixed_scores(pod, nodes)
+        fixed = self._fixed_scores(pod, nodes, self.passing.values)
         if fixed is not None or self.fixed is not None:
             nothing = np.int64(0)
             more = (nothing if fixed is None else fixed) - (nothing if self.fixed is None else self.fixed)
@@ -333,68 +255,43 @@ class NodeAnswers:
             scaled.write(rows, self.profile.raw_score(scaled.plugin, pod, some, self.passing.values[rows], self.state), nodes.n)
             if scaled.flat != before:
                 self.flat_total = None
-        self._repair_rows(rows, pod, nodes, every_column=True)
+        self._repair_rows(rows, pod, nodes, self.columns)
+        self._by_key.clear()  # a node may be in another domain
+        self.passing.changes.restart()
 
-    def _repair_rows(self, rows: Ints, pod: PodView, nodes: Snapshot, *, every_column: bool) -> None:
-        """Compute rows again, all at once."""
+    def _repair_rows(self, rows: Ints, pod: PodView, nodes: Snapshot, columns: list[Column]) -> None:
+        """Compute rows again, all at once. Plugins are called without being named: this is the hot path, and one that breaks is
+        named on the plain one."""
         some = nodes.take(rows)
-        for column in self.columns:
-            if column.follows_pods or every_column:
-                column.write(rows, _filter(self.profile, column.plugin, pod, some, self.state), nodes.n)
-        self._find_passing(rows)
-        self._add_up(rows, pod, some)
+        for column in columns:
+            column.write(rows, self._ask_filter(column.plugin, self.pod, some, self.state), nodes.n)
+        passing = self._passing(rows, some)
+        if len(rows) > FEW_ROWS:
+            all_passing, totals = self.passing.values.copy(), self.totals.values.copy()
+            all_passing[rows], totals[rows] = passing, self._add_up(rows, pod, some, passing)
+            self.replace(all_passing, totals)
+            return
+        scores = [(self._ask_score(plugin, self.pod, some, passing, self.state), weight) for plugin, weight in self._rated]
+        for i, row in enumerate(rows.tolist()):
+            passes, total = passing.item(i), 0 if self.fixed is None else self.fixed.item(row)
+            for scored, weight in scores:
+                score = scored.item(i)
+                if passes and not 0 <= score <= MAX_SCORE:
+                    raise NotCacheable
+                total += score * weight
+            self.put(row, passes, total, nodes)
 
-    # One row
+    @staticmethod
+    def _ask_filter(plugin: Plugin, pod: PodView, some: Snapshot, state: CycleState) -> Rejections:
+        if plugin.implements("filter"):
+            return plugin.filter(pod, some, state)
+        return lifting.filter_rows(plugin, pod, some, state)
 
-    def _repair_row(self, row: int) -> None:
-        """Compute one row again."""
-        passes = self.admitted.item(row)
-        for column in self._following:
-            if column.verdict is None:
-                column.verdict = self._verdict_of(column.plugin)
-            answer = column.verdict(row)
-            reasons = () if answer is None else lifting.reasons_of(column.plugin, answer)
-            if reasons:
-                passes = False
-            if reasons or column.bits is not None:
-                column.write_one(row, reasons, self.nodes.n)
-        if passes != self.passing.values.item(row):
-            more = 1 if passes else -1
-            self.n_passing += more
-            self.passing.put(row, passes)
-            for key, counts in self._by_key.items():
-                counts[self.nodes.code_at(key, row)] += more  # the last is for nodes that lack the label, whose code is -1
-        self.totals.put(row, self._total(row) if passes else REFUSED)
-
-    def _total(self, row: int) -> int:
-        if self._raters is None:
-            self._raters = [(self._score_of(plugin), weight) for plugin, weight in self._heard(self.plan.row_scores)]
-        total = 0 if self.fixed is None else int(self.fixed.item(row))
-        for rate, weight in self._raters:
-            score = rate(row)
-            if not 0 <= score <= MAX_SCORE:
-                raise NotCacheable
-            total += score * weight
-        return total
-
-    def _verdict_of(self, plugin: Plugin) -> Callable[[int], Refusal]:
-        profile, pod, nodes, state = self.profile, self.pod, self.nodes, self.state
-        ready = plugin.row_filter(pod, nodes, state)
-        if ready is not None:
-            return ready
-        if plugin.implements("filter_node"):
-            return lambda row: plugin.filter_node(pod, lifting.NodeView(nodes, row), state)
-        return lambda row: _filter(profile, plugin, pod, nodes.take([row]), state).at(0)
-
-    def _score_of(self, plugin: Plugin) -> Callable[[int], int]:
-        profile, pod, nodes, state = self.profile, self.pod, self.nodes, self.state
-        ready = plugin.row_score(pod, nodes, state)
-        if ready is not None:
-            return ready
-        if plugin.implements("score_node"):
-            return lambda row: plugin.score_node(pod, lifting.NodeView(nodes, row), state)
-        here = np.ones(1, dtype=np.bool_)
-        return lambda row: int(profile.rate(plugin, pod, nodes.take([row]), here, state)[0])
+    @staticmethod
+    def _ask_score(plugin: Plugin, pod: PodView, some: Snapshot, passing: Bools, state: CycleState) -> Ints:
+        if plugin.implements("score"):
+            return plugin.score(pod, some, state)
+        return lifting.score_rows(plugin, pod, some, passing, state)
 
 
 def _filter(profile: Profile, plugin: Plugin, pod: PodView, nodes: Snapshot, state: CycleState) -> Rejections:

@@ -7,9 +7,9 @@ once for each such kind; framework/equivalence_cache/cache follows it.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from kubesched.kube.api.meta import TopLevel
+from kubesched.scheduler.framework.counting import CountsPods
 from kubesched.scheduler.framework.inputs import (
     UNLIKE,
     Input,
@@ -24,71 +24,56 @@ from kubesched.scheduler.framework.plugin import Plugin
 from kubesched.scheduler.framework.runtime.profile import Profile
 
 
-@dataclass(frozen=True, slots=True)
+class Asked:
+    """Plugins by the point at which they are asked, in their order; scorers with their weights."""
+
+    __slots__ = ("filters", "pre_filters", "pre_scores", "scorers")
+
+    def __init__(self, profile: Profile, plugins: frozenset[Plugin], scorers: Iterable[tuple[Plugin, int]]) -> None:
+        self.pre_filters = tuple(plugin for plugin in profile.pre_filters if plugin in plugins)
+        self.filters = tuple(plugin for plugin in profile.filters if plugin in plugins)
+        self.pre_scores = tuple(plugin for plugin in profile.pre_scores if plugin in plugins)
+        self.scorers = tuple(scorers)
+
+    @property
+    def plugins(self) -> frozenset[Plugin]:
+        """Return all of them."""
+        return frozenset((*self.pre_filters, *self.filters, *self.pre_scores, *(plugin for plugin, _ in self.scorers)))
+
+
 class CachePlan:
-    """The plugins of a profile, sorted by how their answers for a kind of pod are kept."""
+    """Which plugins are asked once for a kind of pod (`kept`), and which for every pod (`live`)."""
 
-    kept_filters: tuple[Plugin, ...]
-    live_filters: tuple[tuple[Plugin, bool], ...]
-    """With each, whether it may judge whole domains."""
-    fixed_scores: tuple[tuple[Plugin, int], ...]
-    """Scores that follow from the node objects and need no normalising."""
-    row_scores: tuple[tuple[Plugin, int], ...]
-    """Scores that follow from a node and its pods and need no normalising."""
-    scaled_scores: tuple[tuple[Plugin, int], ...]
-    """Scores that follow from the node objects and are normalised for every pod."""
-    live_scores: tuple[tuple[Plugin, int, bool], ...]
-    """With each its weight, and whether it may score whole domains."""
-    kept_pre_filters: tuple[Plugin, ...]
-    live_pre_filters: tuple[tuple[Plugin, bool], ...]
-    kept_pre_scores: tuple[Plugin, ...]
-    live_pre_scores: tuple[tuple[Plugin, bool], ...]
-    """With each, whether what it writes belongs to the class (its counters) or to the one pod."""
-    is_for_unlike: bool
-    """Whether the pods have no more in common than their node constraints."""
-    answers_for_class: bool
-    """Whether all filters answer for the class as a whole."""
-    kept_kinds: tuple[type[TopLevel], ...]
-    """Kinds of objects that kept answers are made of, and below, those that counters are built from."""
-    counted_kinds: tuple[type[TopLevel], ...]
-    is_shared: bool
-    """Whether kept answers are the same for all pods that ask the same of a node."""
-    compares_nodes: bool
-    """Whether a node's change may change kept answers on other rows, other than fixed scores."""
+    def __init__(self, profile: Profile, own: Inputs) -> None:
+        kept = frozenset(p for p in profile.plugins if is_kept(p, own))
+        # A score that follows the pods on nodes, and is normalised over all of them, is another one after every pod anyway.
+        scorers = [(p, w) for p, w in profile.scorers if p in kept and not (p.implements("normalize") and follows_pods(p))]
+        self.kept = Asked(profile, kept, scorers)
+        self.live = Asked(
+            profile, frozenset(profile.plugins) - kept, (scorer for scorer in profile.scorers if scorer not in scorers)
+        )
+        self.counting = frozenset(p for p in profile.plugins if is_counting(p, own))
+        """Those of the live ones whose answers follow from counters: what they write belongs to the class, not to the pod."""
+        self.judging = frozenset(p for p in self.live.filters if isinstance(p, CountsPods) and p.depends_on is not None)
+        """Those of the live ones that may be asked for verdicts on whole domains, and below, for scores of them."""
+        self.rating = frozenset(p for p in self.counting if isinstance(p, CountsPods))
+        self.is_for_unlike = own >= UNLIKE
+        """Whether the pods have no more in common than their node constraints."""
+        self.answers_for_class = not self.is_for_unlike and self.counting.issuperset(self.live.filters)
+        """Whether all filters answer for the class as a whole."""
+        asked = self.kept.plugins
+        self.is_shared = not any(Input.POD_TEMPLATE in (p.depends_on or ()) for p in asked)
+        """Whether kept answers are the same for all pods that ask the same of a node."""
+        self.compares_nodes = any(compares_nodes(p) for p in asked if not self._is_computed_anew(p))
+        """Whether a node's change may change kept answers on other rows, other than those that are computed anew."""
+        self.kept_kinds = _kinds(p for p in profile.plugins if p in asked)
+        """Kinds of objects that kept answers are made of, and below, those that counters are built from."""
+        self.counted_kinds = _kinds(p for p in profile.plugins if p in self.counting)
 
-
-def plan_for(profile: Profile, own: Inputs) -> CachePlan:
-    """Sort a profile's plugins for pods that have these inputs of their own."""
-    kept = {p for p in profile.plugins if is_kept(p, own)}
-    counting = {p for p in profile.plugins if is_counting(p, own)}
-    # A score that follows the pods on nodes, and is normalised over all of them, is another one after every pod anyway.
-    kept_scores = [(p, w) for p, w in profile.scorers if p in kept and not (p.implements("normalize") and follows_pods(p))]
-    live_scores = [(p, w) for p, w in profile.scorers if (p, w) not in kept_scores]
-    plain = [(p, w) for p, w in kept_scores if not p.implements("normalize")]
-    kept_filters = tuple(p for p in profile.filters if p in kept)
-    kept_pre_filters = tuple(p for p in profile.pre_filters if p in kept)
-    kept_pre_scores = tuple(p for p in profile.pre_scores if p in kept)
-    fixed = tuple((p, w) for p, w in plain if not follows_pods(p))
-    computed_anew = {p for p, _ in fixed if not (p.implements("pre_filter") or p.implements("pre_score"))} - {*kept_filters}
-    asked = {*kept_filters, *kept_pre_filters, *kept_pre_scores, *(p for p, _ in kept_scores)}
-    return CachePlan(
-        kept_filters=kept_filters,
-        live_filters=tuple((p, p.implements("filter_domains")) for p in profile.filters if p not in kept),
-        fixed_scores=fixed,
-        row_scores=tuple((p, w) for p, w in plain if follows_pods(p)),
-        scaled_scores=tuple((p, w) for p, w in kept_scores if p.implements("normalize")),
-        live_scores=tuple((p, w, p in counting and p.implements("score_domains")) for p, w in live_scores),
-        kept_pre_filters=kept_pre_filters,
-        live_pre_filters=tuple((p, p in counting) for p in profile.pre_filters if p not in kept),
-        kept_pre_scores=kept_pre_scores,
-        live_pre_scores=tuple((p, p in counting) for p in profile.pre_scores if p not in kept),
-        is_for_unlike=own >= UNLIKE,
-        answers_for_class=not own >= UNLIKE and all(p in kept or p in counting for p in profile.filters),
-        kept_kinds=_kinds(p for p in profile.plugins if p in asked),
-        counted_kinds=_kinds(p for p in profile.plugins if p in counting),
-        is_shared=not any(Input.POD_TEMPLATE in (p.depends_on or ()) for p in asked),
-        compares_nodes=any(compares_nodes(p) for p in asked if p not in computed_anew),
-    )
+    def _is_computed_anew(self, plugin: Plugin) -> bool:
+        """Return whether all that is kept of a plugin is a score that is computed again on all rows when a node changes."""
+        asked_before = (*self.kept.pre_filters, *self.kept.filters, *self.kept.pre_scores)
+        return plugin not in asked_before and not follows_pods(plugin) and not plugin.implements("normalize")
 
 
 def _kinds(plugins: Iterable[Plugin]) -> tuple[type[TopLevel], ...]:

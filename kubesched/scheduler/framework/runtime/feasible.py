@@ -11,7 +11,6 @@ unless there are many. Everything else is worked out when it is first asked for.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
 
 import numpy as np
 
@@ -32,16 +31,39 @@ class NotCacheable(Exception):
     """This pod needs the plain path. Never leaves the cache."""
 
 
-class Base(Protocol):
-    """What is remembered of nodes: which of them pass, and their totals."""
+class NodeTotals:
+    """Which nodes pass and what they total, with logs of what changed; at first all pass, with a total of zero."""
 
-    passing: Tracked
-    n_passing: int
-    totals: Tracked
+    def __init__(self, nodes: Snapshot) -> None:
+        self.passing = Tracked(np.ones(nodes.n, dtype=np.bool_))
+        self.n_passing = nodes.n
+        self.totals = Tracked(np.zeros(nodes.n, dtype=np.int64))
+        self._by_key: dict[str, Ints] = {}
+
+    def put(self, row: int, passes: bool, total: int, nodes: Snapshot) -> None:
+        """Change one node."""
+        if passes != self.passing.values.item(row):
+            more = 1 if passes else -1
+            self.n_passing += more
+            self.passing.put(row, passes)
+            for key, counts in self._by_key.items():
+                counts[nodes.code_at(key, row)] += more  # the last is for nodes that lack the label, whose code is -1
+        self.totals.put(row, total if passes else REFUSED)
+
+    def replace(self, passing: Bools, totals: Ints) -> None:
+        """Change all nodes."""
+        self.passing.replace(passing)
+        self.n_passing = int(np.count_nonzero(passing))
+        self.totals.replace(np.where(passing, totals, REFUSED))
+        self._by_key.clear()
 
     def passing_by(self, key: str, nodes: Snapshot) -> Ints:
         """Return how many passing nodes are in each domain of a label key, and at the end how many lack the label."""
-        ...
+        counts = self._by_key.get(key)
+        if counts is None:
+            found = np.bincount(nodes.codes(key)[self.passing.values] + 1, minlength=nodes.n_values(key) + 1)
+            counts = self._by_key[key] = np.append(found[1:], found[0])
+        return counts
 
 
 class FeasibleNodes:
@@ -64,12 +86,11 @@ class FeasibleNodes:
         "_totals_read",
         "_verdicts_read",
         "mask",
-        "runner_up",
         "verdicts",
     )
 
     def __init__(
-        self, base: Base, nodes: Snapshot, verdicts: tuple[DomainVerdicts, ...] = (), mask: Bools | None = None
+        self, base: NodeTotals, nodes: Snapshot, verdicts: tuple[DomainVerdicts, ...] = (), mask: Bools | None = None
     ) -> None:
         self._base = base
         self._nodes = nodes
@@ -84,9 +105,6 @@ class FeasibleNodes:
         self._scores: tuple[Weighted, ...] = ()
         self._added: dict[str, Ints] = {}
         self._combined: Ints | None = None
-        self.runner_up: tuple[int, int, int] | None = None
-        """A row, the first row of the highest total beside it, and that total, once somebody has looked for it; None as soon as
-        another row may have taken its place."""
         self._rows_by_domain: dict[str, tuple[Ints, Ints]] = {}
         """By label key the rows sorted by domain, and where each domain begins and ends among them."""
         self._passing_read = Reader(base.passing.changes)
@@ -220,10 +238,6 @@ class FeasibleNodes:
         self._switched.clear()
         return self._combined
 
-    def are_totals(self, totals: Ints) -> bool:
-        """Return whether these are the totals that are kept from one pod to the next, and followed."""
-        return totals is self._combined
-
     def _add_up(self, scores: tuple[Weighted, ...]) -> None:
         self._scores = scores
         self._scores_read = [Reader(table.changes) for table, _ in scores]
@@ -249,7 +263,6 @@ class FeasibleNodes:
         for key, added in self._added.items():
             combined = kernels.add_by_domain(combined, added, self._nodes.codes(key))
         self._combined = combined if self.mask is None else np.where(self.mask, combined, REFUSED)
-        self.runner_up = None
 
     def _update_totals(self, scores: tuple[Weighted, ...], changed: Sequence[int]) -> bool:
         """Take in rows whose totals changed, and domains; False if everything must be added up again."""
@@ -282,10 +295,6 @@ class FeasibleNodes:
             for key, added in self._added.items():
                 total += added.item(code_at(key, row))
             combined[row] = total
-            if self.runner_up is not None:
-                leader, second, highest = self.runner_up
-                if row != leader and (row == second or total >= highest):
-                    self.runner_up = None
         return True
 
     def _worth(self, key: str, code: int, scores: tuple[Weighted, ...]) -> int:
@@ -317,9 +326,3 @@ class FeasibleNodes:
         outside = (table.values < 0) | (table.values > MAX_SCORE)
         if (outside & self.domains(table.key)).any():
             raise NotCacheable
-
-
-def count_by(key: str, mask: Bools, nodes: Snapshot) -> Ints:
-    """Return how many nodes of a mask are in each domain of a label key, and at the end how many lack the label."""
-    counts = np.bincount(nodes.codes(key)[mask] + 1, minlength=nodes.n_values(key) + 1)
-    return np.append(counts[1:], counts[0])

@@ -21,8 +21,9 @@ from kubesched.scheduler.cluster import Ints
 from kubesched.scheduler.cluster.intern import Memo
 from kubesched.scheduler.cluster.journal import Change
 from kubesched.scheduler.cluster.pods import AffinityGroup, LabelClass, Templates
-from kubesched.scheduler.framework import DomainVerdicts, PodView, Snapshot
+from kubesched.scheduler.framework import PodView, Snapshot
 from kubesched.scheduler.framework.equivalence_cache.counters import DomainCounts, PodCounts
+from kubesched.scheduler.framework.verdicts import DomainVerdicts
 
 _NO_SELECTION = matching.compile_selector(None)
 

@@ -28,11 +28,7 @@ from kubesched.scheduler.config.releases.gates import Gates
 from kubesched.scheduler.framework import (
     SKIP,
     CycleState,
-    DomainScores,
-    DomainVerdicts,
-    FeasibleNodes,
     Input,
-    Plugin,
     PodView,
     PreFilterAnswer,
     Reason,
@@ -43,7 +39,10 @@ from kubesched.scheduler.framework import (
     unresolvable,
 )
 from kubesched.scheduler.framework.advice import Advice, Refused
+from kubesched.scheduler.framework.counting import CountsPods
 from kubesched.scheduler.framework.ports import Handle
+from kubesched.scheduler.framework.runtime.feasible import FeasibleNodes
+from kubesched.scheduler.framework.verdicts import DomainScores, DomainVerdicts
 from kubesched.scheduler.framework.wakeups import ADD, ADMITTED_LATER, DELETE, NODE, POD, Action, on
 from kubesched.scheduler.plugins.inter_pod_affinity.counts import (
     AffinityCounts,
@@ -94,7 +93,7 @@ def _is_nobody_concerned(pod: PodView, nodes: Snapshot, state: CycleState) -> bo
     return state.counters is None and not pod.template.affinity_group.serial and not nodes.slots.affinities
 
 
-class InterPodAffinity(Plugin):
+class InterPodAffinity(CountsPods):
     Args = InterPodAffinityArgs
     wakes_on = (
         on(POD, ADD | Action.POD_LABELS | DELETE, "pod_may_help", by_template=True),

@@ -6,7 +6,6 @@ the pod, and does not look at pod-level requests: the reference's quirk, kept.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Annotated
 
 import msgspec
@@ -17,7 +16,6 @@ from kubesched.kube.api.node import Node
 from kubesched.kube.api.pod import Pod, is_resize_deferred
 from kubesched.kube.api.resource import DEVICE_CLASS_RESOURCE_PREFIX, DeviceClass
 from kubesched.kube.values.amount import wrapped
-from kubesched.kube.values.quantity import INT64_MAX
 from kubesched.scheduler import kernels
 from kubesched.scheduler.cluster import EPHEMERAL_STORAGE, Bools, GroupKey, Ints
 from kubesched.scheduler.config.args import (
@@ -218,21 +216,6 @@ class NodeResourcesFit(Plugin):
                 reasons.append(Reason(f"Insufficient {name}", resolvable=amount <= offered))
         return tuple(reasons) or None
 
-    def row_filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Callable[[int], Refusal]:
-        allowed, count = nodes.pod_cells()
-        asked = [(amount, *nodes.usage_cells(resource)) for resource, amount in self._asked(pod)]
-
-        def verdict(row: int) -> Refusal:
-            if count[row] < allowed[row]:
-                for amount, offered, used in asked:
-                    if not amount <= offered[row] - used[row] <= INT64_MAX:
-                        break
-                else:
-                    return None
-            return self.filter_node(pod, NodeView(nodes, row), state)  # what is wrong is found the slow way
-
-        return verdict
-
     def _asked(self, pod: PodView) -> tuple[tuple[int, int], ...]:
         """Return the requests that count: native ones first; ignored ones are left out, and what is zero or, because it
         overflowed, below."""
@@ -261,9 +244,6 @@ class NodeResourcesFit(Plugin):
 
     def score(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Ints:
         return self._strategy.columns(self._usage(pod), nodes)
-
-    def row_score(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Callable[[int], int]:
-        return self._strategy.by_row(self._usage(pod), nodes)
 
     def score_placement(self, group: GroupKey, proposal: Proposal, nodes: Snapshot) -> int | Status:
         """Prefer the placement that would be fullest, whatever the strategy for single nodes."""

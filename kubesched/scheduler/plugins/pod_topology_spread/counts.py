@@ -27,10 +27,10 @@ from kubesched.scheduler.cluster.intern import Memo
 from kubesched.scheduler.cluster.journal import SPEC, Change
 from kubesched.scheduler.cluster.pods import LabelClass
 from kubesched.scheduler.cluster.selection import match_required
-from kubesched.scheduler.framework import DomainVerdicts, Reason
+from kubesched.scheduler.framework import Reason
 from kubesched.scheduler.framework.equivalence_cache.counters import PodCounts
 from kubesched.scheduler.framework.equivalence_cache.tracked import Tracked
-from kubesched.scheduler.framework.verdicts import FEW, Bits
+from kubesched.scheduler.framework.verdicts import FEW, Bits, DomainVerdicts
 from kubesched.scheduler.kernels import Spread
 
 MISSING_LABEL = Reason("node(s) didn't match pod topology spread constraints (missing required label)", resolvable=False)

@@ -39,22 +39,19 @@ from kubesched.scheduler.config.selectors import TopologySpreadConstraint
 from kubesched.scheduler.framework import (
     SKIP,
     CycleState,
-    DomainScores,
-    DomainVerdicts,
-    FeasibleNodes,
     Input,
-    Plugin,
     PodView,
     PreFilterAnswer,
     Rejections,
     Snapshot,
-    SpreadScores,
     Status,
     failed,
 )
 from kubesched.scheduler.framework.advice import Advice, Refused
+from kubesched.scheduler.framework.counting import CountsPods
 from kubesched.scheduler.framework.ports import Handle
-from kubesched.scheduler.framework.verdicts import Bits
+from kubesched.scheduler.framework.runtime.feasible import FeasibleNodes
+from kubesched.scheduler.framework.verdicts import Bits, DomainScores, DomainVerdicts, SpreadScores
 from kubesched.scheduler.framework.wakeups import ADD, DELETE, NODE, POD, Action, on
 from kubesched.scheduler.plugins.pod_topology_spread.counts import (
     MISSING_LABEL,
@@ -132,7 +129,7 @@ SYSTEM_CONSTRAINTS = (
 )
 
 
-class PodTopologySpread(Plugin):
+class PodTopologySpread(CountsPods):
     Args = PodTopologySpreadArgs
     wakes_on = (
         on(

@@ -12,10 +12,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kubesched.kube.api.requests import is_scalar_name
-from kubesched.kube.values.amount import wrapped
 from kubesched.scheduler import kernels
-from kubesched.scheduler.cluster import EPHEMERAL_STORAGE, Ints, PodView, Snapshot
-from kubesched.scheduler.cluster.columns import Cells
+from kubesched.scheduler.cluster import Ints, PodView, Snapshot
 from kubesched.scheduler.config.args import MAX_SHAPE_SCORE, UtilizationShapePoint
 from kubesched.scheduler.framework.runtime.profile import MAX_SCORE
 from kubesched.scheduler.kernels import Usage
@@ -24,23 +22,17 @@ from kubesched.scheduler.plugins.shared.device_classes import ServedByDevices
 if TYPE_CHECKING:
     from kubesched.scheduler.plugins.node_resources_fit.plugin import ScoringStrategy
 
-_SAFE = 1 << 56
-"""Amounts below this can be multiplied by a hundred."""
-
-_NO_CELLS: tuple[Cells, Cells] = (memoryview(b""), memoryview(b""))
-
 Asked = tuple[tuple[int, int, int], ...]
 """(resource number, amount, weight) of the resources that count for a pod."""
 
 
 class Strategy:
-    """A configured way to score; the columns and the single row say the same."""
+    """A configured way to score."""
 
     def __init__(self, weights: Sequence[tuple[str, int]], shape: Ints | None, spreads: bool, devices: ServedByDevices) -> None:
         self._devices = devices
         self._weights = tuple(weights)
         self._shape = shape
-        self._shape_list: list[int] = shape.tolist() if shape is not None else []
         self._spreads = spreads
 
     def read(self, pod: PodView) -> Asked:
@@ -63,44 +55,6 @@ class Strategy:
         usual = kernels.allocation_percent(tuple(usages), self._spreads, nodes.n) if usages and nodes.n else None
         return _weighted(usages, _least if self._spreads else _most, nodes.n) if usual is None else usual
 
-    def by_row(self, asked: Asked, nodes: Snapshot) -> Callable[[int], int]:
-        """Return one node's score as a function of its row."""
-        counted = [
-            (resource, *(nodes.counted_cells(resource) if resource <= EPHEMERAL_STORAGE else _NO_CELLS), amount, weight)
-            for resource, amount, weight in asked
-        ]
-        spreads, shape, devices = self._spreads, self._shape_list, self._devices
-
-        def score(row: int) -> int:
-            total = weight_sum = 0
-            for resource, offers, uses, amount, weight in counted:
-                if resource <= EPHEMERAL_STORAGE:
-                    offered, used = offers[row], uses[row]
-                else:  # nobody may have named it
-                    used, offered = devices.row(resource, nodes.requested_at(resource, row), nodes, row)
-                if not offered:
-                    continue
-                used += amount
-                if shape:
-                    used = wrapped(used)
-                    percent = 100 if used > offered else _divided(wrapped(used * 100), offered)
-                    percent = shape[min(max(percent, 0), 100)]
-                    if percent <= 0:
-                        continue
-                elif 0 <= used <= offered < _SAFE:
-                    percent = (offered - used if spreads else used) * 100 // offered
-                else:
-                    percent = _score(wrapped(used), offered, spreads)
-                total += percent * weight
-                weight_sum += weight
-            if not weight_sum:
-                return 0
-            if shape:
-                return int(total / weight_sum + 0.5)
-            return total // weight_sum if total >= 0 else _divided(total, weight_sum)
-
-        return score
-
 
 def strategy_of(strategy: ScoringStrategy, devices: ServedByDevices) -> Strategy:
     """Return what a configured strategy stands for."""
@@ -112,13 +66,6 @@ def strategy_of(strategy: ScoringStrategy, devices: ServedByDevices) -> Strategy
 
 # Amounts that overflow (see `api.amount`) make the reference's products wrap and its quotients round towards zero. Columns
 # of 64-bit numbers wrap by themselves; the rest is looked at only where something is below zero.
-
-
-def _score(used: int, offered: int, spreads: bool) -> int:
-    """Return one resource's score on one node."""
-    if spreads:
-        return 0 if used > offered else _divided(wrapped(wrapped(offered - used) * 100), offered)
-    return _divided(wrapped(min(used, offered) * 100), offered)
 
 
 def _divided(number: int, by: int) -> int:

@@ -39,14 +39,6 @@ class ServedByDevices:
         served = (offered == 0) & (devices > 0)
         return np.where(served, in_use, used), np.where(served, devices, offered)
 
-    def row(self, resource: int, used: int, nodes: Snapshot, row: int) -> tuple[int, int]:
-        """Return the same for one node."""
-        offered = nodes.allocatable_at(resource, row)
-        if offered or not self.serves(resource, nodes.templates):
-            return used, offered
-        devices, in_use = device_columns(nodes.templates.resources.values[resource], nodes)
-        return (int(in_use[row]), int(devices[row])) if devices[row] else (used, offered)
-
 
 def delegated(resource: str, objects: Objects) -> bool:
     """Return whether devices serve a resource on nodes that do not offer it themselves."""

@@ -14,9 +14,8 @@ import numpy as np
 from kubesched.scheduler.cluster import Bools, Ints
 from kubesched.scheduler.cluster.changelog import Reader
 from kubesched.scheduler.cluster.columns import highest, lowest
-from kubesched.scheduler.framework import DomainScores
 from kubesched.scheduler.framework.equivalence_cache.tracked import Tracked
-from kubesched.scheduler.framework.verdicts import FEW
+from kubesched.scheduler.framework.verdicts import FEW, DomainScores
 
 
 class Scale(Protocol):

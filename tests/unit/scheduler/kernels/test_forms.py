@@ -1,4 +1,4 @@
-"""Both forms of every formula give the same answer to the last bit, and say of the same columns that they are not for them."""
+"""Both forms of a formula give the same answer to the last bit, and say of the same columns that they are not for them."""
 
 from __future__ import annotations
 
@@ -92,38 +92,11 @@ def masks(draw: st.DrawFn, n: int) -> npt.NDArray[np.bool_]:
 
 
 @given(st.data(), SIZES)
-def test_what_pods_in_domains_are_worth(data: st.DataObject, n: int) -> None:
-    assert_same("spread_worth", data.draw(spreads(n)), n)
-
-
-@given(st.data(), SIZES)
 def test_scores_of_domains_that_are_added_to_totals(data: st.DataObject, n: int) -> None:
     totals = data.draw(columns(n, -(1 << 40), 1000))
     assert_same(
         "add_spread_scores", totals, data.draw(spreads(n)), data.draw(masks(n)), data.draw(st.sampled_from([1, 2, 100]))
     )
-
-
-@given(st.data(), SIZES, st.sampled_from([1, 3, 99, 5000, 1 << 36]))
-def test_the_emptiest_domain_gets_the_most(data: st.DataObject, n: int, high: int) -> None:
-    low = data.draw(st.integers(0, high))
-    assert_same("emptiness", data.draw(columns(n, low, high)), low, high)
-
-
-@given(st.data(), SIZES)
-def test_what_is_added_by_domain(data: st.DataObject, n: int) -> None:
-    n_domains = data.draw(st.sampled_from([1, 2, 10, 600]))
-    codes = data.draw(columns(n, -1, n_domains - 1))
-    assert_same("add_by_domain", data.draw(columns(n, -(1 << 40), 1000)), data.draw(columns(n_domains, -(1 << 40), 100)), codes)
-
-
-@given(st.data(), SIZES)
-def test_the_ends_of_what_counts(data: st.DataObject, n: int) -> None:
-    counted = data.draw(masks(n))
-    column = data.draw(columns(n, -500, 500, True))
-    found = compiled_form.ends_within(column, counted)
-    assert found == numpy_form.ends_within(column, counted)
-    assert (found is None) == (not counted.any())
 
 
 @given(st.data(), SIZES)
@@ -144,28 +117,27 @@ CASES: list[tuple[str, type[Exception], Callable[[], object]]] = [
     ("no column", TypeError, lambda: compiled_form.lowest_difference(None, LONG)),
     ("one argument", TypeError, lambda: compiled_form.lowest_difference(LONG)),
     ("an offer that is too short", TypeError, lambda: compiled_form.allocation_percent(((SHORT, LONG, 1, 1),), True, 4)),
-    ("a mask that is too short", TypeError, lambda: compiled_form.ends_within(LONG, SHORT == 0)),
-    ("numbers for a mask", TypeError, lambda: compiled_form.ends_within(LONG, LONG)),
     ("a term without a weight", ValueError, lambda: compiled_form.weighted_total(((LONG,),), 0, 4)),
     ("a term that is too short", ValueError, lambda: compiled_form.weighted_total(((SHORT, 1),), 0, 4)),
     ("half a usage", TypeError, lambda: compiled_form.balance_scores(((LONG, LONG, 1, 1), (LONG, LONG, 1)), 4)),
-    ("a domain beyond the table", IndexError, lambda: compiled_form.add_by_domain(LONG, SHORT, LONG + 3)),
-    ("an empty table", IndexError, lambda: compiled_form.add_by_domain(LONG, SHORT[:0], LONG - 1)),
     (
         "a count for each of fewer nodes",
         TypeError,
-        lambda: compiled_form.spread_worth(((SHORT.astype(np.float64), None, None, 1.0, 0.0),), 4),
+        lambda: compiled_form.add_spread_scores(LONG, ((SHORT.astype(np.float64), None, None, 1.0, 0.0),), LONG == 0, 1),
     ),
     (
         "a count for a domain that is not there",
         IndexError,
-        lambda: compiled_form.spread_worth(((SHORT.astype(np.float64), LONG + 3, None, 1.0, 0.0),), 4),
+        lambda: compiled_form.add_spread_scores(LONG, ((SHORT.astype(np.float64), LONG + 3, None, 1.0, 0.0),), LONG == 0, 1),
     ),
     (
         "no counts for any domain",
         IndexError,
-        lambda: compiled_form.spread_worth(((SHORT[:0].astype(np.float64), LONG - 1, None, 1.0, 0.0),), 4),
+        lambda: compiled_form.add_spread_scores(
+            LONG, ((SHORT[:0].astype(np.float64), LONG - 1, None, 1.0, 0.0),), LONG == 0, 1
+        ),
     ),
+    ("numbers for a mask", TypeError, lambda: compiled_form.add_spread_scores(LONG, (), LONG, 1)),
     ("totals for fewer nodes", TypeError, lambda: compiled_form.add_spread_scores(LONG, (), SHORT == 0, 1)),
 ]
 
@@ -194,7 +166,6 @@ def test_more_resources_than_there_is_room_for_are_left_to_whoever_asks() -> Non
 )
 def test_totals_are_made_of_whatever_is_a_column_to_numpy(scores: Any) -> None:
     assert compiled_form.weighted_total(((LONG, 1), (scores, 3)), 5, 4).tolist() == (5 + 3 * scores).tolist()
-    assert compiled_form.add_by_domain(LONG, scores, np.array([0, 3, -1, 1])).tolist() == scores[[0, 3, -1, 1]].tolist()
 
 
 def test_what_is_compiled_is_what_runs() -> None:

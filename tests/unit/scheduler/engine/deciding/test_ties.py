@@ -7,7 +7,7 @@ import pytest
 
 from kubesched.scheduler.cluster.store import Store
 from kubesched.scheduler.engine.deciding.ties import FirstByName, FirstShuffled, SeededTies, UniformTies
-from kubesched.scheduler.framework.equivalence_cache.best_rows import LevelRows
+from kubesched.scheduler.framework.level_rows import LevelRows
 from kubesched.testing import node, pod
 
 

@@ -6,16 +6,12 @@ from random import Random
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from kubesched.scheduler.cluster import Snapshot, Store
 from kubesched.scheduler.cluster.changelog import Reader
-from kubesched.scheduler.framework import DomainScores, DomainVerdicts
-from kubesched.scheduler.framework.equivalence_cache.best_rows import LevelRows
-from kubesched.scheduler.framework.runtime.feasible import MAX_SCORE, REFUSED, FeasibleNodes, NotCacheable
+from kubesched.scheduler.framework.runtime.feasible import MAX_SCORE, REFUSED, FeasibleNodes, NodeTotals, NotCacheable
+from kubesched.scheduler.framework.verdicts import DomainScores, DomainVerdicts
 from kubesched.testing import node
-from kubesched.testing.contract import AllPassing
 
 
 def cluster(size: int, zones: int, random: Random) -> Snapshot:
@@ -35,7 +31,7 @@ def n_domains(nodes: Snapshot, key: str) -> int:
 
 
 def expected(
-    base: AllPassing,
+    base: NodeTotals,
     nodes: Snapshot,
     verdicts: list[DomainVerdicts],
     scores: list[tuple[DomainScores, int]],
@@ -57,7 +53,7 @@ def expected(
 
 def compare(
     reach: FeasibleNodes,
-    base: AllPassing,
+    base: NodeTotals,
     nodes: Snapshot,
     verdicts: list[DomainVerdicts],
     scores: list[tuple[DomainScores, int]],
@@ -71,36 +67,13 @@ def compare(
     assert reach.feasible().tolist() == feasible
     combined = reach.totals(tuple(scores))
     assert [max(total, -1) for total in combined.tolist()] == totals
-    if any(feasible):
-        row, kept_by = int(combined.argmax()), reach if reach.are_totals(combined) else None
-        kept, anew = LevelRows(combined, kept_by), LevelRows(combined)
-        assert (kept.first, kept.best, kept.second_to(row)) == (anew.first, anew.best, anew.second_to(row))
-
-
-@given(st.lists(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 4)), max_size=3), max_size=30))
-def test_who_came_second_is_forgotten_once_another_may_have(history: list[list[tuple[int, int]]]) -> None:
-    nodes = cluster(10, 1, Random(0))
-    base, rated = AllPassing(nodes), DomainScores("host", np.zeros(n_domains(nodes, "host") + 1, dtype=np.int64))
-    reach, n_remembered = FeasibleNodes(base, nodes), 0
-    for changes in history:
-        for row, total in changes:
-            base.totals.put(row, total)
-        assert reach.refresh()
-        totals = reach.totals(((rated, 1),))
-        assert reach.are_totals(totals)
-        best = int(totals.argmax())
-        n_remembered += reach.runner_up is not None and reach.runner_up[0] == best
-        kept, anew = LevelRows(totals, reach), LevelRows(totals)
-        assert (kept.first, kept.best, kept.second_to(best)) == (anew.first, anew.best, anew.second_to(best))
-        assert reach.runner_up is not None and reach.runner_up[0] == best
-    assert n_remembered or any(history) or len(history) < 2
 
 
 @pytest.mark.parametrize("seed", range(60))
 def test_following_tables_gives_what_looking_at_every_node_gives(seed: int) -> None:
     random = Random(seed)
     nodes = cluster(random.choice([3, 20, 120]), random.choice([1, 3, 8]), random)
-    base = AllPassing(nodes)
+    base = NodeTotals(nodes)
     base.totals.values[:] = [random.randrange(200) for _ in range(nodes.n)]
     for row in range(nodes.n):
         if random.random() < 0.1:
@@ -132,17 +105,14 @@ def test_following_tables_gives_what_looking_at_every_node_gives(seed: int) -> N
                 base.totals.put(row, random.randrange(200))
         for _ in range(random.choice([0, 0, 1, 3])):
             row = random.randrange(nodes.n)
-            passes = not base.passing.values[row]
-            base.passing.put(row, passes)
-            base.totals.put(row, random.randrange(200) if passes else REFUSED)
-            base.n_passing += 1 if passes else -1
+            base.put(row, not base.passing.values[row], random.randrange(200), nodes)
         assert reach.refresh()
         compare(reach, base, nodes, verdicts, scores, mask)
 
 
 def test_who_lost_the_thread_is_told_so() -> None:
     nodes = cluster(6, 2, Random(1))
-    base = AllPassing(nodes)
+    base = NodeTotals(nodes)
     reach = FeasibleNodes(base, nodes)
     assert reach.refresh()
     base.passing.changes.restart()
@@ -152,10 +122,10 @@ def test_who_lost_the_thread_is_told_so() -> None:
 def test_a_score_out_of_range_is_left_to_the_plain_path_if_anybody_can_get_it() -> None:
     nodes = cluster(6, 2, Random(1))
     table = DomainScores("host", np.array([0, MAX_SCORE + 1, 0, 0, 0, 0, 0]))
-    base = AllPassing(nodes)
+    base = NodeTotals(nodes)
     with pytest.raises(NotCacheable):
         FeasibleNodes(base, nodes).totals(((table, 1),))
-    base.passing.values[1], base.totals.values[1], base.n_passing = False, REFUSED, 5
+    base.put(1, False, 0, nodes)
     assert FeasibleNodes(base, nodes).totals(((table, 1),)).max() == 0
 
 

@@ -107,10 +107,7 @@ def scored(resources: dict[str, int], wanted: Pod, strategy: dict[str, Any] | No
     bench = Bench(
         NodeResourcesFit, node("a", cpu="1", memory="1Gi", offers={GPU: "4", **offers}), args={"scoringStrategy": given}
     )
-    score = bench.scores(wanted)["a"]
-    by_row = bench.plugin.row_score(bench.store.view(wanted), bench.store.snapshot(), CycleState())
-    assert by_row is not None and by_row(0) == score
-    return score
+    return bench.scores(wanted)["a"]
 
 
 def test_weights_average() -> None:
@@ -130,17 +127,15 @@ def test_a_resource_that_only_another_plugin_has_named_is_left_out() -> None:
     bench = Bench(NodeResourcesFit, node("a", cpu="1"), args=LEAST_ALLOCATED_OF_CPU_AND_FOO)
     bench.store.templates.resources.id("foo")  # as NodeResourcesBalancedAllocation does: there is no column for it
     wanted = bench.store.view(pod(requests={"cpu": "500m"}))
-    by_row = bench.plugin.row_score(wanted, bench.store.snapshot(), CycleState())
-    assert by_row is not None and by_row(0) == bench.scores(wanted.pod)["a"] == 50
+    assert bench.scores(wanted.pod)["a"] == 50
 
 
-def test_an_amount_that_wrapped_below_zero_is_scored_alike_by_columns_and_by_rows() -> None:
+def test_an_amount_that_wrapped_below_zero_is_scored_alike_among_all_nodes_and_alone() -> None:
     bench = Bench(NodeResourcesFit, *[node(name, cpu=cpu) for name, cpu in (("a", "4"), ("b", "5"))])
     wanted = bench.store.view(pod(requests={"cpu": str((1 << 63) - 1), "memory": "1Gi"}))
     nodes = bench.store.snapshot()
-    by_row = bench.plugin.row_score(wanted, nodes, CycleState())
-    assert by_row is not None
-    assert bench.plugin.score(wanted, nodes, CycleState()).tolist() == [by_row(0), by_row(1)]
+    alone = [bench.plugin.score(wanted, nodes.take([row]), CycleState()).item() for row in range(2)]
+    assert bench.plugin.score(wanted, nodes, CycleState()).tolist() == alone
 
 
 def test_pod_level_requests_are_not_looked_at_in_scores() -> None:

@@ -13,11 +13,11 @@ from kubesched.kube.api.apps import ReplicaSet, StatefulSet
 from kubesched.kube.api.core import ReplicationController, Service
 from kubesched.kube.api.node import Node
 from kubesched.kube.api.pod import Pod
-from kubesched.scheduler.framework import CycleState, FeasibleNodes
+from kubesched.scheduler.framework import CycleState
+from kubesched.scheduler.framework.runtime.feasible import FeasibleNodes, NodeTotals
 from kubesched.scheduler.plugins import PodTopologySpread
 from kubesched.scheduler.plugins.pod_topology_spread.counts import natural_log
 from kubesched.testing import even, node, pod
-from kubesched.testing.contract import AllPassing
 
 HOST, ZONE = "kubernetes.io/hostname", "topology.kubernetes.io/zone"
 MISSING = ("UnschedulableAndUnresolvable", ["node(s) didn't match pod topology spread constraints (missing required label)"])
@@ -181,7 +181,7 @@ def test_a_node_that_moves_to_a_new_zone_right_after_a_pod_came_to_it_is_counted
 def test_a_skew_that_no_api_server_lets_pass_is_scored_in_the_way_that_checks_scores() -> None:
     bench = Bench(PodTopologySpread, *zones("z1", "z2"), *pods_on(z1=1))
     nodes = bench.store.snapshot()
-    feasible = FeasibleNodes(AllPassing(nodes), nodes)
+    feasible = FeasibleNodes(NodeTotals(nodes), nodes)
     for skew, is_answered in ((1, True), (0, False), (-1, False)):
         soft = [
             {**even(WEB), "topologyKey": key, "maxSkew": skew, "whenUnsatisfiable": "ScheduleAnyway"} for key in (HOST, ZONE)
