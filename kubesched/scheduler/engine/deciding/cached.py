@@ -30,9 +30,8 @@ log = logging.getLogger(__name__)
 def decide(asked: Question, cache: EquivalenceCache) -> Attempt | None:
     """Return the attempt if what is cached is about these nodes, and the pod is one that it holds for.
 
-    Cached answers are brought up to date by plugins' functions of single rows, which are called without being named: this is
-    the hot path. One that breaks is found out where all nodes are asked about, and everybody is called by name. A fault of the
-    cache itself costs time and no pod.
+    Plugins are asked about changed rows without being named: this is the hot path. A plugin that breaks is named where all nodes
+    are asked about. A fault of the cache itself costs time and no pod.
     """
     pod = asked.pod
     if asked.within is not None or pod.template.named_nodes is not None:
