@@ -30,8 +30,8 @@ log = logging.getLogger(__name__)
 def decide(asked: Question, cache: EquivalenceCache) -> Attempt | None:
     """Return the attempt if what is cached is about these nodes, and the pod is one that it holds for.
 
-    Plugins are asked about changed rows without being named: this is the hot path. A plugin that breaks is named where all nodes
-    are asked about. A fault of the cache itself costs time and no pod.
+    Plugins are asked about changed rows without being named: this is the hot path. A plugin that breaks is named where all
+    nodes are asked about. A fault of the cache itself costs time and no pod.
     """
     pod = asked.pod
     if asked.within is not None or pod.template.named_nodes is not None:
