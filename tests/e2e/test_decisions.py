@@ -18,7 +18,7 @@ from kubesched.embedded.http.access import User
 
 TOKENS = {"root": User("root", ("system:masters", "system:authenticated"))}
 N_PODS = 24
-OWN = ("at", "sequence", "latencySeconds", "boundSeconds", "ranking", "refusals", "sentence")
+OWN = ("at", "sequence", "latencySeconds", "boundSeconds", "ranking", "refusals", "sentence", "levelCount")
 """What depends on the moment, or on what the budget allowed."""
 
 

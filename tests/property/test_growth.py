@@ -49,8 +49,8 @@ def small_caches(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 def begun(kind: str, alive: int) -> History:
     history = History(kind, nodes=20, alive=alive, decision_records=20)
-    for memo in history.engine.memos.values():
-        memo.budget_bytes = 200_000
+    for cache in history.engine.attempts.caches.values():
+        cache.budget_bytes = 200_000
     assert history.engine.decisions is not None
     history.engine.decisions.node_changes = node_changes.NodeChanges(8)
     return history

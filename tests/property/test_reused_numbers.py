@@ -40,7 +40,7 @@ def answer(made: Attempt) -> dict[str, object]:
     """Return every node's verdict and total by name."""
     nodes = made.nodes
     feasible = made.decision.feasible if isinstance(made.decision, Placed) else 0
-    totals = {} if made.totals is None else dict(zip(nodes.names, made.totals.tolist(), strict=True))
+    totals = {} if made.ranking is None else dict(zip(nodes.names, made.ranking.totals.tolist(), strict=True))
     best = max(totals.values(), default=0)
     return {
         "feasible": feasible,
