@@ -1,8 +1,7 @@
 """Write the reference pages that follow from the code.
 
 In: plugin classes, their arguments, messages and wake-ups; the types of the configuration; the table of gates; the words of
-tools/reference_texts.yaml. Out: docs/plugin-reference/*.md, docs/configuration-reference.md and the generated part of
-docs/compatibility.md.
+tools/reference_texts.yaml. Out, below docs/reference: plugins/*.md, configuration-reference.md and a part of compatibility.md.
     python tools/generate_reference.py           # writes them (make reference)
 tests/docs/test_site.py compares them with what would be written; a field or a plugin without words is refused here.
 """
@@ -45,23 +44,18 @@ NOTE = (
     "<!-- written by tools/generate_reference.py: change the code or tools/reference_texts.yaml, then `make reference` -->\n\n"
 )
 BEGIN, END = "<!-- begin: generated -->\n", "<!-- end: generated -->"
-_SHARED = {
-    "_spread.py": "PodTopologySpread",
-    "_victims.py": "DefaultPreemption",
-    "_attachments.py": "NodeVolumeLimits",
-    "_csi_translation.py": "NodeVolumeLimits",
-}
+_SHARED = {"csi_translation.py": "NodeVolumeLimits"}
 """Whose messages stand in files that plugins share."""
 _PLAIN = {int: "integer", str: "text", bool: "true or false", float: "number", bytes: "base64"}
 
 
 def pages() -> dict[Path, str]:
     """Return every generated page."""
-    folder = ROOT / "docs" / "plugin-reference"
+    folder = ROOT / "docs" / "reference" / "plugins"
     made = {folder / f"{file_of(cls)}.md": plugin_page(cls) for cls in registry_with()}
     made[folder / "README.md"] = index_page()
-    made[ROOT / "docs" / "configuration-reference.md"] = configuration_page()
-    table = ROOT / "docs" / "compatibility.md"
+    made[ROOT / "docs" / "reference" / "configuration-reference.md"] = configuration_page()
+    table = ROOT / "docs" / "reference" / "compatibility.md"
     before, _, rest = table.read_text(encoding="utf-8").partition(BEGIN)
     made[table] = before + BEGIN + gates_section() + END + rest.partition(END)[2]
     return made
@@ -72,7 +66,7 @@ def pages() -> dict[Path, str]:
 
 def file_of(cls: type[Plugin]) -> str:
     """Return the name of a plugin's file or folder, which is that of its page."""
-    return cls.__module__.split(".")[2]
+    return re.split(r"\.(?:plugins|contrib)\.", cls.__module__)[1].partition(".")[0]
 
 
 def index_page() -> str:
@@ -83,7 +77,7 @@ def index_page() -> str:
     about = (
         "The plugins of the tree in the default order of 1.36: where they act, their default weight, what they do.\n"
         "In 1.37 NodeName comes before NodeUnschedulable, and the points marked (1.37) are added.\n"
-        "`kubesched plugins list` prints the same. [Writing plugins](../plugins.md) says how to add one."
+        "`kubesched plugins list` prints the same. [Writing plugins](../../how-to/plugins.md) says how to add one."
     )
     head = "| plugin | extension points | weight | purpose |\n|---|---|---:|---|"
     return f"# Every plugin\n\n{NOTE}{about}\n\n{head}\n" + "\n".join(rows) + "\n"
@@ -102,7 +96,7 @@ def plugin_page(cls: type[Plugin]) -> str:
     parts.append(_wakeups(cls))
     if "example" in texts:
         (file,) = [word for word in texts["example"].split() if re.fullmatch(rf".*/{file_of(cls)}\.\w+", word)]
-        link = f"[{Path(file).name}](../{Path(file).relative_to('docs')})"
+        link = f"[{Path(file).name}](../../{Path(file).relative_to('docs')})"
         parts.append(f"## Example\n\nThe cluster is {link}.\n\n{_session(texts['example'])}")
     else:
         parts.append(f"## Example\n\n```python\n{texts['python']}```\n")
@@ -113,7 +107,7 @@ def _story(cls: type[Plugin], about: str) -> str:
     """Return the first paragraph of a plugin's file, and what users should know: `about`, or the rest of that text."""
     story = inspect.getdoc(inspect.getmodule(cls)) or ""
     if file_of(cls) in ("dynamic_resources", "volume_binding"):
-        story = inspect.getdoc(sys.modules[f"kubesched.plugins.{file_of(cls)}"]) or story
+        story = inspect.getdoc(sys.modules[f"kubesched.scheduler.plugins.{file_of(cls)}"]) or story
     first, _, rest = story.removeprefix(f"{cls.name}: ").partition("\n\n")
     first = first[0].upper() + first[1:]
     return f"{first}\n\n{about or rest}".strip()
@@ -134,7 +128,7 @@ def _facts(cls: type[Plugin]) -> str:
 
 
 def _code(cls: type[Plugin]) -> str:
-    path = "/".join(cls.__module__.split(".")[:3])
+    path = cls.__module__.partition(file_of(cls))[0].replace(".", "/") + file_of(cls)
     return path if (ROOT / path).is_dir() else f"{path}.py"
 
 
@@ -185,13 +179,13 @@ def _messages(cls: type[Plugin]) -> str:
     if not own:
         return "## Messages\n\nNone of its own.\n"
     listed = "".join(f"* `{text.rstrip()}`\n" for text in own)
-    page = "[troubleshooting](../troubleshooting.md)"
+    page = "[troubleshooting](../../how-to/troubleshooting.md)"
     about = f"`{FILLED_IN}` stands for what is filled in; {page} says what each means and what helps."
     return f"## Messages\n\n{about}\n\n{listed}"
 
 
 def _speaker(file: str) -> str:
-    parts = Path(file).parts
+    parts = Path(file.removeprefix("scheduler/")).parts
     return _SHARED.get(parts[-1], parts[1].removesuffix(".py")) if parts[0] in ("plugins", "contrib") else ""
 
 
@@ -241,7 +235,7 @@ def configuration_page() -> str:
     about = (
         "Every field of `KubeSchedulerConfiguration` (`kubescheduler.config.k8s.io/v1`), with its default.\n"
         "[Configuration](configuration.md) tells what differs from kube-scheduler; the arguments of plugins are on\n"
-        "[their pages](plugin-reference/README.md). `kubesched config check FILE` validates one, `kubesched config show FILE`\n"
+        "[their pages](plugins/README.md). `kubesched config check FILE` validates one, `kubesched config show FILE`\n"
         "prints it with every default filled in."
     )
     sets = "A plugin set has `enabled` and `disabled`, lists of `{name, weight}`; `*` in `disabled` takes all defaults away."

@@ -19,18 +19,18 @@ from pathlib import Path
 
 PACKAGE = Path(__file__).parents[1] / "kubesched"
 FILLED_IN = "…"
-_ROOMS = ("plugins", "framework", "engine", "contrib")
+_ROOMS = ("scheduler/plugins", "scheduler/framework", "scheduler/engine", "contrib")
 _SAYS = {"Reason", "_never", "unschedulable", "unresolvable", "failed", "Status", "GroupRefusal", "Failed", "Unschedulable"}
 _TELLS = {"reject": ("", ""), "_fail_all": ("", ""), "error_of": (FILLED_IN, ""), "_patch_status": ("", f": {FILLED_IN}")}
 """Methods that pass a text on to pods, and what they put before and behind it."""
 _CONSTANTS_OF = (
-    "plugins",
-    "engine/acting/binding",
-    "engine/deciding/cycle",
-    "engine/groups/group",
-    "engine/groups/pod_groups",
-    "framework/runtime/binding_points",
-    "framework/runtime/group_points",
+    "scheduler/plugins",
+    "scheduler/engine/acting/binding",
+    "scheduler/engine/deciding/cycle",
+    "scheduler/engine/groups/group",
+    "scheduler/engine/groups/pod_groups",
+    "scheduler/framework/runtime/binding_points",
+    "scheduler/framework/runtime/group_points",
 )
 """Where a constant of several words is a text for users, also where the way from it to a pod is long."""
 _MOST_STEPS = 5
