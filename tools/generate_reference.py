@@ -43,6 +43,7 @@ TEXTS = yaml.safe_load((ROOT / "tools" / "reference_texts.yaml").read_text(encod
 NOTE = (
     "<!-- written by tools/generate_reference.py: change the code or tools/reference_texts.yaml, then `make reference` -->\n\n"
 )
+FOR_WHOM = "*For operators who configure this plugin, and for users who read its messages.*\n\n"
 BEGIN, END = "<!-- begin: generated -->\n", "<!-- end: generated -->"
 _SHARED = {"csi_translation.py": "NodeVolumeLimits"}
 """Whose messages stand in files that plugins share."""
@@ -66,7 +67,8 @@ def pages() -> dict[Path, str]:
 
 def file_of(cls: type[Plugin]) -> str:
     """Return the name of a plugin's file or folder, which is that of its page."""
-    return re.split(r"\.(?:plugins|contrib)\.", cls.__module__)[1].partition(".")[0]
+    _, _, where = cls.__module__.removeprefix("kubesched.scheduler.").partition("plugins.")
+    return (where or cls.__module__.removeprefix("kubesched.contrib.")).partition(".")[0]
 
 
 def index_page() -> str:
@@ -75,9 +77,10 @@ def index_page() -> str:
         for cls in registry_with()
     ]
     about = (
-        "The plugins of the tree in the default order of 1.36: where they act, their default weight, what they do.\n"
-        "In 1.37 NodeName comes before NodeUnschedulable, and the points marked (1.37) are added.\n"
-        "`kubesched plugins list` prints the same. [Writing plugins](../../how-to/plugins.md) says how to add one."
+        "*For operators who configure plugins, and for users who read their messages.*\n\n"
+        "These are kube-scheduler's plugins in the default order of 1.36, and Coscheduling. In 1.37 NodeName comes before\n"
+        "NodeUnschedulable, and the points marked (1.37) are added. `kubesched plugins list` prints the same table.\n"
+        "[Write a plugin](../../how-to/plugins.md) says how to add one."
     )
     head = "| plugin | extension points | weight | purpose |\n|---|---|---:|---|"
     return f"# Every plugin\n\n{NOTE}{about}\n\n{head}\n" + "\n".join(rows) + "\n"
@@ -87,7 +90,7 @@ def plugin_page(cls: type[Plugin]) -> str:
     texts = TEXTS["plugins"].get(cls.name)
     if texts is None:
         raise SystemExit(f"tools/reference_texts.yaml: plugins has no words for {cls.name}")
-    parts = [f"# {cls.name}\n\n{NOTE}{_story(cls, texts.get('about', ''))}\n", _facts(cls)]
+    parts = [f"# {cls.name}\n\n{NOTE}{FOR_WHOM}{_story(cls, texts.get('about', ''))}\n", _facts(cls)]
     if "scores" in texts:
         parts.append(f"## Scores\n\n{texts['scores']} The result is between 0 and 100, times the weight.\n")
     if cls.Args is not None:
@@ -106,8 +109,8 @@ def plugin_page(cls: type[Plugin]) -> str:
 def _story(cls: type[Plugin], about: str) -> str:
     """Return the first paragraph of a plugin's file, and what users should know: `about`, or the rest of that text."""
     story = inspect.getdoc(inspect.getmodule(cls)) or ""
-    if file_of(cls) in ("dynamic_resources", "volume_binding"):
-        story = inspect.getdoc(sys.modules[f"kubesched.scheduler.plugins.{file_of(cls)}"]) or story
+    if cls.__module__.endswith(f"{file_of(cls)}.plugin") and file_of(cls) in ("dynamic_resources", "volume_binding"):
+        story = inspect.getdoc(sys.modules[cls.__module__.rpartition(".")[0]]) or story
     first, _, rest = story.removeprefix(f"{cls.name}: ").partition("\n\n")
     first = first[0].upper() + first[1:]
     return f"{first}\n\n{about or rest}".strip()
@@ -128,7 +131,8 @@ def _facts(cls: type[Plugin]) -> str:
 
 
 def _code(cls: type[Plugin]) -> str:
-    path = cls.__module__.partition(file_of(cls))[0].replace(".", "/") + file_of(cls)
+    folder, name, _ = cls.__module__.replace(".", "/").partition(file_of(cls))
+    path = folder + name
     return path if (ROOT / path).is_dir() else f"{path}.py"
 
 
@@ -179,23 +183,24 @@ def _messages(cls: type[Plugin]) -> str:
     if not own:
         return "## Messages\n\nNone of its own.\n"
     listed = "".join(f"* `{text.rstrip()}`\n" for text in own)
-    page = "[troubleshooting](../../how-to/troubleshooting.md)"
-    about = f"`{FILLED_IN}` stands for what is filled in; {page} says what each means and what helps."
+    page = "[Troubleshooting](../../how-to/troubleshooting.md)"
+    about = f"`{FILLED_IN}` stands for names and numbers. {page} explains each message."
     return f"## Messages\n\n{about}\n\n{listed}"
 
 
 def _speaker(file: str) -> str:
-    parts = Path(file.removeprefix("scheduler/")).parts
-    return _SHARED.get(parts[-1], parts[1].removesuffix(".py")) if parts[0] in ("plugins", "contrib") else ""
+    room, _, rest = file.removeprefix("scheduler/").partition("/")
+    name, _, inside = rest.partition("/")
+    return _SHARED.get(inside, name.removesuffix(".py")) if room in ("plugins", "contrib") else ""
 
 
 def _wakeups(cls: type[Plugin]) -> str:
     plugin = cls(cls.Args().defaulted(config.Gates.defaults()) if cls.Args is not None else None, _handle())
     found = wakes_on(types.SimpleNamespace(plugins=[plugin]), [cls.name])  # type: ignore[arg-type]
     if not ({"Filter", "PreFilter", "PreEnqueue", "Permit", "Reserve"} & set(_points(cls))) or not found:
-        return "## Wake-ups\n\nIt refuses no pod, or nothing but time changes its mind.\n"
+        return "## Wake-ups\n\nNone: it refuses no pod, or no event changes its answer.\n"
     lines = "".join(f"* {each}\n" for each in found[0].text.split("; "))
-    return f"## Wake-ups\n\nA pod that it refused is tried again when\n\n{lines}"
+    return f"## Wake-ups\n\nA pod that this plugin refused is tried again when\n\n{lines}"
 
 
 def _handle() -> Any:
@@ -233,12 +238,13 @@ def configuration_page() -> str:
     if unknown:
         raise SystemExit(f"tools/reference_texts.yaml: the configuration has no {sorted(unknown)}")
     about = (
+        "*For operators who write a configuration file.*\n\n"
         "Every field of `KubeSchedulerConfiguration` (`kubescheduler.config.k8s.io/v1`), with its default.\n"
-        "[Configuration](configuration.md) tells what differs from kube-scheduler; the arguments of plugins are on\n"
-        "[their pages](plugins/README.md). `kubesched config check FILE` validates one, `kubesched config show FILE`\n"
-        "prints it with every default filled in."
+        "[Configuration](configuration.md) has what differs from kube-scheduler. [Plugin pages](plugins/README.md) have the\n"
+        "plugins' arguments. `kubesched config check FILE` validates a file; `kubesched config show FILE` prints it with all\n"
+        "defaults."
     )
-    sets = "A plugin set has `enabled` and `disabled`, lists of `{name, weight}`; `*` in `disabled` takes all defaults away."
+    sets = "A plugin set has `enabled` and `disabled`, lists of `{name, weight}`; `*` in `disabled` removes all defaults."
     head = "| field | type | default | |\n|---|---|---|---|"
     return f"# Configuration reference\n\n{NOTE}{about}\n\n{head}\n" + "\n".join(lines) + f"\n\n{sets}\n"
 

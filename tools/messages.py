@@ -75,7 +75,7 @@ class _Book:
                 if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                     self._functions.setdefault((path, node.name), []).append(node)
                     self._functions.setdefault((None, node.name), []).append(node)
-                elif isinstance(node, ast.ClassDef) and path.parent.name != "framework" and any(map(_is_error, node.bases)):
+                elif isinstance(node, ast.ClassDef) and "framework" not in path.parts and any(map(_is_error, node.bases)):
                     self._errors.add(node.name)
             for statement in tree.body:
                 if isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Name):
