@@ -83,9 +83,22 @@ def test_the_readme_counts_the_cases_that_there_are() -> None:
     assert f"all {n_cases:,}" in (ROOT / "README.md").read_text(encoding="utf-8")
 
 
+def test_the_readme_has_the_ratios_of_the_performance_page() -> None:
+    page = (ROOT / "docs" / "explanation" / "performance.md").read_text(encoding="utf-8")
+    figures = (ROOT / "README.md").read_text(encoding="utf-8").partition("## Figures")[2].partition("\n## ")[0]
+    ratios = re.findall(r"([\d.]+(?: to [\d.]+)?) times", figures)
+    assert len(ratios) >= 6
+    assert [ratio for ratio in ratios if not re.search(rf"(?<![\d.]){re.escape(ratio)}(?![\d.])[^|\n]* times", page)] == []
+
+
+def test_every_command_is_in_the_reference() -> None:
+    page = (ROOT / "docs" / "reference" / "commands.md").read_text(encoding="utf-8")
+    assert set(cli.list_commands(click.Context(cli))) == set(re.findall(r"^\| `kubesched (\w+)", page, re.MULTILINE))
+
+
 def test_every_field_of_a_scenario_is_on_the_page() -> None:
     """The page says that a field which it does not list is refused."""
-    page = (ROOT / "docs" / "how-to" / "simulate.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "reference" / "scenario.md").read_text(encoding="utf-8")
     fields = {name for part in schema_of("scenario")["$defs"].values() for name in part.get("properties", {})}
     assert "decisionTime" in fields
     assert {name for name in fields if not re.search(rf"\b{name}\b", page)} == {"timeAdded"}  # of a taint; nothing reads it
@@ -112,7 +125,7 @@ def test_every_command_that_loads_plugins_is_on_their_page() -> None:
 
 @pytest.mark.parametrize(("word", "cls"), [("pod", PodView), ("nodes", Snapshot), ("node", NodeView)])
 def test_writing_plugins_offers_only_what_there_is(word: str, cls: type) -> None:
-    page = (ROOT / "docs" / "how-to" / "plugins.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "reference" / "plugin-api.md").read_text(encoding="utf-8")
     named = set(re.findall(r"^\|.*", page, re.MULTILINE))
     offered = {name for row in named for name in re.findall(rf"`{word}\.(\w+)", row)}
     assert len(offered) > 5
