@@ -37,6 +37,7 @@ test: $(STAMP)
 check: $(STAMP)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
+	$(BIN)/codespell
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/pytest -n $(WORKERS) tests/unit tests/contract
@@ -57,7 +58,7 @@ e2e-real: $(STAMP)
 nightly: $(STAMP)
 	$(BIN)/pytest -n $(WORKERS) -m nightly
 
-# make chaos SEEDS=200, SECONDS=3600, REPLAY=SEED [FAULTS=0,3], BUG=NAME|all [SEEDS=2000], PAGE=docs/testing.md; FIRST=1 is where seeds begin.
+# make chaos SEEDS=200, SECONDS=3600, REPLAY=SEED [FAULTS=0,3], BUG=NAME|all [SEEDS=2000], PAGE=docs/explanation/testing.md; FIRST=1 is where seeds begin.
 chaos: $(STAMP)
 	@PYTHONPATH=tests $(BIN)/python -m chaos --workers $(WORKERS) \
 	  $(if $(SEEDS),--seeds $(SEEDS)) $(if $(SECONDS),--seconds $(SECONDS)) $(if $(FIRST),--first $(FIRST)) \

@@ -1,8 +1,7 @@
 """Write the reference pages that follow from the code.
 
 In: plugin classes, their arguments, messages and wake-ups; the types of the configuration; the table of gates; the words of
-tools/reference_texts.yaml. Out: docs/plugin-reference/*.md, docs/configuration-reference.md and the generated part of
-docs/compatibility.md.
+tools/reference_texts.yaml. Out, below docs/reference: plugins/*.md, configuration-reference.md and a part of compatibility.md.
     python tools/generate_reference.py           # writes them (make reference)
 tests/docs/test_site.py compares them with what would be written; a field or a plugin without words is refused here.
 """
@@ -44,6 +43,7 @@ TEXTS = yaml.safe_load((ROOT / "tools" / "reference_texts.yaml").read_text(encod
 NOTE = (
     "<!-- written by tools/generate_reference.py: change the code or tools/reference_texts.yaml, then `make reference` -->\n\n"
 )
+FOR_WHOM = "*For operators who configure this plugin, and for users who read its messages.*\n\n"
 BEGIN, END = "<!-- begin: generated -->\n", "<!-- end: generated -->"
 _SHARED = {"csi_translation.py": "NodeVolumeLimits"}
 """Whose messages stand in files that plugins share."""
@@ -52,11 +52,11 @@ _PLAIN = {int: "integer", str: "text", bool: "true or false", float: "number", b
 
 def pages() -> dict[Path, str]:
     """Return every generated page."""
-    folder = ROOT / "docs" / "plugin-reference"
+    folder = ROOT / "docs" / "reference" / "plugins"
     made = {folder / f"{file_of(cls)}.md": plugin_page(cls) for cls in registry_with()}
     made[folder / "README.md"] = index_page()
-    made[ROOT / "docs" / "configuration-reference.md"] = configuration_page()
-    table = ROOT / "docs" / "compatibility.md"
+    made[ROOT / "docs" / "reference" / "configuration-reference.md"] = configuration_page()
+    table = ROOT / "docs" / "reference" / "compatibility.md"
     before, _, rest = table.read_text(encoding="utf-8").partition(BEGIN)
     made[table] = before + BEGIN + gates_section() + END + rest.partition(END)[2]
     return made
@@ -77,9 +77,10 @@ def index_page() -> str:
         for cls in registry_with()
     ]
     about = (
-        "The plugins of the tree in the default order of 1.36: where they act, their default weight, what they do.\n"
-        "In 1.37 NodeName comes before NodeUnschedulable, and the points marked (1.37) are added.\n"
-        "`kubesched plugins list` prints the same. [Writing plugins](../plugins.md) says how to add one."
+        "*For operators who configure plugins, and for users who read their messages.*\n\n"
+        "These are kube-scheduler's plugins in the default order of 1.36, and Coscheduling. In 1.37 NodeName comes before\n"
+        "NodeUnschedulable, and the points marked (1.37) are added. `kubesched plugins list` prints the same table.\n"
+        "[Write a plugin](../../how-to/plugins.md) says how to add one."
     )
     head = "| plugin | extension points | weight | purpose |\n|---|---|---:|---|"
     return f"# Every plugin\n\n{NOTE}{about}\n\n{head}\n" + "\n".join(rows) + "\n"
@@ -89,7 +90,7 @@ def plugin_page(cls: type[Plugin]) -> str:
     texts = TEXTS["plugins"].get(cls.name)
     if texts is None:
         raise SystemExit(f"tools/reference_texts.yaml: plugins has no words for {cls.name}")
-    parts = [f"# {cls.name}\n\n{NOTE}{_story(cls, texts.get('about', ''))}\n", _facts(cls)]
+    parts = [f"# {cls.name}\n\n{NOTE}{FOR_WHOM}{_story(cls, texts.get('about', ''))}\n", _facts(cls)]
     if "scores" in texts:
         parts.append(f"## Scores\n\n{texts['scores']} The result is between 0 and 100, times the weight.\n")
     if cls.Args is not None:
@@ -98,7 +99,7 @@ def plugin_page(cls: type[Plugin]) -> str:
     parts.append(_wakeups(cls))
     if "example" in texts:
         (file,) = [word for word in texts["example"].split() if re.fullmatch(rf".*/{file_of(cls)}\.\w+", word)]
-        link = f"[{Path(file).name}](../{Path(file).relative_to('docs')})"
+        link = f"[{Path(file).name}](../../{Path(file).relative_to('docs')})"
         parts.append(f"## Example\n\nThe cluster is {link}.\n\n{_session(texts['example'])}")
     else:
         parts.append(f"## Example\n\n```python\n{texts['python']}```\n")
@@ -182,8 +183,8 @@ def _messages(cls: type[Plugin]) -> str:
     if not own:
         return "## Messages\n\nNone of its own.\n"
     listed = "".join(f"* `{text.rstrip()}`\n" for text in own)
-    page = "[troubleshooting](../troubleshooting.md)"
-    about = f"`{FILLED_IN}` stands for what is filled in; {page} says what each means and what helps."
+    page = "[Troubleshooting](../../how-to/troubleshooting.md)"
+    about = f"`{FILLED_IN}` stands for names and numbers. {page} explains each message."
     return f"## Messages\n\n{about}\n\n{listed}"
 
 
@@ -197,9 +198,9 @@ def _wakeups(cls: type[Plugin]) -> str:
     plugin = cls(cls.Args().defaulted(config.Gates.defaults()) if cls.Args is not None else None, _handle())
     found = wakes_on(types.SimpleNamespace(plugins=[plugin]), [cls.name])  # type: ignore[arg-type]
     if not ({"Filter", "PreFilter", "PreEnqueue", "Permit", "Reserve"} & set(_points(cls))) or not found:
-        return "## Wake-ups\n\nIt refuses no pod, or nothing but time changes its mind.\n"
+        return "## Wake-ups\n\nNone: it refuses no pod, or no event changes its answer.\n"
     lines = "".join(f"* {each}\n" for each in found[0].text.split("; "))
-    return f"## Wake-ups\n\nA pod that it refused is tried again when\n\n{lines}"
+    return f"## Wake-ups\n\nA pod that this plugin refused is tried again when\n\n{lines}"
 
 
 def _handle() -> Any:
@@ -237,12 +238,13 @@ def configuration_page() -> str:
     if unknown:
         raise SystemExit(f"tools/reference_texts.yaml: the configuration has no {sorted(unknown)}")
     about = (
+        "*For operators who write a configuration file.*\n\n"
         "Every field of `KubeSchedulerConfiguration` (`kubescheduler.config.k8s.io/v1`), with its default.\n"
-        "[Configuration](configuration.md) tells what differs from kube-scheduler; the arguments of plugins are on\n"
-        "[their pages](plugin-reference/README.md). `kubesched config check FILE` validates one, `kubesched config show FILE`\n"
-        "prints it with every default filled in."
+        "[Configuration](configuration.md) has what differs from kube-scheduler. [Plugin pages](plugins/README.md) have the\n"
+        "plugins' arguments. `kubesched config check FILE` validates a file; `kubesched config show FILE` prints it with all\n"
+        "defaults."
     )
-    sets = "A plugin set has `enabled` and `disabled`, lists of `{name, weight}`; `*` in `disabled` takes all defaults away."
+    sets = "A plugin set has `enabled` and `disabled`, lists of `{name, weight}`; `*` in `disabled` removes all defaults."
     head = "| field | type | default | |\n|---|---|---|---|"
     return f"# Configuration reference\n\n{NOTE}{about}\n\n{head}\n" + "\n".join(lines) + f"\n\n{sets}\n"
 

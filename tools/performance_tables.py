@@ -1,4 +1,4 @@
-"""The tables of docs/performance.md that are ours alone, made anew from the commands that stand above them.
+"""Write the marked tables of docs/explanation/performance-details.md anew, from the commands above them.
 
 usage: tools/performance_tables.py [WORD ...]     only tables whose command has one of the words
 
@@ -22,7 +22,7 @@ sys.path.append(str(ROOT / "bench"))
 
 from run import machine  # noqa: E402
 
-PAGE = ROOT / "docs" / "performance.md"
+PAGE = ROOT / "docs" / "explanation" / "performance-details.md"
 TABLE = re.compile(r"(<!-- figures: (.*?) -->\n)(.*?)\n.*?(?=<!-- /figures -->)", re.DOTALL)
 
 

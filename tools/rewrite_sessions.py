@@ -1,4 +1,6 @@
-"""Run the commands of pages again and put what they print now below them:  python tools/rewrite_sessions.py docs/why.md ...
+"""Run the commands of pages again and put what they print now below them.
+
+usage: python tools/rewrite_sessions.py docs/how-to/why.md ...
 
 What a page leaves out with a line `...` stays left out. The test is tests/docs/test_sessions.py; look at what changed before
 you commit it.

@@ -1,10 +1,7 @@
-"""What the site has that the folder does not: a front page, and a list of decisions; and links that leave the
-folder.
+"""Add to the site what the folder docs/ does not have: the README as front page, and the list of decisions.
 
-A hook of mkdocs. The README is the front page, so that it is written once. A link to something outside docs/ (a file of the
-repository, an example)
-cannot be followed on the site: it becomes its text, after a look whether the file is there; one that is not is a warning,
-which ends a strict build.
+A hook of mkdocs. A link to a file outside docs/, or to an example, cannot be followed on the site, so it becomes plain text. If
+the file does not exist, that is a warning, which fails a strict build.
 """
 
 from __future__ import annotations
@@ -18,7 +15,7 @@ from mkdocs.structure.files import File, Files
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
-LISTS = {"decisions": "Design decisions"}
+LISTS = {"decisions": "Design decisions\n\n*For contributors: choices that close other roads, and what each gave up.*"}
 _LINK = re.compile(r"(?<!!)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^)\s]+)\)")
 log = get_plugin_logger("site_links")
 

@@ -4,8 +4,8 @@ In: names and numbers. Out: nothing until somebody reads; `exposing` turns what 
 A call costs a dictionary look-up and an append, 0.1 to 0.3 us, and no object of the Prometheus library. The sizes of
 queues and stores are not pushed here at all: whoever knows them is asked when somebody reads (`watch`).
 
-Where kube-scheduler is known to report wrong values (docs/metrics.md lists them) the right ones are taken in here; the
-caller says what happened after it happened.
+Where kube-scheduler is known to report wrong values (docs/reference/metrics.md lists them) the right ones are taken in here;
+the caller says what happened after it happened.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from pathlib import Path
 from messages import FILLED_IN, all_messages
 
 ROOT = Path(__file__).parents[2]
-PAGE = ROOT / "docs" / "troubleshooting.md"
+PAGE = ROOT / "docs" / "how-to" / "troubleshooting.md"
 _CAPITALS = re.compile(r"\b[A-Z]{2,}\b|\b[A-Z]\b")
 _SEVERAL = re.compile(rf"{FILLED_IN}(?:[ .,]*{FILLED_IN})*[ .:]*$")
 
@@ -35,7 +35,7 @@ def said() -> dict[str, str]:
 def test_every_message_of_the_code_is_on_the_page() -> None:
     page = told()
     missing = [f"{file}: {text}" for text, file in said().items() if text not in page and f"preemption: {text}" not in page]
-    assert not missing, "docs/troubleshooting.md does not tell what these mean:\n" + "\n".join(missing)
+    assert not missing, "docs/how-to/troubleshooting.md does not tell what these mean:\n" + "\n".join(missing)
 
 
 def test_every_message_on_the_page_is_one_of_the_code() -> None:

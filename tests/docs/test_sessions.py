@@ -191,7 +191,7 @@ def test_figures_are_made_by_commands_that_there_are() -> None:
             if command.startswith("python "):
                 assert (ROOT / command.split()[1]).exists(), command
             else:
-                assert_it_exists(command, "docs/performance.md")
+                assert_it_exists(command, "docs/explanation/performance-details.md")
 
 
 PYTHON = [block for block in ALL_BLOCKS if block.language == "python" and not (block.file or block.tested_by or block.not_run)]

@@ -58,8 +58,8 @@ def test_generated_pages_are_those_of_the_code() -> None:
         if not path.exists() or path.read_text(encoding="utf-8") != text
     ]
     assert not stale, f"run `make reference`: {stale}"
-    known = {path for path in pages if path.parent.name == "plugin-reference"}
-    assert set((ROOT / "docs" / "plugin-reference").iterdir()) == known, "a page of a plugin that is gone"
+    known = {path for path in pages if path.parent.name == "plugins"}
+    assert set((ROOT / "docs" / "reference" / "plugins").iterdir()) == known, "a page of a plugin that is gone"
 
 
 def test_the_picture_of_a_decision_is_that_of_a_decision() -> None:
@@ -74,7 +74,7 @@ def test_the_site_is_built_without_a_warning(tmp_path: Path) -> None:
     config = mkdocs.load_config(str(ROOT / "mkdocs.yml"), site_dir=str(tmp_path / "site"))
     config.plugins.on_startup(command="build", dirty=False)
     build(config)  # strict: raises if anything was warned of
-    assert (tmp_path / "site" / "troubleshooting" / "index.html").exists()
+    assert (tmp_path / "site" / "how-to" / "troubleshooting" / "index.html").exists()
 
 
 def test_the_readme_counts_the_cases_that_there_are() -> None:
@@ -83,9 +83,22 @@ def test_the_readme_counts_the_cases_that_there_are() -> None:
     assert f"all {n_cases:,}" in (ROOT / "README.md").read_text(encoding="utf-8")
 
 
+def test_the_readme_has_the_ratios_of_the_performance_page() -> None:
+    page = (ROOT / "docs" / "explanation" / "performance.md").read_text(encoding="utf-8")
+    figures = (ROOT / "README.md").read_text(encoding="utf-8").partition("## Figures")[2].partition("\n## ")[0]
+    ratios = re.findall(r"([\d.]+(?: to [\d.]+)?) times", figures)
+    assert len(ratios) >= 6
+    assert [ratio for ratio in ratios if not re.search(rf"(?<![\d.]){re.escape(ratio)}(?![\d.])[^|\n]* times", page)] == []
+
+
+def test_every_command_is_in_the_reference() -> None:
+    page = (ROOT / "docs" / "reference" / "commands.md").read_text(encoding="utf-8")
+    assert set(cli.list_commands(click.Context(cli))) == set(re.findall(r"^\| `kubesched (\w+)", page, re.MULTILINE))
+
+
 def test_every_field_of_a_scenario_is_on_the_page() -> None:
     """The page says that a field which it does not list is refused."""
-    page = (ROOT / "docs" / "simulate.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "reference" / "scenario.md").read_text(encoding="utf-8")
     fields = {name for part in schema_of("scenario")["$defs"].values() for name in part.get("properties", {})}
     assert "decisionTime" in fields
     assert {name for name in fields if not re.search(rf"\b{name}\b", page)} == {"timeAdded"}  # of a taint; nothing reads it
@@ -93,7 +106,7 @@ def test_every_field_of_a_scenario_is_on_the_page() -> None:
 
 def test_every_command_that_loads_plugins_is_on_their_page() -> None:
     said = (
-        (ROOT / "docs" / "plugins.md")
+        (ROOT / "docs" / "how-to" / "plugins.md")
         .read_text(encoding="utf-8")
         .partition("All commands that decide take it: ")[2]
         .partition(";")[0]
@@ -112,7 +125,7 @@ def test_every_command_that_loads_plugins_is_on_their_page() -> None:
 
 @pytest.mark.parametrize(("word", "cls"), [("pod", PodView), ("nodes", Snapshot), ("node", NodeView)])
 def test_writing_plugins_offers_only_what_there_is(word: str, cls: type) -> None:
-    page = (ROOT / "docs" / "plugins.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "reference" / "plugin-api.md").read_text(encoding="utf-8")
     named = set(re.findall(r"^\|.*", page, re.MULTILINE))
     offered = {name for row in named for name in re.findall(rf"`{word}\.(\w+)", row)}
     assert len(offered) > 5

@@ -1,4 +1,4 @@
-"""docs/adopting.md, done: every command on the page is run in its order, and the cluster is looked at in between.
+"""docs/how-to/adopting.md, done: every command on the page is run in its order, and the cluster is looked at in between.
 
 What a kubelet would run is run here as plain processes: the Deployment of the second scheduler, and the static pods in a
 folder that stands for /etc/kubernetes/manifests. kube-scheduler is the real one where there is one, else our own program.
@@ -23,7 +23,7 @@ import yaml
 from control_planes import DEPLOY, PATIENCE_SECONDS, PROGRAM, Api, ControlPlane, Object, Refused, a_pod, free_port, process
 
 ROOT = DEPLOY.parent
-PAGE = ROOT / "docs" / "adopting.md"
+PAGE = ROOT / "docs" / "how-to" / "adopting.md"
 KUBE_SCHEDULER = shutil.which("kube-scheduler", path=os.environ.get("KUBEBUILDER_ASSETS") or "/nonexistent")
 LEASE = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/{}"
 QUICKLY = (
@@ -32,7 +32,7 @@ QUICKLY = (
     "--leader-elect-retry-period=200ms",
 )
 
-pytestmark = pytest.mark.skipif(shutil.which("kubectl") is None, reason="docs/adopting.md needs kubectl")
+pytestmark = pytest.mark.skipif(shutil.which("kubectl") is None, reason="docs/how-to/adopting.md needs kubectl")
 
 
 def commands() -> list[list[str]]:

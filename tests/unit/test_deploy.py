@@ -629,7 +629,7 @@ def test_the_chart_is_described_for_who_looks_for_one() -> None:
 
 
 def test_alerts_have_what_the_operator_wants_and_a_row_in_the_docs() -> None:
-    page = (ROOT / "docs" / "operating.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "how-to" / "operating.md").read_text(encoding="utf-8")
     for group in RULES["spec"]["groups"]:
         for rule in group["rules"]:
             assert set(rule) <= {"alert", "expr", "for", "labels", "annotations"}

@@ -134,7 +134,7 @@ def test_the_readme_on_an_index_has_no_link_that_leads_nowhere(monkeypatch: pyte
     assert len(targets) > 30
     assert [target for target in targets if not target.startswith(("https://", "#"))] == []
     assert "(https://example.com/kubesched/raw/v1.2.3/docs/page.png)" in told
-    assert "(https://example.com/kubesched/blob/v1.2.3/docs/why.md)" in told
+    assert "(https://example.com/kubesched/blob/v1.2.3/docs/how-to/why.md)" in told
     assert "(https://example.com/kubesched/tree/v1.2.3/docs/decisions)" in told
 
 

@@ -75,7 +75,7 @@ from kubesched.cli.commands.shared import output_option, policy_options
 @runs("kubesched.cli.shadow:run_shadow")
 def command() -> None:
     """Follow a cluster beside its live scheduler, decide every pod that it places on the state that it saw, and tell where we
-    would differ. Nothing is written: the rights to list and watch are enough (docs/shadow.md).
+    would differ. Nothing is written: the rights to list and watch are enough (docs/how-to/shadow.md).
 
     Each placement is one of: same node; tie, another of our best nodes; sampled, the best of the part of the nodes that
     percentageOfNodesToScore lets a scheduler look at; worse, by how much and by which plugin's score; infeasible, and who

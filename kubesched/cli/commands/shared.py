@@ -34,7 +34,7 @@ node_groups_option = click.option(
     "--node-groups",
     "groups_file",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="Groups of nodes that may grow (docs/node-groups.md), or Karpenter's NodePools with instanceTypes.",
+    help="Groups of nodes that may grow (docs/how-to/node-groups.md), or Karpenter's NodePools with instanceTypes.",
 )
 
 

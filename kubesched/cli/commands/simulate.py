@@ -42,6 +42,6 @@ from kubesched.cli.commands.shared import output_option, policy_options
 def command() -> None:
     """Run SCENARIO in virtual time against a cluster in memory, with the real scheduling engine, and print what came of it.
 
-    SCENARIO is a scenario file (docs/simulate.md), an inbox log, or a file that --snapshot of other commands takes. The same
-    scenario, configuration and seed print the same bytes.
+    SCENARIO is a scenario file (docs/reference/scenario.md), an inbox log, or a file that --snapshot of other commands takes.
+    The same scenario, configuration and seed print the same bytes.
     """

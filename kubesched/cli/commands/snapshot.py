@@ -22,7 +22,7 @@ from kubesched.cli.commands.shared import cluster_options, gates_option
     "--hide-names",
     "hides_names",
     is_flag=True,
-    help="Replace names, label values and the like by pseudonyms; pods are decided the same (see docs/why.md).",
+    help="Replace names, label values and the like by pseudonyms; pods are decided the same (see docs/how-to/why.md).",
 )
 @click.option(
     "--names",

@@ -32,6 +32,6 @@ from kubesched.cli.commands.shared import output_option
 def command() -> None:
     """Run every scenario of EXPERIMENT with every configuration, parameter and seed, and print what came of it.
 
-    EXPERIMENT is a YAML file, or a Python file with a function `experiment` (docs/experiments.md). The same experiment gives
-    the same rows, wherever its trials run.
+    EXPERIMENT is a YAML file, or a Python file with a function `experiment` (docs/how-to/experiments.md). The same experiment
+    gives the same rows, wherever its trials run.
     """

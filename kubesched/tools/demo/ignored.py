@@ -37,7 +37,7 @@ class IgnoredObjects:
                 why = f"the gate {off[-1]} is off; --feature-gates {','.join(f'{name}=true' for name in off)} switches it on"
                 storage.listen(table, lambda change, kind=kind, why=why: self._came(change, kind, why))  # type: ignore[misc]
         if not any("Coscheduling" in profile.plugin_names for profile in configuration.profiles):
-            why = "no profile enables the plugin Coscheduling; see docs/gangs.md for a --config that does"
+            why = "no profile enables the plugin Coscheduling; see docs/how-to/gangs.md for a --config that does"
             storage.listen(_COSCHEDULED, lambda change: self._came(change, "PodGroup", why))
         storage.listen("pods", self._pod_came)
 

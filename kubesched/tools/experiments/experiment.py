@@ -2,7 +2,7 @@
 
 In: YAML or JSON, and the files that it names. Out: an `Experiment`, which holds the contents of all of these, so that a
 trial needs no file of this machine, and the list of its trials in an order that depends on the file alone. A field that
-nobody knows, a file that is not there and a path that leads nowhere are refused in one line. docs/experiments.md is the
+nobody knows, a file that is not there and a path that leads nowhere are refused in one line. docs/how-to/experiments.md is the
 reference.
 """
 

@@ -1,7 +1,7 @@
 """The scenario file: a cluster, what comes to it, and what happens to it.
 
 In: YAML or JSON. Out: frozen values, checked. A field that nobody knows, a value of the wrong type and a time that is none
-are refused in one line that names the file and the field. docs/simulate.md is the reference for the fields.
+are refused in one line that names the file and the field. docs/reference/scenario.md is the reference for the fields.
 """
 
 from __future__ import annotations

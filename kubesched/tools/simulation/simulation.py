@@ -214,7 +214,7 @@ class Simulation:
         return self._decided[-1] if self._decided else None
 
     def metrics(self) -> dict[str, Any]:
-        """Return the figures as they are now; docs/simulate.md says what each of them means."""
+        """Return the figures as they are now; docs/reference/scenario.md says what each of them means."""
         self.measures.advance(self.now)
         return {"seed": self.seed, **self.measures.figures()}
 

@@ -61,7 +61,7 @@ def test_why_says_points_and_reasons() -> None:
 
 
 def test_the_page_shows_lines_as_they_are_printed(capsys: pytest.CaptureFixture[str]) -> None:
-    """The session in docs/shadow.md, whose figures are those of a run on a live cluster, is printed from its figures."""
+    """The session in docs/how-to/shadow.md, whose figures are those of a run on a live cluster, is printed from its figures."""
     told = {"behind": 12, "byPlugin": {"NodeResourcesFit": 12}}
     print(_line("AGREEMENT", "THEIRS", "OURS", "POD", "WHY"))
     print(_line("worse", "node-17", "node-4021", "team-a/web-7d9f-x2x1p", why(told)))
@@ -80,7 +80,7 @@ def test_the_page_shows_lines_as_they_are_printed(capsys: pytest.CaptureFixture[
         "requests": {"GET": 24},
     }
     _print_summary(document, Path("differences"))
-    page = (Path(__file__).parents[3] / "docs" / "shadow.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[3] / "docs" / "how-to" / "shadow.md").read_text(encoding="utf-8")
     session = page.partition("```console\n")[2].partition("```")[0]
     _, following, *shown = session.splitlines()
     assert re.fullmatch(r"Following \d+ nodes and \d+ pods, judging default-scheduler as of 1\.\d+; Ctrl-C ends it", following)

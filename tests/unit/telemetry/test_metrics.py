@@ -185,12 +185,12 @@ def test_what_is_recorded_is_shown(name: str, value: float, recorded: Scraped) -
 
 
 EMPTY = (
-    (Path(__file__).parents[3] / "docs" / "metrics.md")
+    (Path(__file__).parents[3] / "docs" / "reference" / "metrics.md")
     .read_text(encoding="utf-8")
     .partition("## Declared and empty")[2]
     .partition("\n## ")[0]
 )
-"""What docs/metrics.md says about families of parts that only the reference has."""
+"""What docs/reference/metrics.md says about families of parts that only the reference has."""
 
 
 def test_the_facade_can_fill_every_family_but_those_that_the_documentation_calls_empty() -> None:

@@ -1,4 +1,4 @@
-"""docs/legacy.md says where each element of the write-ups lives: every file and name of its tables is there."""
+"""docs/reference/legacy.md says where each element of the write-ups lives: every file and name of its tables is there."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ import kubesched
 
 ROOT = Path(kubesched.__file__).parent
 TABLES = (
-    (ROOT.parent / "docs" / "legacy.md").read_text(encoding="utf-8").partition("## Element by element")[2].partition("\n## ")[0]
+    (ROOT.parent / "docs" / "reference" / "legacy.md")
+    .read_text(encoding="utf-8")
+    .partition("## Element by element")[2]
+    .partition("\n## ")[0]
 )
 
 

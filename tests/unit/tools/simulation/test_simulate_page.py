@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 DOCS = Path(__file__).parents[4] / "docs"
-PAGE = (DOCS / "simulate.md").read_text(encoding="utf-8")
+PAGE = (DOCS / "how-to" / "simulate.md").read_text(encoding="utf-8")
 
 
 def test_the_example_in_python_runs(capsys: pytest.CaptureFixture[str]) -> None:
     (code,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
-    exec(compile(code, "docs/simulate.md", "exec"), {"__name__": "example"})
+    exec(compile(code, "docs/how-to/simulate.md", "exec"), {"__name__": "example"})
     assert capsys.readouterr().out.splitlines() == [
         "Decided(at=0.0, pod='default/job-0', node='n8', note='')",
         "100 9.243697",
