@@ -5,17 +5,26 @@ from __future__ import annotations
 from pathlib import Path
 
 import click
-import msgspec
 
-from kubesched.tools.simulation.replay import replay
-from kubesched.tools.snapshots.sources import Policy, named, read_lines, release_in
+from kubesched.cli.options import FILE, PolicyOptions, takes
 
 
-def run_replay(
-    log: Path, config_file: Path | None, feature_gates: tuple[str, ...], plugins: tuple[str, ...], seed: int | None
-) -> None:
-    policy = Policy.read(config_file, feature_gates, plugins, release=release_in(log))
+@click.command("replay", epilog="Example:  kubesched replay inbox.jsonl --config other.yaml")
+@click.argument("log", type=FILE)
+@takes(policy=PolicyOptions)
+@click.option("--seed", type=int, help="Another seed than the recorded one.")
+def command(log: Path, policy: PolicyOptions, seed: int | None) -> None:
+    """Play an inbox log (see `run --inbox-log`) or a snapshot to a new engine in virtual time; print one JSON line a decision.
+
+    The same log, configuration and seed print the same bytes.
+    """
+    import msgspec
+
+    from kubesched.tools.simulation.replay import replay
+    from kubesched.tools.snapshots.sources import named, read_lines
+
+    chosen = policy.read_for_log(log)
     with named(log):
-        lines = replay(read_lines(log), policy.configuration, policy.gates, seed, policy.registry)
+        lines = replay(read_lines(log), chosen.configuration, chosen.gates, seed, chosen.registry)
     for line in lines:
         click.echo(msgspec.json.encode(line).decode())

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from click.testing import CliRunner, Result
 
-from kubesched.cli.commands.snapshot import command as snapshot_command
+from kubesched.cli.snapshot import command as snapshot_command
 from kubesched.testing import node, pod
 from kubesched.tools.snapshots.captured import Captured, read_captured
 from kubesched.tools.snapshots.sources import read_lines

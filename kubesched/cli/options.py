@@ -1,0 +1,211 @@
+"""Options that several commands take: which cluster, how it is to be decided, which scheduler to ask, how to print.
+
+Options that belong together are fields of one value, each declared at its field. `@takes(cluster=ClusterOptions)` gives them to
+a command and hands it one argument, `cluster`. An option that stands alone is a decorator and a plain argument.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+if TYPE_CHECKING:
+    from kubesched.kube.client.scheduler_client import SchedulerAddress
+    from kubesched.scheduler.config import Gates
+    from kubesched.scheduler.config.releases.versions import Version
+    from kubesched.tools.plan.manifests import Manifest
+    from kubesched.tools.snapshots.captured import Captured
+    from kubesched.tools.snapshots.sources import Policy
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+NEW_FILE = click.Path(dir_okay=False, path_type=Path)
+FOLDER = click.Path(file_okay=False, path_type=Path)
+OUTPUTS = click.Choice(["table", "json", "yaml"])
+
+
+def option(*names: str, **settings: Any) -> Any:
+    """Return a field with the value of an option of click, whose parameter has the field's name."""
+    return field(metadata={"option": lambda name: click.option(*names, name, **settings)})
+
+
+def argument(**settings: Any) -> Any:
+    """Return a field with the value of an argument of click."""
+    return field(metadata={"option": lambda name: click.argument(name, **settings)})
+
+
+def shared(decorator: Callable[[Any], Any]) -> Any:
+    """Return a field with the value of one of the options below."""
+    return field(metadata={"option": lambda name: decorator})
+
+
+def takes(**values: type[Any]) -> Callable[[F], F]:
+    """Give a command the options that are fields of a class, and hand it one value of that class instead of them."""
+
+    def decorate(command: F) -> F:
+        @functools.wraps(command)
+        def call(**said: Any) -> Any:
+            for name, cls in values.items():
+                said[name] = cls(**{each.name: said.pop(each.name) for each in fields(cls)})
+            return command(**said)
+
+        call.__dict__["values"] = (
+            getattr(command, "values", {}) | values
+        )  # for the test that compares these with the command's parameters
+        for each in reversed([each for cls in values.values() for each in fields(cls)]):
+            call = each.metadata["option"](each.name)(call)
+        return call  # type: ignore[return-value]
+
+    return decorate
+
+
+def has_any(options: Any) -> bool:
+    """Return whether any of the options of a value was given."""
+    return any(getattr(options, each.name) for each in fields(options))
+
+
+config_option = click.option(
+    "--config", "config_file", type=FILE, help="Decide with this KubeSchedulerConfiguration instead of the default one."
+)
+gates_option = click.option(
+    "--feature-gates", "feature_gates", multiple=True, metavar="A=true,B=false", help="Gates to switch, as for `run`."
+)
+plugin_option = click.option(
+    "--plugin", "plugins", multiple=True, metavar="FILE.py:Class", help="A plugin that --config names."
+)
+context_option = click.option("--context", default="", help="The context of the kubeconfig; its current one if not given.")
+output_option = click.option("-o", "--output", type=OUTPUTS, default="table", show_default=True, help="How to print.")
+output_without_default_option = click.option("-o", "--output", type=OUTPUTS, default="table", help="How to print.")
+namespace_option = click.option(
+    "-n", "--namespace", default="", help="For what names none; the kubeconfig's namespace, or default, if not given."
+)
+node_groups_option = click.option(
+    "--node-groups",
+    "groups_file",
+    type=FILE,
+    help="Groups of nodes that may grow (docs/node-groups.md), or Karpenter's NodePools with instanceTypes.",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyOptions:
+    """How pods are decided."""
+
+    config_file: Path | None = shared(config_option)
+    feature_gates: tuple[str, ...] = shared(gates_option)
+    plugins: tuple[str, ...] = shared(plugin_option)
+
+    def read(self, release: Version | None = None) -> Policy:
+        """Read the configuration and the plugins; raise ConfigError if they cannot be used."""
+        from kubesched.tools.snapshots.sources import Policy
+
+        return Policy.read(self.config_file, self.feature_gates, self.plugins, release=release)
+
+    def read_for_log(self, log: Path) -> Policy:
+        """Do the same with the gates of the release that an inbox log is of."""
+        from kubesched.tools.snapshots.sources import release_in
+
+        return self.read(release_in(log))
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterOptions:
+    """Which cluster is looked at."""
+
+    snapshot_file: Path | None = option(
+        "--snapshot",
+        type=FILE,
+        help="Read a snapshot, an inbox log, or manifests (.yaml) instead of a cluster.",
+    )
+    kubeconfig: str = option(
+        "--kubeconfig",
+        type=click.Path(dir_okay=False),
+        default="",
+        help="The cluster to read; what kubectl would take if not given.",
+    )
+    context: str = shared(context_option)
+
+    def read(self, gates: Gates) -> Captured:
+        """Read the cluster."""
+        from rich.console import Console
+
+        from kubesched.tools.snapshots.sources import read_cluster
+
+        with Console(stderr=True).status("reading the cluster"):
+            return read_cluster(self.snapshot_file, self.kubeconfig, self.context, gates)
+
+    def read_for_dry_run(self, policy: PolicyOptions) -> tuple[Captured, Policy]:
+        """Read the cluster, and how its pods are decided: with the gates of its release, and without extenders."""
+        from kubesched.tools.snapshots.sources import Policy, live_release
+
+        release = live_release(self.snapshot_file, self.kubeconfig, self.context)
+        found = Policy.for_dry_run(policy.config_file, policy.feature_gates, policy.plugins, release)
+        return self.read(found.gates), found
+
+    def namespace(self, asked: str) -> str:
+        """Return the namespace for what names none."""
+        from kubesched.tools.snapshots.sources import namespace_of
+
+        return namespace_of(asked, self.snapshot_file, self.kubeconfig, self.context)
+
+
+@dataclass(frozen=True, slots=True)
+class ManifestOptions:
+    """Which manifests are looked at."""
+
+    files: tuple[str, ...] = option(
+        "-f",
+        "--filename",
+        multiple=True,
+        metavar="FILE",
+        help="A file of manifests, a folder of such files, or - for the standard input. More may follow.",
+    )
+    kustomization: str | None = option(
+        "-k",
+        "--kustomize",
+        type=click.Path(exists=True, file_okay=False),
+        help="A folder with a kustomization.yaml, to be built by kubectl.",
+    )
+    recursive: bool = option("-R", "--recursive", is_flag=True, help="Look into the folders of folders too.")
+    more_files: tuple[str, ...] = argument(nargs=-1, metavar="[FILE]...")
+
+    def read(self) -> list[Manifest]:
+        """Read the manifests; raise SchedulerError if there is no object."""
+        from kubesched.tools.snapshots.sources import read_given
+
+        return read_given(self.files, self.more_files, self.kustomization, self.recursive)
+
+
+@dataclass(frozen=True, slots=True)
+class ServerOptions:
+    """Which running scheduler is asked."""
+
+    server: str = option(
+        "--server",
+        default="",
+        metavar="URL",
+        help="Ask a running kubesched: its secure port (https://HOST:10259) or a demo's page.",
+    )
+    token: str = option("--token", default="", help="With --server: who we are, for its secure port.")
+    ca_file: str | None = option(
+        "--certificate-authority",
+        type=click.Path(exists=True, dir_okay=False),
+        help="With --server: whose certificates to trust.",
+    )
+    is_trusting: bool = option("--insecure-skip-tls-verify", is_flag=True, help="With --server: trust any certificate.")
+
+    def address(self) -> SchedulerAddress | None:
+        """Return the scheduler to ask; None if none is to be asked."""
+        from kubesched.kube.client.scheduler_client import SchedulerAddress
+
+        if self.server:
+            return SchedulerAddress(self.server, self.token, self.ca_file or "", not self.is_trusting)
+        if has_any(self):
+            raise click.UsageError("--token, --certificate-authority and --insecure-skip-tls-verify go with --server")
+        return None
