@@ -9,15 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kubesched.cli.layout import print_table
-from kubesched.cli.options import (
-    NEW_FILE,
-    config_option,
-    option,
-    output_without_default_option,
-    plugin_option,
-    shared,
-    takes,
-)
+from kubesched.cli.options import NEW_FILE, config_option, option, output_without_default_option, plugin_option, shared, takes
 from kubesched.cli.printing import bar, print_document, write_file
 from kubesched.errors import ConfigError, SchedulerError
 
@@ -337,10 +329,7 @@ class PerfOptions:
         "--workload", multiple=True, metavar="PATTERN", help="Workloads of this name, likewise."
     )
     feature_gates: tuple[str, ...] = option(
-        "--feature-gates",
-        multiple=True,
-        metavar="A=true,B=false",
-        help="Gates to switch, before what a workload asks for.",
+        "--feature-gates", multiple=True, metavar="A=true,B=false", help="Gates to switch, before what a workload asks for."
     )
     kubeconfig: str = option(
         "--kubeconfig",

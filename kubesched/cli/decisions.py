@@ -29,9 +29,7 @@ class LogOptions:
     """Which file the decisions are read from."""
 
     log_file: Path | None = option(
-        "--log",
-        type=FILE,
-        help="Read what `run --decision-log` wrote instead; FILE.1 and older beside it are read too.",
+        "--log", type=FILE, help="Read what `run --decision-log` wrote instead; FILE.1 and older beside it are read too."
     )
     inbox_log: Path | None = option(
         "--inbox-log", type=FILE, help="Decide again what `run --inbox-log` wrote, and tell every decision in full."
@@ -48,10 +46,7 @@ class FilterOptions:
         "--refused-by", default="", metavar="PLUGIN", help="Only those in which this plugin refused nodes."
     )
     since: str = option(
-        "--since",
-        default="",
-        metavar="TIME",
-        help="Not before: 2026-01-31T12:00:00Z, 10m (ago), seconds since 1970.",
+        "--since", default="", metavar="TIME", help="Not before: 2026-01-31T12:00:00Z, 10m (ago), seconds since 1970."
     )
     until: str = option("--until", default="", metavar="TIME", help="Not after.")
     limit: int = option("--limit", type=click.IntRange(1), default=100, show_default=True, help="The newest so many.")
@@ -65,13 +60,7 @@ class FilterOptions:
 @takes(server=ServerOptions, logs=LogOptions, policy=PolicyOptions, only=FilterOptions)
 @output_option
 def command(
-    pod: str,
-    namespace: str,
-    server: ServerOptions,
-    logs: LogOptions,
-    policy: PolicyOptions,
-    only: FilterOptions,
-    output: str,
+    pod: str, namespace: str, server: ServerOptions, logs: LogOptions, policy: PolicyOptions, only: FilterOptions, output: str
 ) -> None:
     """List the decisions that a scheduler has on record, newest first, or tell all about one pod's.
 

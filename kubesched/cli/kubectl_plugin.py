@@ -28,9 +28,7 @@ NO_FILES, MAY_BE_FILES = ":4", ":0"
 
 
 @click.group(
-    cls=LazyGroup,
-    summaries=COMMANDS,
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120},
+    cls=LazyGroup, summaries=COMMANDS, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120}
 )
 @click.version_option(package_name="kubesched", prog_name=f"kubectl {PLUGIN}")
 def cli() -> None:

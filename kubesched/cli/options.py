@@ -119,9 +119,7 @@ class ClusterOptions:
     """Which cluster is looked at."""
 
     snapshot_file: Path | None = option(
-        "--snapshot",
-        type=FILE,
-        help="Read a snapshot, an inbox log, or manifests (.yaml) instead of a cluster.",
+        "--snapshot", type=FILE, help="Read a snapshot, an inbox log, or manifests (.yaml) instead of a cluster."
     )
     kubeconfig: str = option(
         "--kubeconfig",

@@ -22,10 +22,7 @@ class _Run(click.Command):
 
 
 @click.command(
-    "run",
-    cls=_Run,
-    add_help_option=False,
-    context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
+    "run", cls=_Run, add_help_option=False, context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False}
 )
 @click.argument("words", nargs=-1, type=click.UNPROCESSED)
 def command(words: tuple[str, ...]) -> None:

@@ -125,12 +125,7 @@ class ShadowOptions:
 @takes(policy=PolicyOptions, live=ConfigzOptions, asked=ShadowOptions)
 @output_option
 def command(
-    kubeconfig: str,
-    context: str,
-    policy: PolicyOptions,
-    live: ConfigzOptions,
-    asked: ShadowOptions,
-    output: str,
+    kubeconfig: str, context: str, policy: PolicyOptions, live: ConfigzOptions, asked: ShadowOptions, output: str
 ) -> None:
     """Follow a cluster beside its live scheduler, decide every pod that it places on the state that it saw, and tell where we
     would differ. Nothing is written: the rights to list and watch are enough (docs/shadow.md).

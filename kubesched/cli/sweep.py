@@ -30,9 +30,7 @@ class ExecutorOptions:
 
     where: str = option("--on", default="processes", help="processes, ray, or ray://HOST:PORT of a cluster.", show_default=True)
     workers: int | None = option(
-        "--workers",
-        type=click.IntRange(1),
-        help="How many processes, as many as there are cores by default; 1: this one.",
+        "--workers", type=click.IntRange(1), help="How many processes, as many as there are cores by default; 1: this one."
     )
 
     def executor(self) -> Executor:
@@ -71,12 +69,7 @@ def read_experiment_with(file: Path, settings: tuple[str, ...]) -> Experiment:
 @settings_option
 @output_option
 def command(
-    experiment: Path,
-    folder: Path | None,
-    runs: ExecutorOptions,
-    html_file: Path | None,
-    settings: tuple[str, ...],
-    output: str,
+    experiment: Path, folder: Path | None, runs: ExecutorOptions, html_file: Path | None, settings: tuple[str, ...], output: str
 ) -> None:
     """Run every scenario of EXPERIMENT with every configuration, parameter and seed, and print what came of it.
 

@@ -56,13 +56,7 @@ _KINDS = {
     help="How to print; patch: each change that would help as a kubectl command.",
 )
 def command(
-    what: str,
-    namespace: str,
-    cluster: ClusterOptions,
-    server: ServerOptions,
-    policy: PolicyOptions,
-    top: int,
-    output: str,
+    what: str, namespace: str, cluster: ClusterOptions, server: ServerOptions, policy: PolicyOptions, top: int, output: str
 ) -> None:
     """Explain a pending pod, or a placed one: who refuses which nodes, what would help, what it would evict.
 

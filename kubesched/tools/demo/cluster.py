@@ -9,9 +9,9 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
@@ -34,6 +34,7 @@ _REPORTS_A_SECOND = 20
 _FULLY_RECORDED_NODES = 1000
 """Up to so many nodes, every decision of a demo is recorded with all scores: it is there to be looked at."""
 _RESOURCES = {
+    "Node": "nodes",
     "Namespace": "namespaces",
     "Deployment": "deployments",
     "StatefulSet": "statefulsets",
@@ -116,22 +117,15 @@ def _pace(n_nodes: int) -> Pace:
 
 def _unhurried(configuration: config.Configuration) -> config.Configuration:
     """Return a configuration for a cluster of one's own: nobody else to elect, and no limit on requests."""
-    changes = {
-        "leader_election": msgspec.structs.replace(configuration.leader_election, leader_elect=False),
-        "client_connection": msgspec.structs.replace(configuration.client_connection, qps=-1.0),
-    }
-    values = {name: getattr(configuration, name) for name in config.Configuration.__dataclass_fields__}
-    return config.Configuration(**(values | changes))
+    return replace(
+        configuration,
+        leader_election=msgspec.structs.replace(configuration.leader_election, leader_elect=False),
+        client_connection=msgspec.structs.replace(configuration.client_connection, qps=-1.0),
+    )
 
 
 def _fill(store: ObjectStore, given: Settings) -> None:
     """Create the nodes and the workload; what a data directory has brought along stays as it is."""
-    for i in range(given.nodes):
-        _create(store, "nodes", sample.node(i))
-    for manifest in sample.workload(given.pods, given.nodes):
-        _create(store, _RESOURCES[manifest["kind"]], manifest)
-
-
-def _create(store: ObjectStore, resource: str, obj: dict[str, Any]) -> None:
-    with contextlib.suppress(AlreadyExists):
-        store.create(resource, obj, obj["metadata"].get("namespace", ""))
+    for obj in (*map(sample.node, range(given.nodes)), *sample.workload(given.pods, given.nodes)):
+        with contextlib.suppress(AlreadyExists):
+            store.create(_RESOURCES[obj["kind"]], obj, obj["metadata"].get("namespace", ""))

@@ -67,11 +67,7 @@ def main(plugins: Iterable[type[Plugin]] = (), words: Sequence[str] | None = Non
 
 
 def run_scheduler(
-    words: Sequence[str],
-    columns: int,
-    command: str,
-    own: tuple[type[Plugin], ...] = (),
-    configure: Configure | None = None,
+    words: Sequence[str], columns: int, command: str, own: tuple[type[Plugin], ...] = (), configure: Configure | None = None
 ) -> None:
     """Run until told to stop; `columns` is the width of the terminal, `command` what the user called, the rest as in `main`."""
     is_logging = False
@@ -136,13 +132,17 @@ def _run(options: Options, own: tuple[type[Plugin], ...], configure: Configure) 
         log.warning(text)
     _say_settled_gates(options.gates)
     _say_unspoken(configuration.client_connection)
-    if find_spec("cel_expr_python") is None and options.legacy is None and _uses(configuration, "DynamicResources"):
+    has_claims = any("DynamicResources" in profile.plugin_names for profile in configuration.profiles)
+    if has_claims and find_spec("cel_expr_python") is None and options.legacy is None:
         log.warning(f"Pods with device selectors cannot be placed: {NO_CEL}")
     if options.write_config_to or log.level >= 2:
         document = as_yaml(effective(configuration) if options.legacy is None else options.legacy.document())
         log.v(2).info("Using component config", config=document)
         if options.write_config_to:
-            _write(options.write_config_to, document)
+            try:
+                Path(options.write_config_to).write_text(document)
+            except OSError as error:
+                raise _cannot_open(options.write_config_to, error) from error
             log.info("Wrote configuration", file=options.write_config_to)
             return 0
     raise_file_limit()
@@ -175,10 +175,6 @@ def _say_unspoken(given: ClientConnection) -> None:
     wanted = {given.content_type, *filter(None, given.accept_content_types.split(","))}
     for media in sorted(wanted - {ClientConnection().defaulted().content_type, "application/json"}):
         log.warning(f"clientConnection asks for {media}: the API server is spoken to in application/json")
-
-
-def _uses(configuration: Configuration, plugin: str) -> bool:
-    return any(plugin in profile.plugin_names for profile in configuration.profiles)
 
 
 def _say_settled_gates(gates: Gates) -> None:
@@ -265,7 +261,12 @@ def _wiring(
             (name, spec_of(name, options.gates.emulated).stage.value, on) for name, on in sorted(options.gates.states.items())
         ),
         build={"git_version": options.reported_version, "major": str(release[0]), "minor": str(release[1])},
-        versions=_versions(release, options.gates.emulated),
+        versions={  # of version_info: what runs, what it emulates, and the oldest release it gets on with
+            "component": "kube",
+            "binary": text_of(release),
+            "emulation": text_of(options.gates.emulated),
+            "min_compat": text_of((options.gates.emulated[0], options.gates.emulated[1] - 1)),
+        },
         release=release,
         is_legacy=world is not None,
         has_native_histograms=options.gates.is_enabled("NativeHistograms"),
@@ -289,12 +290,6 @@ def _wiring(
     )
 
 
-def _versions(release: Version, emulated: Version) -> dict[str, str]:
-    """Return the labels of version_info: what runs, what it emulates, and the oldest release it gets on with."""
-    oldest = (emulated[0], emulated[1] - 1)
-    return {"component": "kube", "binary": text_of(release), "emulation": text_of(emulated), "min_compat": text_of(oldest)}
-
-
 def _watched(path: Path) -> Callable[[], bool]:
     """Return a function that says whether a file has changed since it was last asked."""
 
@@ -316,13 +311,6 @@ def _watched(path: Path) -> Callable[[], bool]:
         return True
 
     return has_changed
-
-
-def _write(path: str, text: str) -> None:
-    try:
-        Path(path).write_text(text)
-    except OSError as error:
-        raise _cannot_open(path, error) from error
 
 
 def _cannot_open(path: str, error: OSError) -> ConfigError:
