@@ -5,13 +5,12 @@ from __future__ import annotations
 import contextlib
 import shlex
 import signal
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from kubesched.cli.options import FOLDER, NEW_FILE, option, takes
+from kubesched.cli.options import FOLDER, NEW_FILE, Options, option, takes
 from kubesched.errors import AlreadyExists
 from kubesched.kube.values.well_known import HOSTNAME, ZONE
 
@@ -21,8 +20,7 @@ if TYPE_CHECKING:
     from kubesched.embedded.http.access import User
 
 
-@dataclass(frozen=True, slots=True)
-class ServingOptions:
+class ServingOptions(Options):
     """Where the API is served, and to whom."""
 
     bind_address: str = option("--bind-address", default="127.0.0.1", show_default=True, help="The address to listen on.")
@@ -50,8 +48,7 @@ class ServingOptions:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class ClusterOptions:
+class ClusterOptions(Options):
     """What the cluster is made of."""
 
     world: bool = option(

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from kubesched.cli.layout import print_table
-from kubesched.cli.options import NEW_FILE, config_option, option, output_without_default_option, plugin_option, shared, takes
+from kubesched.cli.options import (
+    NEW_FILE,
+    Options,
+    config_option,
+    option,
+    output_without_default_option,
+    plugin_option,
+    shared,
+    takes,
+)
 from kubesched.cli.printing import bar, print_document, write_file
 from kubesched.errors import ConfigError, SchedulerError
 
@@ -49,8 +57,7 @@ def print_figures(rows: list[dict[str, Any]], output: str) -> None:
 # --- engine -----------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class EngineOptions:
+class EngineOptions(Options):
     """What is decided in memory, and how."""
 
     kind: str = option("--kind", type=click.Choice(KINDS), default="basic", show_default=True, help="What the pods ask for.")
@@ -101,8 +108,7 @@ def engine(asked: EngineOptions, output: str) -> None:
 # --- cluster ----------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class ClusterOptions:
+class ClusterOptions(Options):
     """What is scheduled through an API server."""
 
     kind: str = option(
@@ -197,8 +203,7 @@ def nodes(kind: str, pods: int, output: str) -> None:
 # --- soak -------------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class SoakOptions:
+class SoakOptions(Options):
     """How much comes and goes, for how long, and what breaks meanwhile."""
 
     nodes: int = option("--nodes", type=click.IntRange(1), default=5000, show_default=True, help="How many nodes.")
@@ -313,8 +318,7 @@ def _seconds(flag: str, text: str) -> float:
 # --- perf -------------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class PerfOptions:
+class PerfOptions(Options):
     """Which workloads are run, and where."""
 
     labels: str | None = option(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,6 +11,7 @@ from kubesched.cli.layout import say
 from kubesched.cli.options import (
     ClusterOptions,
     ManifestOptions,
+    Options,
     PolicyOptions,
     namespace_option,
     node_groups_option,
@@ -28,8 +28,7 @@ if TYPE_CHECKING:
 _MOST_NODES = 10
 
 
-@dataclass(frozen=True, slots=True)
-class CapacityOptions:
+class CapacityOptions(Options):
     """What is counted, and with which nodes."""
 
     workload: str = option("--workload", default="", metavar="KIND/NAME", help="Which one, if the files have several.")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,8 +12,8 @@ from kubesched.cli.options import (
     FILE,
     NEW_FILE,
     ClusterOptions,
+    Options,
     gates_option,
-    has_any,
     option,
     output_option,
     plugin_option,
@@ -31,8 +30,7 @@ if TYPE_CHECKING:
 _MOST_SHOWN = 10
 
 
-@dataclass(frozen=True, slots=True)
-class CompareOptions:
+class CompareOptions(Options):
     """What is done under both configurations."""
 
     reschedule: bool = option(
@@ -84,7 +82,7 @@ def command(
     policies = [Policy.read(file, asked.feature_gates, asked.plugins, warns=False) for file in files]
     warn_not_enabled(policies[0].plugins, *(policy.configuration for policy in policies))
     if scenario_file is not None:
-        if has_any(cluster) or asked.reschedule:
+        if cluster.has_any or asked.reschedule:
             raise click.UsageError(
                 "--scenario brings its own cluster: --snapshot, --kubeconfig, --context and --reschedule have no part in it"
             )

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,7 @@ from typing import Any
 import click
 
 from kubesched.cli.layout import print_table, say
-from kubesched.cli.options import FILE, PolicyOptions, ServerOptions, has_any, namespace_option, option, output_option, takes
+from kubesched.cli.options import FILE, Options, PolicyOptions, ServerOptions, namespace_option, option, output_option, takes
 from kubesched.cli.printing import bar, print_document
 from kubesched.errors import SchedulerError
 
@@ -24,8 +23,7 @@ _AGO = re.compile(r"(\d+(?:\.\d+)?)(s|m|h|d)")
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
-@dataclass(frozen=True, slots=True)
-class LogOptions:
+class LogOptions(Options):
     """Which file the decisions are read from."""
 
     log_file: Path | None = option(
@@ -36,8 +34,7 @@ class LogOptions:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class FilterOptions:
+class FilterOptions(Options):
     """Which decisions are shown."""
 
     node: str = option("--node", default="", help="Only those that went to this node, or evict from it.")
@@ -75,7 +72,7 @@ def command(
         raise click.UsageError(f"{pod!r} is not a pod's name" if not name else f"{pod} is not in namespace {namespace}")
     if sum(map(bool, (server.server, logs.log_file, logs.inbox_log))) != 1:
         raise click.UsageError("say where the decisions are: --server URL, --log FILE or --inbox-log FILE")
-    if has_any(policy) and logs.inbox_log is None:
+    if policy.has_any and logs.inbox_log is None:
         raise click.UsageError("--config, --feature-gates and --plugin go with --inbox-log: what is recorded is decided")
     address = server.address()
     where = asked or namespace or ("default" if pod else "")

@@ -7,7 +7,6 @@ import signal
 import sys
 import time
 from collections import Counter
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +14,7 @@ import click
 
 from kubesched.cli.group import INTERRUPTED
 from kubesched.cli.layout import print_table, say
-from kubesched.cli.options import FOLDER, PolicyOptions, option, takes
+from kubesched.cli.options import FOLDER, Options, PolicyOptions, option, takes
 from kubesched.kube.values.well_known import ZONE
 
 if TYPE_CHECKING:
@@ -32,8 +31,7 @@ _LINES_EVERY_SECONDS = 1.0
 _MOST_EXPLAINED = 3
 
 
-@dataclass(frozen=True, slots=True)
-class DemoOptions:
+class DemoOptions(Options):
     """How large the demo is, and where it is served."""
 
     nodes: int = option("--nodes", type=click.IntRange(1, 5000), default=20, show_default=True, help="How many nodes.")

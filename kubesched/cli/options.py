@@ -7,10 +7,9 @@ a command and hands it one argument, `cluster`. An option that stands alone is a
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
-from dataclasses import dataclass, field, fields
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import click
 
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
     from kubesched.tools.snapshots.sources import Policy
 
 F = TypeVar("F", bound=Callable[..., Any])
+Decorator = Callable[[Any], Any]
 
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 NEW_FILE = click.Path(dir_okay=False, path_type=Path)
@@ -30,44 +30,57 @@ FOLDER = click.Path(file_okay=False, path_type=Path)
 OUTPUTS = click.Choice(["table", "json", "yaml"])
 
 
+class Options:
+    """Options that belong together, each a field of a subclass. A dataclass would be made anew at every start of the program,
+    at the cost of half a millisecond."""
+
+    declared: ClassVar[Mapping[str, Callable[[str], Decorator]]]
+    """By the field's name, what declares the option under that name."""
+
+    def __init_subclass__(cls) -> None:
+        cls.declared = {name: vars(cls)[name] for name in cls.__annotations__}
+
+    def __init__(self, **values: Any) -> None:
+        self.__dict__.update(values)
+
+    @property
+    def has_any(self) -> bool:
+        """Return whether any of them was given."""
+        return any(vars(self).values())
+
+
 def option(*names: str, **settings: Any) -> Any:
     """Return a field with the value of an option of click, whose parameter has the field's name."""
-    return field(metadata={"option": lambda name: click.option(*names, name, **settings)})
+    return lambda name: click.option(*names, name, **settings)
 
 
 def argument(**settings: Any) -> Any:
     """Return a field with the value of an argument of click."""
-    return field(metadata={"option": lambda name: click.argument(name, **settings)})
+    return lambda name: click.argument(name, **settings)
 
 
-def shared(decorator: Callable[[Any], Any]) -> Any:
+def shared(decorator: Decorator) -> Any:
     """Return a field with the value of one of the options below."""
-    return field(metadata={"option": lambda name: decorator})
+    return lambda name: decorator
 
 
-def takes(**values: type[Any]) -> Callable[[F], F]:
-    """Give a command the options that are fields of a class, and hand it one value of that class instead of them."""
+def takes(**values: type[Options]) -> Callable[[F], F]:
+    """Give a command the options of a class, and hand it one value of that class instead of them."""
 
     def decorate(command: F) -> F:
         @functools.wraps(command)
         def call(**said: Any) -> Any:
             for name, cls in values.items():
-                said[name] = cls(**{each.name: said.pop(each.name) for each in fields(cls)})
+                said[name] = cls(**{field: said.pop(field) for field in cls.declared})
             return command(**said)
 
-        call.__dict__["values"] = (
-            getattr(command, "values", {}) | values
-        )  # for the test that compares these with the command's parameters
-        for each in reversed([each for cls in values.values() for each in fields(cls)]):
-            call = each.metadata["option"](each.name)(call)
+        # For the test that compares these with the command's parameters.
+        call.__dict__["values"] = getattr(command, "values", {}) | values
+        for field, declare in reversed([each for cls in values.values() for each in cls.declared.items()]):
+            call = declare(field)(call)
         return call  # type: ignore[return-value]
 
     return decorate
-
-
-def has_any(options: Any) -> bool:
-    """Return whether any of the options of a value was given."""
-    return any(getattr(options, each.name) for each in fields(options))
 
 
 config_option = click.option(
@@ -93,8 +106,7 @@ node_groups_option = click.option(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class PolicyOptions:
+class PolicyOptions(Options):
     """How pods are decided."""
 
     config_file: Path | None = shared(config_option)
@@ -114,8 +126,7 @@ class PolicyOptions:
         return self.read(release_in(log))
 
 
-@dataclass(frozen=True, slots=True)
-class ClusterOptions:
+class ClusterOptions(Options):
     """Which cluster is looked at."""
 
     snapshot_file: Path | None = option(
@@ -153,8 +164,7 @@ class ClusterOptions:
         return namespace_of(asked, self.snapshot_file, self.kubeconfig, self.context)
 
 
-@dataclass(frozen=True, slots=True)
-class ManifestOptions:
+class ManifestOptions(Options):
     """Which manifests are looked at."""
 
     files: tuple[str, ...] = option(
@@ -180,8 +190,7 @@ class ManifestOptions:
         return read_given(self.files, self.more_files, self.kustomization, self.recursive)
 
 
-@dataclass(frozen=True, slots=True)
-class ServerOptions:
+class ServerOptions(Options):
     """Which running scheduler is asked."""
 
     server: str = option(
@@ -204,6 +213,6 @@ class ServerOptions:
 
         if self.server:
             return SchedulerAddress(self.server, self.token, self.ca_file or "", not self.is_trusting)
-        if has_any(self):
+        if self.has_any:
             raise click.UsageError("--token, --certificate-authority and --insecure-skip-tls-verify go with --server")
         return None

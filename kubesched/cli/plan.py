@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,8 +13,8 @@ from kubesched.cli.layout import print_table, say
 from kubesched.cli.options import (
     ClusterOptions,
     ManifestOptions,
+    Options,
     PolicyOptions,
-    has_any,
     namespace_option,
     node_groups_option,
     option,
@@ -35,8 +34,7 @@ _MOST_EVICTIONS = 8
 _MOST_OTHERS = 10
 
 
-@dataclass(frozen=True, slots=True)
-class PlanOptions:
+class PlanOptions(Options):
     """What is planned besides the manifests."""
 
     namespace: str = shared(namespace_option)
@@ -68,7 +66,7 @@ def command(
     if asked.consolidates and asked.groups_file is None:
         raise click.UsageError("--consolidate goes with --node-groups")
     groups = read_node_groups(asked.groups_file) if asked.groups_file is not None else []
-    read = manifests.read() if has_any(manifests) or not groups else []
+    read = manifests.read() if manifests.has_any or not groups else []
     captured, chosen = cluster.read_for_dry_run(policy)
     applied = apply_manifests(captured, read, namespace=cluster.namespace(asked.namespace), only=asked.only)
     tries = itertools.count(1)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import click
 
 from kubesched.cli.layout import print_table, say
-from kubesched.cli.options import ClusterOptions, PolicyOptions, namespace_option, option, output_option, shared, takes
+from kubesched.cli.options import ClusterOptions, Options, PolicyOptions, namespace_option, option, output_option, shared, takes
 from kubesched.cli.printing import print_document, warn
 from kubesched.errors import SchedulerError
 
@@ -16,8 +15,7 @@ if TYPE_CHECKING:
     from kubesched.tools.rebalance.goals import MovePlan
 
 
-@dataclass(frozen=True, slots=True)
-class MoveOptions:
+class MoveOptions(Options):
     """What the moves are for, and whether they are made."""
 
     goal: str | None = option("--goal", type=click.Choice(["fewer-nodes", "even-zones"]), help="What the moves are for.")

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import click
 
 from kubesched.cli.layout import print_table, say
-from kubesched.cli.options import FOLDER, PolicyOptions, context_option, option, output_option, takes
+from kubesched.cli.options import FOLDER, Options, PolicyOptions, context_option, option, output_option, takes
 from kubesched.cli.printing import fewer, print_document, warn, warned
 from kubesched.errors import SchedulerError
 
@@ -26,8 +25,7 @@ _MEANINGS = {
 _NOTES = {"races": "as races", "promised": "by what the pods had been promised"}
 
 
-@dataclass(frozen=True, slots=True)
-class ConfigzOptions:
+class ConfigzOptions(Options):
     """Where the live scheduler's configuration is taken from, if not from --config."""
 
     configz: str = option(
@@ -74,8 +72,7 @@ class ConfigzOptions:
         return document
 
 
-@dataclass(frozen=True, slots=True)
-class ShadowOptions:
+class ShadowOptions(Options):
     """What is judged and how, when to stop, and where differences are kept and shown."""
 
     window_seconds: float = option(

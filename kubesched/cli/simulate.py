@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from kubesched.cli.layout import print_table
-from kubesched.cli.options import FILE, NEW_FILE, PolicyOptions, option, output_option, takes
+from kubesched.cli.options import FILE, NEW_FILE, Options, PolicyOptions, option, output_option, takes
 from kubesched.cli.printing import bar, print_document, write_file
 from kubesched.errors import ConfigError
 
@@ -22,8 +21,7 @@ DEFAULT = "default"
 """What the configuration is called that is used when none is given."""
 
 
-@dataclass(frozen=True, slots=True)
-class FileOptions:
+class FileOptions(Options):
     """Which files are written."""
 
     events_file: Path | None = option(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from kubesched.cli.layout import print_table, say
-from kubesched.cli.options import FILE, FOLDER, NEW_FILE, option, output_option, takes
+from kubesched.cli.options import FILE, FOLDER, NEW_FILE, Options, option, output_option, takes
 from kubesched.cli.printing import bar, print_document, write_file
 from kubesched.errors import SchedulerError
 
@@ -24,8 +23,7 @@ if TYPE_CHECKING:
 _MOST_ERRORS = 5
 
 
-@dataclass(frozen=True, slots=True)
-class ExecutorOptions:
+class ExecutorOptions(Options):
     """Where trials run."""
 
     where: str = option("--on", default="processes", help="processes, ray, or ray://HOST:PORT of a cluster.", show_default=True)

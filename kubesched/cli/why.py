@@ -12,7 +12,7 @@ import click
 
 from kubesched.cli.decisions import print_facts, time_text
 from kubesched.cli.layout import print_table, say
-from kubesched.cli.options import ClusterOptions, PolicyOptions, ServerOptions, has_any, namespace_option, takes
+from kubesched.cli.options import ClusterOptions, PolicyOptions, ServerOptions, namespace_option, takes
 from kubesched.cli.printing import fewer, print_document
 
 Story = Mapping[str, Any]
@@ -75,7 +75,7 @@ def command(
         raise click.UsageError(f"{what} is not in namespace {namespace}")
     where = asked or namespace
     if address := server.address():
-        if has_any(cluster) or has_any(policy):
+        if cluster.has_any or policy.has_any:
             raise click.UsageError("--server asks a running scheduler: it has its own cluster and its own configuration")
         if kind != POD:
             raise click.UsageError("--server asks a running scheduler about one pod: name it")
