@@ -10,8 +10,8 @@ import yaml
 from click.testing import CliRunner, Result
 
 from kubesched.cli import cli
-from kubesched.cli.commands.capacity import command as capacity_command
-from kubesched.cli.commands.plan import command as plan_command
+from kubesched.cli.capacity import command as capacity_command
+from kubesched.cli.plan import command as plan_command
 from kubesched.errors import SchedulerError
 from kubesched.testing import node, pod
 from kubesched.tools.snapshots.captured import Captured
