@@ -29,7 +29,7 @@ from messages import FILLED_IN, all_messages  # noqa: E402
 
 from kubesched.scheduler import config  # noqa: E402
 from kubesched.scheduler.config.args import Args  # noqa: E402
-from kubesched.scheduler.config.catalogue import _GATED, at_release  # noqa: E402
+from kubesched.scheduler.config.catalogue import _DEFAULTS, at_release  # noqa: E402
 from kubesched.scheduler.config.printing import effective  # noqa: E402
 from kubesched.scheduler.config.releases.gates import GATES, NEEDS, NO_EFFECT, NOT_OURS, OUR_GATES, Stage, spec_of  # noqa: E402
 from kubesched.scheduler.config.releases.versions import RELEASES, Behaviour, text_of  # noqa: E402
@@ -117,7 +117,7 @@ def _story(cls: type[Plugin], about: str) -> str:
 
 def _facts(cls: type[Plugin]) -> str:
     default = cls.name in _default_profile().plugin_names
-    gate = _GATED.get(cls.name)
+    gate = next((gate for name, _, gate in _DEFAULTS if name == cls.name), "")
     later = _later_points(cls)
     rows = [
         ("extension points", ", ".join(point for point in _points(cls) if point not in later)),

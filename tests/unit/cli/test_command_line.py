@@ -23,8 +23,10 @@ from kubesched.embedded.storage.write_ahead_log import SYNC_POLICIES
 from kubesched.scheduler.legacy import RELEASES
 from kubesched.scheduler.legacy.policies import componentconfig
 from kubesched.server.options.own_flags import FAILURE_DOMAINS, LEGACY_RELEASES
+from kubesched.testing import node, pod
 from kubesched.tools.bench import cluster as cluster_bench
 from kubesched.tools.bench import workloads
+from kubesched.tools.snapshots.captured import Captured
 
 
 def commands(command: click.Command, words: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], click.Command]]:
@@ -193,3 +195,22 @@ def test_another_error_of_the_system_is_not_taken_for_a_closed_pipe(monkeypatch:
 
 def test_every_name_is_a_command() -> None:
     assert {words[0] for words in ALL} == set(COMMANDS)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["replay", "-"],
+        ["simulate", "-", "--duration", "1s"],
+        ["decisions", "--inbox-log", "-"],
+        ["why", "--snapshot", "-"],
+        ["rebalance", "--goal", "fewer-nodes", "--snapshot", "-"],
+        ["compare", "default", "default", "--snapshot", "-"],
+        ["compare", "default", "default", "--scenario", "-", "--duration", "1s"],
+    ],
+    ids=lambda words: f"{words[0]} {words[-1]}",
+)
+def test_commands_read_a_cluster_from_the_standard_input(words: list[str]) -> None:
+    snapshot = b"".join(Captured(5.0, [node("a"), pod("p")]).lines())
+    done = CliRunner().invoke(cli, words, input=snapshot, catch_exceptions=False)
+    assert (done.exit_code, done.stderr) == (0, "") and done.stdout

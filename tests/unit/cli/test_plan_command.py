@@ -144,6 +144,30 @@ def test_a_capacity_is_a_count_and_what_stops_it(folder: Path) -> None:
     ]
 
 
+def test_a_capacity_says_before_it_decides_copies_one_by_one(folder: Path) -> None:
+    ported = yaml.safe_load(POD % "p")
+    ported["spec"]["containers"][0]["ports"] = [{"containerPort": 80, "hostPort": 80}]
+    (folder / "alike.yaml").write_text(POD % "p", encoding="utf-8")
+    (folder / "ported.yaml").write_text(json.dumps(ported), encoding="utf-8")
+    assert run(folder, "capacity", "-f", str(folder / "alike.yaml")).stderr == ""
+    for limit, most in ((), 100_000), (("--limit", "1"), 1):
+        done = run(folder, "capacity", "-f", str(folder / "ported.yaml"), *limit, "-o", "json")
+        assert done.stderr == f"copies of this pod are decided one by one, {most} at most (--limit)\n"
+        assert json.loads(done.stdout)["fits"] == min(most, 2)
+
+
+def test_copies_that_only_take_room_have_no_limit_but_the_one_that_is_asked_for(folder: Path) -> None:
+    (folder / "large.jsonl").write_bytes(b"".join(Captured(0.0, [node("n", pods=1_000_000)]).lines()))
+    (folder / "tiny.yaml").write_text(
+        "{apiVersion: v1, kind: Pod, metadata: {name: tiny}, spec: {containers: [{name: c, image: x}]}}"
+    )
+    words = ["-f", str(folder / "tiny.yaml"), "--snapshot", str(folder / "large.jsonl"), "-o", "json"]
+    done = CliRunner().invoke(capacity_command, words, catch_exceptions=False)
+    assert (done.stderr, json.loads(done.stdout)["fits"]) == ("", 1_000_000)
+    done = CliRunner().invoke(capacity_command, [*words, "--limit", "7"], catch_exceptions=False)
+    assert json.loads(done.stdout)["fits"] == 7
+
+
 def test_a_capacity_after_a_loss(folder: Path) -> None:
     words = ("capacity", "-f", str(folder / "shop.yaml"), "--workload", "Job/report", "--drain", "a")
     done = run(folder, *words)
