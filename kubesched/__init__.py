@@ -9,7 +9,6 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from kubesched.cli.run import main
     from kubesched.scheduler.framework import (
         SKIP,
         SUCCESS,
@@ -33,12 +32,13 @@ if TYPE_CHECKING:
         wakeups,
     )
     from kubesched.server.app import Scheduler
+    from kubesched.tools.run.program import main
     from kubesched.tools.simulation.simulation import Simulation
 
 _WHERE = {
     "Scheduler": "kubesched.server.app",
     "Simulation": "kubesched.tools.simulation.simulation",
-    "main": "kubesched.cli.run",
+    "main": "kubesched.tools.run.program",
     **dict.fromkeys(
         (
             "SKIP",

@@ -1,4 +1,8 @@
-"""The command `kubesched`: what each command takes is in `commands`, the work beside it, both loaded only when needed.
+"""The command `kubesched`: a file a command, with its options, the call of the tool that does the work, and what is printed.
+
+A command's file is imported when the command is called, completed or asked for help. It imports click, `options` and what
+prints (`layout`, `printing`), which are light; the tool, and with it NumPy, aiohttp and the engine, is imported in the body of
+the command. So `--help` and completion answer at once. This is the only place where imports stand inside functions.
 
 Exit codes: 0 done, 1 a failure explained in one line on stderr, 2 wrong usage, 130 and 141 as a shell reports a program
 that Ctrl-C or a closed pipe has ended. No traceback reaches a user.
@@ -10,40 +14,37 @@ import sys
 
 import click
 
-from kubesched.cli.commands.completion import COMPLETE_VARIABLE, PROGRAM
-from kubesched.cli.commands.lazy import INTERRUPTED, LazyGroup
+from kubesched.cli.completion import COMPLETE_VARIABLE, PROGRAM
+from kubesched.cli.group import INTERRUPTED, LazyGroup
 from kubesched.errors import SchedulerError
 
-COMMANDS = (
-    "apiserver",
-    "bench",
-    "capacity",
-    "compare",
-    "completion",
-    "config",
-    "conformance",
-    "decisions",
-    "demo",
-    "plan",
-    "plugins",
-    "rebalance",
-    "replay",
-    "run",
-    "schema",
-    "shadow",
-    "simulate",
-    "snapshot",
-    "sweep",
-    "tune",
-    "why",
-)
+COMMANDS = {
+    "apiserver": "Serve the Kubernetes API from this process.",
+    "bench": "Measure throughput.",
+    "capacity": "Count how many more of a pod fit.",
+    "compare": "Run two configurations on the same thing.",
+    "completion": "Print what lets a shell complete commands.",
+    "config": "Check, show or convert a configuration.",
+    "conformance": "Run golden cases of kube-scheduler.",
+    "decisions": "Show what was decided, and by what.",
+    "demo": "Show the scheduler at work on a cluster.",
+    "plan": "Say where manifests would go.",
+    "plugins": "List, start and check plugins.",
+    "rebalance": "Plan moves towards a goal.",
+    "replay": "Decide again what a log or snapshot holds.",
+    "run": "Run the scheduler, with kube-scheduler's flags.",
+    "schema": "Print the JSON Schema of a file.",
+    "shadow": "Judge a live scheduler without writing anything.",
+    "simulate": "Run a scenario in virtual time.",
+    "snapshot": "Write the state of a cluster to a file.",
+    "sweep": "Run many simulations.",
+    "tune": "Search for the best weights and arguments.",
+    "why": "Explain why a pod waits, or is where it is.",
+}
 
 
 @click.group(
-    cls=LazyGroup,
-    package="kubesched.cli.commands",
-    names=COMMANDS,
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120},
+    cls=LazyGroup, summaries=COMMANDS, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120}
 )
 @click.version_option(package_name="kubesched", prog_name=PROGRAM)
 def cli() -> None:

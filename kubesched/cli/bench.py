@@ -1,78 +1,61 @@
-"""`kubesched bench`: how fast are decisions, and how fast is the whole thing through an API server."""
+"""`kubesched bench`: how fast are decisions, how fast is the whole thing through an API server, and does it last for hours."""
 
 from __future__ import annotations
 
-import asyncio
-import json
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
-from rich.console import Console
-from rich.progress import Progress
 
 from kubesched.cli.layout import print_table
-from kubesched.cli.printing import bar
-from kubesched.errors import SchedulerError
-from kubesched.tools.bench.cluster import ClusterBench
-from kubesched.tools.bench.cluster import run as run_cluster
-from kubesched.tools.bench.engine import Bench, run
-from kubesched.tools.bench.novelty import measure
-from kubesched.tools.node_groups.bench import run as run_nodes
-from kubesched.tools.snapshots.sources import Policy
+from kubesched.cli.options import (
+    NEW_FILE,
+    Options,
+    config_option,
+    option,
+    output_without_default_option,
+    plugin_option,
+    shared,
+    takes,
+)
+from kubesched.cli.printing import bar, print_document, write_file
+from kubesched.errors import ConfigError, SchedulerError
+
+if TYPE_CHECKING:
+    from kubesched.tools.bench.perf.cases import Workload
+    from kubesched.tools.bench.soak.run import Soak
+
+_PERF_KINDS = ("basic", "spread", "softspread", "affinity", "antiaffinity", "prefaffinity", "mixed", "churn", "csi", "dra")
+KINDS = (
+    *_PERF_KINDS,
+    "owned",
+    "statefulset",
+    "apart",
+    "indexed-job",
+    "daemonset",
+    "gang",
+    "unlike",
+    "appspread",
+    "gpu",
+    "novelty",
+)
+NODES_KINDS = ("basic", "spread", "affinity", "antiaffinity")
+FAULTS = ("terminate", "nodes", "kill", "freeze", "server")
+CLUSTER_KINDS = tuple(kind for kind in _PERF_KINDS if kind not in ("churn", "csi"))
+SHORT = "performance,short"
+"""What `bench perf` runs if nothing else is chosen: enough for a comparison on one's own machine, in minutes."""
+_NONE = "-"
 
 
-def run_bench_engine(
-    kind: str,
-    nodes: int,
-    init: int,
-    pods: int,
-    seed: int,
-    classes: tuple[int, ...],
-    no_memo: bool,
-    decision_records: int,
-    config_file: Path | None,
-    plugins: tuple[str, ...],
-    output: str,
-) -> None:
-    if classes and kind != "unlike":
-        raise click.UsageError("--classes is for --kind unlike")
-    rows, policy = [], Policy.read(config_file, (), plugins)
-    given = (policy.configuration, policy.registry) if config_file is not None else (None, None)
-    for n_classes in classes or (0,):
-        bench = Bench(kind, nodes, init, pods, seed, not no_memo, n_classes, decision_records, *given)
-        with bar(f"{kind}, {nodes} nodes", pods) as done:
-            if kind == "novelty":
-                rows.append(measure(nodes=nodes, alive=init, pods=pods, seed=seed, progress=done))
-            else:
-                rows.append(run(bench, done))
-    print_figures(rows, output)
-
-
-def run_bench_nodes(kind: str, pods: int, output: str) -> None:
-    print_figures([run_nodes(kind, pods)], output)
-
-
-def run_bench_cluster(
-    kind: str, nodes: int, init: int, pods: int, kubeconfig: str, timeout: float, bare: bool, rate: float, output: str
-) -> None:
-    if bare and rate:
-        raise click.UsageError("--bare-client binds pods that wait; it knows no --rate")
-    bench = ClusterBench(kind, nodes, pods, init, kubeconfig, timeout, bare, rate)
-    console = Console(stderr=True)
-    if output == "table" and console.is_terminal:
-        with Progress(console=console, transient=True) as progress:
-            task = progress.add_task(f"{kind}, {nodes} nodes", total=pods)
-            figures = asyncio.run(run_cluster(bench, lambda done: progress.update(task, completed=done)))
-    else:
-        figures = asyncio.run(run_cluster(bench))
-    print_figures([figures], output)
-    if figures["bound"] < pods:
-        raise SchedulerError(f"only {figures['bound']} of {pods} pods were bound within {timeout:g} s")
+@click.group("bench", epilog="Example:  kubesched bench engine --kind basic")
+def command() -> None:
+    """Measure throughput on the workloads that kube-scheduler's own benchmarks use."""
 
 
 def print_figures(rows: list[dict[str, Any]], output: str) -> None:
     """Print one or more rows of figures."""
+    import json
+
     if output == "json":
         click.echo(json.dumps(rows[0] if len(rows) == 1 else rows))
     elif output == "yaml":
@@ -81,3 +64,409 @@ def print_figures(rows: list[dict[str, Any]], output: str) -> None:
     else:
         cells = [[f"{value:,}" if isinstance(value, int | float) else str(value) for value in row.values()] for row in rows]
         print_table(list(rows[0]), cells, right=[i for i, title in enumerate(rows[0]) if title != "kind"])
+
+
+# --- engine -----------------------------------------------------------------------------------------------------------
+
+
+class EngineOptions(Options):
+    """What is decided in memory, and how."""
+
+    kind: str = option("--kind", type=click.Choice(KINDS), default="basic", show_default=True, help="What the pods ask for.")
+    nodes: int = option("--nodes", type=click.IntRange(1), default=5000, show_default=True, help="How many nodes.")
+    init: int = option(
+        "--init",
+        type=click.IntRange(0),
+        default=1000,
+        show_default=True,
+        help="Pods that run already; of kind novelty: how many are there at a time.",
+    )
+    pods: int = option("--pods", type=click.IntRange(1), default=10000, show_default=True, help="Pods to schedule and measure.")
+    seed: int = option("--seed", type=int, default=0, show_default=True, help="Seed of the choice among equally good nodes.")
+    classes: tuple[int, ...] = option(
+        "--classes",
+        type=click.IntRange(0),
+        multiple=True,
+        help="Of kind unlike: how many different pods there are, 0 for all. Several of these print a row each.",
+    )
+    no_memo: bool = option(
+        "--no-memo", is_flag=True, help="Compute every answer anew instead of remembering answers per pod class."
+    )
+    decision_records: int = option(
+        "--decision-records", type=click.IntRange(0), default=0, help="Keep so many decisions on record, as `run` does."
+    )
+    config_file: Path | None = shared(config_option)
+    plugins: tuple[str, ...] = shared(plugin_option)
+
+
+@command.command(
+    "engine",
+    short_help="Decide pods in memory.",
+    epilog="Example:  kubesched bench engine --kind spread --nodes 5000 --pods 10000 -o json",
+)
+@takes(asked=EngineOptions)
+@output_without_default_option
+def engine(asked: EngineOptions, output: str) -> None:
+    """Decide pods in memory: pop, schedule and assume, without binding; over all nodes unless --config says otherwise."""
+    from kubesched.tools.bench.engine import Bench, run
+    from kubesched.tools.bench.novelty import measure
+    from kubesched.tools.snapshots.sources import Policy
+
+    if asked.classes and asked.kind != "unlike":
+        raise click.UsageError("--classes is for --kind unlike")
+    rows, policy = [], Policy.read(asked.config_file, (), asked.plugins)
+    decided_by = (policy.configuration, policy.registry) if asked.config_file is not None else (None, None)
+    for n_classes in asked.classes or (0,):
+        size = asked.nodes, asked.init, asked.pods, asked.seed
+        bench = Bench(asked.kind, *size, not asked.no_memo, n_classes, asked.decision_records, *decided_by)
+        with bar(f"{asked.kind}, {asked.nodes} nodes", asked.pods) as done:
+            if asked.kind == "novelty":
+                rows.append(measure(nodes=asked.nodes, alive=asked.init, pods=asked.pods, seed=asked.seed, progress=done))
+            else:
+                rows.append(run(bench, done))
+    print_figures(rows, output)
+
+
+# --- cluster ----------------------------------------------------------------------------------------------------------
+
+
+class ClusterOptions(Options):
+    """What is scheduled through an API server."""
+
+    kind: str = option(
+        "--kind", type=click.Choice(CLUSTER_KINDS), default="basic", show_default=True, help="What the pods ask for."
+    )
+    nodes: int = option("--nodes", type=click.IntRange(1), default=1000, show_default=True, help="How many nodes.")
+    init: int = option("--init", type=click.IntRange(0), default=0, show_default=True, help="Pods that run already.")
+    pods: int = option("--pods", type=click.IntRange(1), default=3000, show_default=True, help="Pods to schedule and measure.")
+    kubeconfig: str = option(
+        "--kubeconfig",
+        type=click.Path(dir_okay=False),
+        default="",
+        help="A cluster without nodes of its own to measure with; the embedded API server if not given.",
+    )
+    timeout: float = option(
+        "--timeout",
+        type=click.FloatRange(min=1.0),
+        default=600.0,
+        show_default=True,
+        help="Seconds after which what is not bound is given up.",
+    )
+    bare: bool = option(
+        "--bare-client", is_flag=True, help="Bind the pods in turn without a scheduler: what the API server allows."
+    )
+    rate: float = option(
+        "--rate",
+        type=click.FloatRange(min=0.0),
+        default=0.0,
+        help="Let so many pods come a second instead of having all of them wait, and tell how long they waited to be bound.",
+    )
+
+
+@command.command(
+    "cluster",
+    short_help="Schedule pods through an API server.",
+    epilog="Example:  kubesched bench cluster --kind spread --nodes 1000 --pods 3000 -o json",
+)
+@takes(asked=ClusterOptions)
+@output_without_default_option
+def cluster(asked: ClusterOptions, output: str) -> None:
+    """Schedule pods through an API server: bindings a second as the server saw them, CPU a pod, memory.
+
+    All pods wait when the scheduler starts, unless --rate lets them come. Its CPU is given with its start and (steady) from
+    the first binding on.
+    """
+    import asyncio
+
+    from rich.console import Console
+    from rich.progress import Progress
+
+    from kubesched.tools.bench.cluster import ClusterBench, run
+
+    if asked.bare and asked.rate:
+        raise click.UsageError("--bare-client binds pods that wait; it knows no --rate")
+    bench = ClusterBench(
+        asked.kind, asked.nodes, asked.pods, asked.init, asked.kubeconfig, asked.timeout, asked.bare, asked.rate
+    )
+    console = Console(stderr=True)
+    is_watched = output == "table" and console.is_terminal
+    with Progress(console=console, transient=True, disable=not is_watched) as progress:
+        task = progress.add_task(f"{asked.kind}, {asked.nodes} nodes", total=asked.pods)
+        figures = asyncio.run(run(bench, lambda done: progress.update(task, completed=done)))
+    print_figures([figures], output)
+    if figures["bound"] < asked.pods:
+        raise SchedulerError(f"only {figures['bound']} of {asked.pods} pods were bound within {asked.timeout:g} s")
+
+
+# --- nodes ------------------------------------------------------------------------------------------------------------
+
+
+@command.command(
+    "nodes",
+    short_help="Find the nodes that pods need.",
+    epilog="Example:  kubesched bench nodes --kind spread --pods 51000 -o json",
+)
+@click.option(
+    "--kind", type=click.Choice(NODES_KINDS), default="basic", show_default=True, help="What the pods ask for beside resources."
+)
+@click.option("--pods", type=click.IntRange(51), default=51000, show_default=True, help="How many; one in 51 is larger.")
+@output_without_default_option
+def nodes(kind: str, pods: int, output: str) -> None:
+    """Find out which nodes of a group would have to be added for pods, as `plan --node-groups` does.
+
+    The pods and the node are those of the benchmark of cluster-autoscaler's estimator: 50,000 pods of 50m and 1,000 of 95m,
+    nodes of one core, which makes 2,595 nodes. Seconds are those of the clock, cpu_s those of the processor.
+    """
+    from kubesched.tools.node_groups.bench import run
+
+    print_figures([run(kind, pods)], output)
+
+
+# --- soak -------------------------------------------------------------------------------------------------------------
+
+
+class SoakOptions(Options):
+    """How much comes and goes, for how long, and what breaks meanwhile."""
+
+    nodes: int = option("--nodes", type=click.IntRange(1), default=5000, show_default=True, help="How many nodes.")
+    pods: int = option(
+        "--pods", type=click.IntRange(0), default=150_000, show_default=True, help="Pods that there are at any time."
+    )
+    duration: str = option("--duration", default="1h", show_default=True, metavar="DURATION", help="How long: 90s, 10m, 8h.")
+    rate: float = option(
+        "--rate",
+        type=click.FloatRange(0.1),
+        default=20.0,
+        show_default=True,
+        help="Pods a second that come, and as many that go.",
+    )
+    schedulers: int = option(
+        "--schedulers", type=click.IntRange(1), default=2, show_default=True, help="How many stand for election."
+    )
+    fault_every: str = option(
+        "--fault-every", default="5m", show_default=True, metavar="DURATION", help="Time from one fault to the next."
+    )
+    kinds_of_faults: tuple[str, ...] = option(
+        "--fault", type=click.Choice(FAULTS), multiple=True, help="Which faults take turns; all of them if not given."
+    )
+    no_faults: bool = option("--no-faults", is_flag=True, help="Churn alone.")
+    kubeconfig: str = option(
+        "--kubeconfig",
+        type=click.Path(dir_okay=False),
+        default="",
+        help="A cluster without nodes of its own to run on; the embedded API server if not given.",
+    )
+    seed: int = option("--seed", type=int, default=0, show_default=True, help="Seed of which pods go and which nodes change.")
+    page: Path | None = option(
+        "--report", type=NEW_FILE, help="Write the report to this file as Markdown, every two minutes and at the end."
+    )
+
+
+@command.command(
+    "soak",
+    short_help="Churn, failovers and faults for hours.",
+    epilog="Example:  kubesched bench soak --nodes 500 --pods 5000 --duration 10m --report soak.md",
+)
+@takes(asked=SoakOptions)
+@output_without_default_option
+def soak(asked: SoakOptions, output: str) -> None:
+    """Let pods come and go for hours while schedulers are ended, killed and frozen, nodes lost and the API server killed.
+
+    Every pod must be bound once, and no node hold more than fits; else the exit code is 1. Reports percentiles of a decision
+    and of the time from asking for a pod to its binding, memory and files of every process, pauses of Python's collector.
+    Ctrl-C ends it early, with the report.
+    """
+    import asyncio
+
+    from kubesched.http import raise_file_limit
+    from kubesched.tools.bench.soak.page import markdown
+    from kubesched.tools.bench.soak.run import Soak
+
+    if asked.no_faults and asked.kinds_of_faults:
+        raise click.UsageError("--fault and --no-faults exclude each other")
+    given = Soak(
+        asked.nodes,
+        asked.pods,
+        _seconds("--duration", asked.duration),
+        asked.rate,
+        asked.schedulers,
+        _seconds("--fault-every", asked.fault_every),
+        () if asked.no_faults else asked.kinds_of_faults or FAULTS,
+        kubeconfig=asked.kubeconfig,
+        seed=asked.seed,
+    )
+    raise_file_limit()
+    report = asyncio.run(_soak(given, asked.page))
+    if asked.page is not None:
+        write_file(asked.page, markdown(report))
+    if output == "table":
+        click.echo(markdown(report))
+    else:
+        print_document(report, output)
+    if report["complaints"]:
+        raise SchedulerError(f"{len(report['complaints'])} things are wrong, the first: {report['complaints'][0]}")
+
+
+async def _soak(given: Soak, page: Path | None) -> dict[str, Any]:
+    import asyncio
+    import signal
+
+    from kubesched.tools.bench.soak.page import markdown
+    from kubesched.tools.bench.soak.run import run
+
+    stopped = asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, stopped.set)
+
+    def publish(report: dict[str, Any]) -> None:
+        if page is not None:
+            write_file(page, markdown(report))
+
+    return await run(given, stopped, lambda text: click.echo(text, err=True), publish)
+
+
+def _seconds(flag: str, text: str) -> float:
+    from kubesched.scheduler.config.documents.durations import Duration
+
+    try:
+        found = Duration.parse(text).seconds
+    except ConfigError as error:
+        raise click.BadParameter(str(error), param_hint=flag) from error
+    if found <= 0:
+        raise click.BadParameter(f"{text} is no length of time", param_hint=flag)
+    return found
+
+
+# --- perf -------------------------------------------------------------------------------------------------------------
+
+
+class PerfOptions(Options):
+    """Which workloads are run, and where."""
+
+    labels: str | None = option(
+        "--labels",
+        help="Labels that workloads must have, or with - before it must not: `performance,-short`. Without --case, --workload "
+        "and --list: `performance,short`.",
+    )
+    case_patterns: tuple[str, ...] = option(
+        "--case", multiple=True, metavar="PATTERN", help="Test cases of this name, with * and ?."
+    )
+    workload_patterns: tuple[str, ...] = option(
+        "--workload", multiple=True, metavar="PATTERN", help="Workloads of this name, likewise."
+    )
+    feature_gates: tuple[str, ...] = option(
+        "--feature-gates", multiple=True, metavar="A=true,B=false", help="Gates to switch, before what a workload asks for."
+    )
+    kubeconfig: str = option(
+        "--kubeconfig",
+        type=click.Path(dir_okay=False),
+        default="",
+        help="A cluster without nodes of its own to run on; the embedded API server if not given.",
+    )
+    timeout: float = option(
+        "--timeout",
+        type=click.FloatRange(min=1.0),
+        default=600.0,
+        show_default=True,
+        help="Seconds that an operation waits for its pods.",
+    )
+    lists: bool = option("--list", is_flag=True, help="List workloads, and why which of them cannot run, instead of running.")
+
+
+@command.command(
+    "perf",
+    short_help="Run Kubernetes' own scheduler_perf workloads.",
+    epilog="Example:  kubesched bench perf kubernetes/test/integration/scheduler_perf --case SchedulingBasic -o json",
+)
+@click.argument("folder", metavar="DIR", type=click.Path(exists=True, file_okay=False, path_type=Path))
+@takes(asked=PerfOptions)
+@output_without_default_option
+def perf(folder: Path, asked: PerfOptions, output: str) -> None:
+    """Run the workloads of Kubernetes' own scheduler benchmark, read from its files, and compare with their thresholds.
+
+    DIR is test/integration/scheduler_perf of a Kubernetes release, or a part of it. Pods a second are sampled every second, as
+    the original does. A workload that needs an operation, a template function or a gate which is not known here is an error.
+    """
+    import asyncio
+
+    from kubesched.scheduler.config.releases.gates import read_pairs
+    from kubesched.tools.bench.perf import cases, runs
+
+    is_named = bool(asked.case_patterns or asked.workload_patterns or asked.lists)
+    labels = asked.labels if asked.labels is not None else "" if is_named else SHORT
+    known = cases.read(folder, read_pairs(asked.feature_gates))
+    workloads = cases.chosen(known, labels, asked.case_patterns, asked.workload_patterns)
+    if not workloads:
+        raise SchedulerError(f"{folder}: no workload is chosen by --labels {labels!r}, --case and --workload; see --list")
+    if asked.lists:
+        _print_perf([_listed(one) for one in workloads], output, is_list=True)
+        return
+    rows: list[dict[str, Any]] = []
+    for number, workload in enumerate(workloads, 1):
+        done = asyncio.run(runs.run(workload, asked.kubeconfig, patience=asked.timeout))
+        rows += done
+        for row in done:
+            click.echo(f"{number} of {len(workloads)}: {_sentence(row)}", err=True)
+    _print_perf(rows, output, is_list=False)
+    failed = [row for row in rows if row["error"]]
+    if failed:
+        raise SchedulerError(f"{len(failed)} of {len(workloads)} workloads did not run to their end")
+
+
+def _listed(workload: Workload) -> dict[str, Any]:
+    return {
+        "case": workload.case,
+        "workload": workload.name,
+        "labels": list(workload.labels),
+        "threshold": workload.threshold,
+        "error": workload.problem or None,
+    }
+
+
+def _sentence(row: dict[str, Any]) -> str:
+    name = f"{row['case']}/{row['workload']}"
+    if row["error"]:
+        return f"{name}: {row['error']}"
+    threshold = f" (threshold {row['threshold']:g})" if row["threshold"] else ""
+    return f"{name}: {_number(row['throughput'])} pods/s{threshold}"
+
+
+def _print_perf(rows: list[dict[str, Any]], output: str, *, is_list: bool) -> None:
+    import json
+
+    if output == "json":
+        click.echo(json.dumps(rows))
+    elif output == "yaml":
+        print_document(rows, "yaml")
+    elif is_list:
+        known = ("case", "workload", "labels", "threshold", "cannot run because")
+        print_table(known, [_listed_cells(row) for row in rows], right=(3,), sentences=True)
+    else:
+        titles = ("case", "workload", "pods", "pods/s", "p50", "p99", "threshold", "ratio", "attempt p99", "wait p99", "error")
+        print_table(titles, [_run_cells(row) for row in rows], right=range(2, 10), sentences=True)
+
+
+def _listed_cells(row: dict[str, Any]) -> list[str]:
+    labels = ",".join(row["labels"]) or _NONE
+    return [row["case"], row["workload"], labels, _number(row["threshold"]), row["error"] or ""]
+
+
+def _run_cells(row: dict[str, Any]) -> list[str]:
+    spread = row.get("throughput_percentiles") or {}
+    times = [(row.get(name) or {}).get("p99") for name in ("attempt_ms", "wait_ms")]
+    return [
+        row["case"],
+        row["workload"],
+        _number(row.get("scheduled")),
+        _number(row["throughput"]),
+        _number(spread.get("Perc50")),
+        _number(spread.get("Perc99")),
+        _number(row["threshold"]),
+        _NONE if row["ratio"] is None else f"{row['ratio']:.2f}",
+        *(_NONE if time is None else f"{time:,.1f} ms" for time in times),
+        row["error"] or "",
+    ]
+
+
+def _number(value: float | None) -> str:
+    return _NONE if value is None else f"{value:,.0f}"

@@ -3,56 +3,90 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
 
 from kubesched.cli.layout import say
+from kubesched.cli.options import (
+    ClusterOptions,
+    ManifestOptions,
+    Options,
+    PolicyOptions,
+    namespace_option,
+    node_groups_option,
+    option,
+    output_option,
+    shared,
+    takes,
+)
 from kubesched.cli.printing import bar, fewer, print_document, warned
-from kubesched.tools.node_groups.reading import read_node_groups
-from kubesched.tools.plan.capacity import Capacity, measure
-from kubesched.tools.snapshots.sources import namespace_of, open_cluster, read_given
+
+if TYPE_CHECKING:
+    from kubesched.tools.plan.capacity import Capacity
 
 _MOST_NODES = 10
 
 
-def run_capacity(
-    files: tuple[str, ...],
-    more_files: tuple[str, ...],
-    kustomization: str | None,
-    recursive: bool,
-    workload: str,
-    namespace: str,
-    limit: int,
-    without: tuple[str, ...],
-    drain: tuple[str, ...],
-    groups_file: Path | None,
-    snapshot_file: Path | None,
-    kubeconfig: str,
-    context: str,
-    config_file: Path | None,
-    feature_gates: tuple[str, ...],
-    plugins: tuple[str, ...],
-    output: str,
+class CapacityOptions(Options):
+    """What is counted, and with which nodes."""
+
+    workload: str = option("--workload", default="", metavar="KIND/NAME", help="Which one, if the files have several.")
+    namespace: str = shared(namespace_option)
+    limit: int | None = option(
+        "--limit",
+        type=click.IntRange(1),
+        help="Do not count further; without it, copies that must be decided one by one end at 100,000.",
+    )
+    without: tuple[str, ...] = option(
+        "--without", multiple=True, metavar="NODE", help="As if this node were lost with all that is on it."
+    )
+    drain: tuple[str, ...] = option(
+        "--drain", multiple=True, metavar="NODE", help="As if this node were lost and its pods had to go elsewhere."
+    )
+    groups_file: Path | None = shared(node_groups_option)
+
+
+@click.command("capacity", epilog="Example:  kubesched capacity -f web.yaml --drain node-7 --snapshot cluster.jsonl.gz")
+@takes(manifests=ManifestOptions, asked=CapacityOptions, cluster=ClusterOptions, policy=PolicyOptions)
+@output_option
+def command(
+    manifests: ManifestOptions, asked: CapacityOptions, cluster: ClusterOptions, policy: PolicyOptions, output: str
 ) -> None:
-    manifests = read_given(files, more_files, kustomization, recursive)
-    groups = read_node_groups(groups_file) if groups_file is not None else []
-    cluster, policy = open_cluster(snapshot_file, kubeconfig, context, config_file, feature_gates, plugins, manifests)
-    namespace = namespace_of(namespace, snapshot_file, kubeconfig, context)
-    with warned(), bar("counting", limit) as done:
+    """Count how many more of a pod fit, and say what stops the next one.
+
+    Takes a Pod, or a workload for its template. Nobody is evicted for the copies, and pods that wait in the cluster are left
+    out. Nothing is written.
+    """
+    from kubesched.tools.node_groups.reading import read_node_groups
+    from kubesched.tools.plan.capacity import measure
+
+    read = manifests.read()
+    groups = read_node_groups(asked.groups_file) if asked.groups_file is not None else []
+    captured, chosen = cluster.read_for_dry_run(policy, read)
+    namespace = cluster.namespace(asked.namespace)
+    with warned(), bar("counting", asked.limit) as done:
         found = measure(
-            cluster,
-            manifests,
-            policy.engine,
-            workload=workload,
+            captured,
+            read,
+            chosen.engine,
+            workload=asked.workload,
             namespace=namespace,
-            limit=limit,
-            without=without,
-            drain=drain,
+            limit=asked.limit,
+            without=asked.without,
+            drain=asked.drain,
             progress=done,
             groups=groups,
+            one_by_one=_say_one_by_one,
         )
     if output == "table":
         print_capacity(found)
     else:
         print_document(found.as_dict(), output)
+
+
+def _say_one_by_one(limit: int) -> None:
+    click.echo(f"copies of this pod are decided one by one, {limit} at most (--limit)", err=True)
 
 
 def print_capacity(found: Capacity) -> None:

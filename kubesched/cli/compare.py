@@ -3,68 +3,109 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from kubesched.cli.figures import count, print_figures
-from kubesched.cli.html_report import Ran, html_report, write_text
 from kubesched.cli.layout import print_table, say
-from kubesched.cli.printing import bar, print_document
-from kubesched.cli.simulate import DEFAULT, Play, collect_seldom
+from kubesched.cli.options import (
+    FILE_OR_STDIN,
+    NEW_FILE,
+    ClusterOptions,
+    Options,
+    gates_option,
+    option,
+    output_option,
+    plugin_option,
+    shared,
+    takes,
+)
+from kubesched.cli.printing import bar, print_document, write_file
+from kubesched.cli.simulate import DEFAULT, print_figures, read_play
 from kubesched.errors import SchedulerError
-from kubesched.tools.simulation.compare import compare, decide_both
-from kubesched.tools.simulation.simulation import Simulation
-from kubesched.tools.snapshots.sources import Policy, read_cluster, warn_not_enabled
+
+if TYPE_CHECKING:
+    from kubesched.tools.simulation.simulation import Simulation
 
 _MOST_SHOWN = 10
 
 
-def run_compare(
+class CompareOptions(Options):
+    """What is done under both configurations."""
+
+    reschedule: bool = option(
+        "--reschedule", is_flag=True, help="Take all pods off their nodes first, and place them again, oldest first."
+    )
+    duration: str | None = option("--duration", help="How long to simulate, instead of what the scenario says.")
+    seed: int | None = option("--seed", type=int, help="Another seed than the scenario's.")
+    feature_gates: tuple[str, ...] = shared(gates_option)
+    plugins: tuple[str, ...] = shared(plugin_option)
+
+
+@click.command("compare", epilog="Example:  kubesched compare default packing.yaml --scenario batch.yaml")
+@click.argument("a")
+@click.argument("b")
+@click.option(
+    "--scenario",
+    "scenario_file",
+    type=FILE_OR_STDIN,
+    help="Simulate this scenario, inbox log or snapshot under both, as `simulate` does.",
+)
+@takes(cluster=ClusterOptions, asked=CompareOptions)
+@click.option(
+    "--html",
+    "html_file",
+    type=NEW_FILE,
+    help="Write a report to this file: both side by side, plots over time, the pods that moved, in one file.",
+)
+@output_option
+def command(
     a: str,
     b: str,
     scenario_file: Path | None,
-    snapshot_file: Path | None,
-    kubeconfig: str,
-    context: str,
-    reschedule: bool,
-    duration: str | None,
-    seed: int | None,
-    feature_gates: tuple[str, ...],
-    plugins: tuple[str, ...],
+    cluster: ClusterOptions,
+    asked: CompareOptions,
     html_file: Path | None,
     output: str,
 ) -> None:
-    policies = [_policy(name, feature_gates, plugins) for name in (a, b)]
+    """Run two KubeSchedulerConfigurations, A and B, on the same thing, and print side by side what comes of it.
+
+    The thing is a scenario (--scenario), or a cluster as it is now: a snapshot (--snapshot) or a live one, which is only
+    read. Of a cluster, the pending pods are decided under both. The word `default` stands for the default configuration.
+    """
+    from kubesched.tools.simulation.compare import compare, decide_both
+    from kubesched.tools.simulation.html_report import Ran, html_report
+    from kubesched.tools.simulation.play import collect_seldom
+    from kubesched.tools.snapshots.sources import Policy, warn_not_enabled
+
+    files = [None if name == DEFAULT else Path(name) for name in (a, b)]
+    policies = [Policy.read(file, asked.feature_gates, asked.plugins, warns=False) for file in files]
     warn_not_enabled(policies[0].plugins, *(policy.configuration for policy in policies))
-    collect_seldom()
     if scenario_file is not None:
-        if snapshot_file is not None or kubeconfig or context or reschedule:
+        if cluster.has_any or asked.reschedule:
             raise click.UsageError(
                 "--scenario brings its own cluster: --snapshot, --kubeconfig, --context and --reschedule have no part in it"
             )
-        play = Play.read(scenario_file, duration, seed)
+        play = read_play(scenario_file, asked.duration, asked.seed)
         sims, until = [play.simulation(policy) for policy in policies], play.until
     else:
-        if duration is not None or seed is not None:
+        if asked.duration is not None or asked.seed is not None:
             raise click.UsageError("--duration and --seed are for scenarios")
-        cluster = read_cluster(snapshot_file, kubeconfig, context, policies[0].gates)
+        collect_seldom()
+        captured = cluster.read(policies[0].gates)
         ways = ((policy.configuration, policy.gates, policy.registry) for policy in policies)
-        sims, until = decide_both(cluster, ways, reschedule=reschedule), None
+        sims, until = decide_both(captured, ways, reschedule=asked.reschedule), None
     with sims[0], sims[1]:
         runs = [Ran(Path(name).name, sim, _run(sim, name, until)) for name, sim in zip((a, b), sims, strict=True)]
         document = {"configurations": {"a": a, "b": b}, **compare(*sims)}
         if html_file is not None:
-            of = scenario_file or snapshot_file
-            write_text(html_file, html_report(of.name if of is not None else "the cluster", runs, document["moves"]))
+            of = scenario_file or cluster.snapshot_file
+            title = of.name if of is not None else "the cluster"
+            write_file(html_file, html_report(title, runs, document["moves"]))
     if output == "table":
         _print(document, Path(a).name, Path(b).name)
     else:
         print_document(document, output)
-
-
-def _policy(name: str, feature_gates: tuple[str, ...], plugins: tuple[str, ...]) -> Policy:
-    return Policy.read(None if name == DEFAULT else Path(name), feature_gates, plugins, warns=False)
 
 
 def _run(sim: Simulation, name: str, until: float | None) -> list[dict[str, Any]]:
@@ -79,6 +120,8 @@ def _run(sim: Simulation, name: str, until: float | None) -> list[dict[str, Any]
 
 
 def _print(document: dict[str, Any], a: str, b: str) -> None:
+    from kubesched.tools.simulation.figures import count
+
     print_figures([document["a"], document["b"]], [f"A: {a}", f"B: {b}"])
     moves = document["moves"]
     click.echo()

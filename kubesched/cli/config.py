@@ -1,120 +1,85 @@
-"""`kubesched config`: say whether a configuration file is good, what it amounts to, and what became of an old policy.
-
-A KubeSchedulerConfiguration is read as the scheduler reads it, a legacy Policy (`kind: Policy`) as the release it was
-written for; the errors are the ones with which the scheduler itself would refuse to start.
-"""
+"""`kubesched config`: say whether a configuration file is good, what it amounts to, and what became of an old policy."""
 
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from kubesched.errors import ConfigError
-from kubesched.scheduler import legacy
-from kubesched.scheduler.config import Configuration, Gates, as_json, as_yaml, effective, load
-from kubesched.scheduler.config.building import unreadable
-from kubesched.scheduler.config.documents.reading import Object, is_json, read_json
-from kubesched.scheduler.config.documents.wire import encode, plain
-from kubesched.scheduler.config.documents.yamltext import read_yaml
-from kubesched.scheduler.engine.assembly import Ports, new_handle, registry_with
-from kubesched.scheduler.framework import Plugin
-from kubesched.scheduler.framework.runtime.building import catalogue
-from kubesched.scheduler.framework.runtime.finding import find_plugins, run_module
-from kubesched.scheduler.legacy.policies.componentconfig import API_VERSION as OLD_API_VERSION
-from kubesched.scheduler.legacy.policies.policy import KIND as POLICY
-from kubesched.scheduler.legacy.policies.policy import PolicyExtender
-from kubesched.scheduler.legacy.policies.selection import runs_as
-from kubesched.tools.snapshots.sources import not_enabled
+from kubesched.cli.options import gates_option
+from kubesched.cli.printing import warn
+from kubesched.server.options.own_flags import LEGACY_RELEASES
 
-_STDIN = "-"
+if TYPE_CHECKING:
+    from kubesched.tools.config.reading import Current, OldFile, OldPolicy
+
+_file = click.argument("file", type=click.Path(path_type=Path, allow_dash=True))
+_plugins = click.option("--plugin", "plugins", multiple=True, metavar="FILE.py:Class", help="A plugin of your own.")
+_version = click.option(
+    "--legacy-version",
+    type=click.Choice(LEGACY_RELEASES),
+    help=f"The release that a Policy (default: {LEGACY_RELEASES[-1]}) or a v1alpha1 file was written for.",
+)
+_output = click.option("-o", "--output", type=click.Choice(["yaml", "json"]), default="yaml", help="How to print.")
 
 
-@dataclass(frozen=True, slots=True)
-class _Old:
-    """A policy, and what its release makes of it."""
-
-    policy: legacy.Policy
-    algorithm: legacy.Algorithm
-
-    def document(self) -> dict[str, Any]:
-        """Return the policy with everything spelled out that it leaves to the release: names in running order.
-
-        Entries with arguments keep the names that the policy gives them, also where the release runs several of them
-        as one: what is printed can be read again and means the same.
-        """
-        built, given = self.algorithm, self.policy
-        predicates = [entry for entry in given.predicates or () if entry.argument is not None]
-        priorities = [entry for entry in given.priorities or () if entry.argument is not None]
-        custom = {runs_as(entry, built.release) for entry in predicates}
-        custom |= {runs_as(entry, built.release) for entry in priorities}
-        document: dict[str, Any] = {
-            "apiVersion": "v1",
-            "kind": POLICY,
-            "predicates": [*({"name": name} for name in built.predicates if name not in custom), *map(encode, predicates)],
-            "priorities": [
-                *({"name": name, "weight": weight} for name, weight in built.priorities.items() if name not in custom),
-                *map(encode, priorities),
-            ],
-            "hardPodAffinitySymmetricWeight": built.context.hard_pod_affinity_weight,
-            "alwaysCheckAllPredicates": built.always_check_all_predicates,
-        }
-        if given.extenders:
-            document["extenders"] = [_extender(one) for one in given.extenders]
-        return document
+@click.group("config", epilog="Example:  kubesched config check scheduler.yaml")
+def command() -> None:
+    """Check a KubeSchedulerConfiguration or a legacy Policy, show it with all defaults, or convert a Policy."""
 
 
-@dataclass(frozen=True, slots=True)
-class _OldFile:
-    """A configuration file of an old release, and the scheduler that it makes; none where a ConfigMap holds the policy."""
-
-    world: legacy.LegacyScheduler
-    algorithm: legacy.Algorithm | None
-
-    def document(self) -> dict[str, Any]:
-        """Return the file with its defaults, and the final plugins of the framework with their configuration."""
-        shown: dict[str, Any] = {"componentconfig": self.world.document()}
-        if self.algorithm is not None and self.algorithm.framework is not None:
-            shown["framework"] = self.algorithm.framework.document()
-        return shown
+@command.command("check", short_help="Say whether a file is good.", epilog="Example:  kubesched config check scheduler.yaml")
+@_file
+@gates_option
+@_plugins
+@_version
+def check(file: Path, feature_gates: tuple[str, ...], plugins: tuple[str, ...], legacy_version: str | None) -> None:
+    """Say whether the scheduler would start with FILE (`-`: standard input), a configuration or a Policy."""
+    found = _read(file, feature_gates, plugins, legacy_version)
+    click.echo(f"{file}: {found.sentence()}")
 
 
-def run_config_check(file: Path, feature_gates: tuple[str, ...], plugins: tuple[str, ...], legacy_version: str | None) -> None:
-    found = _load(file, feature_gates, plugins, legacy_version)
-    if isinstance(found, _Old):
-        counts = (
-            f"{len(found.algorithm.predicates)} predicates, {len(found.algorithm.priorities)} priorities, "
-            f"{len(found.algorithm.extenders)} extenders"
-        )
-        click.echo(f"{file}: valid policy of {found.algorithm.release}: {counts}")
-        return
-    if isinstance(found, _OldFile):
-        click.echo(f"{file}: valid configuration of {found.world.release}, scheduler: {found.world.config.scheduler_name}")
-        return
-    names = ", ".join(profile.scheduler_name for profile in found.profiles)
-    click.echo(f"{file}: valid, profiles: {names}")
+@command.command(
+    "show", short_help="Print a file with all defaults.", epilog="Example:  kubesched config show scheduler.yaml -o json"
+)
+@_file
+@gates_option
+@_plugins
+@_version
+@_output
+def show(file: Path, feature_gates: tuple[str, ...], plugins: tuple[str, ...], legacy_version: str | None, output: str) -> None:
+    """Print FILE (`-`: standard input) as the scheduler understands it, every default filled in.
+
+    Of a configuration it is the document that `kubesched run --write-config-to` writes; of a Policy, the predicates and
+    priorities that its release would run; of a v1alpha1 file, with --legacy-version, the file and its final plugins.
+    """
+    _print(_read(file, feature_gates, plugins, legacy_version).document(), output)
 
 
-def run_config_show(
-    file: Path, feature_gates: tuple[str, ...], plugins: tuple[str, ...], legacy_version: str | None, output: str
-) -> None:
-    found = _load(file, feature_gates, plugins, legacy_version)
-    _print(effective(found) if isinstance(found, Configuration) else found.document(), output)
-
-
-def run_config_convert(
+@command.command(
+    "convert",
+    short_help="Turn a Policy into a configuration.",
+    epilog="Example:  kubesched config convert policy.json > scheduler.yaml",
+)
+@_file
+@_plugins
+@_version
+@click.option("--scheduler-name", default="default-scheduler", show_default=True, help="The name of the profile.")
+@click.option("--partial", is_flag=True, help="Print what can be said even if something has no equivalent.")
+@_output
+def convert_(
     file: Path, plugins: tuple[str, ...], legacy_version: str | None, scheduler_name: str, partial: bool, output: str
 ) -> None:
-    text, legacy_version = _read(file), legacy_version or str(legacy.LATEST)
-    _run_files(plugins)
-    try:
-        policy = legacy.load_policy(text, legacy_version)
-        done = legacy.convert_policy(policy, legacy_version, legacy.Options(scheduler_name=scheduler_name))
-    except ConfigError as error:
-        raise _at(file, error) from error
+    """Print the KubeSchedulerConfiguration that behaves as the Policy in FILE (`-`: standard input).
+
+    What behaves a little differently is said on standard error. If something has no equivalent, that is said instead,
+    nothing is printed and the exit code is 1; `--partial` prints the rest, and the exit code is still 1.
+    """
+    from kubesched.tools.config.reading import convert
+
+    done = convert(file, plugins, legacy_version, scheduler_name)
     for line in done.differences:
         click.echo(f"differs: {line}", err=True)
     for line in done.missing:
@@ -125,92 +90,16 @@ def run_config_convert(
         sys.exit(1)
 
 
-def _print(document: dict[str, Any], output: str) -> None:
-    click.echo(as_json(document) if output == "json" else as_yaml(document), nl=False)
-
-
-def _load(
+def _read(
     file: Path, feature_gates: tuple[str, ...], plugins: tuple[str, ...], legacy_version: str | None
-) -> Configuration | _Old | _OldFile:
-    gates = Gates.fitting(feature_gates)
-    text = _read(file)
-    if _says(text, "kind", POLICY):
-        _run_files(plugins)
-        try:
-            return _build_old(text, legacy_version or str(legacy.LATEST))
-        except ConfigError as error:
-            raise _at(file, error) from error
-    brought = [cls for asked in plugins for cls in find_plugins(asked)]
-    if legacy_version and _says(text, "apiVersion", OLD_API_VERSION):
-        try:
-            return _build_old_file(file, legacy_version, tuple(brought))
-        except ConfigError as error:
-            raise _at(file, error) from error
-    registry = registry_with(brought, installed=True)
-    try:
-        found = load(text, gates=gates, registry=catalogue(registry))
-    except ConfigError as error:
-        raise _at(file, error) from error
-    registered = {cls.name for cls in registry}
-    for line in (*not_enabled(brought, found), *_args_for_nobody(text, registered)):
-        click.echo(f"Warning: {line}", err=True)
-    return found
+) -> Current | OldPolicy | OldFile:
+    from kubesched.scheduler.config import Gates
+    from kubesched.tools.config.reading import read_configuration
+
+    return read_configuration(file, Gates.fitting(feature_gates), plugins, legacy_version, warn)
 
 
-def _args_for_nobody(text: str, registered: set[str]) -> list[str]:
-    """Return a sentence for each `pluginConfig` of a plugin that nobody registered; the reference ignores it silently."""
-    document = plain(read_json(text) if is_json(text) else read_yaml(text)[0])
-    return [
-        f'profiles[{i}].pluginConfig[{j}]: no plugin "{name}" is registered: its args are ignored'
-        for i, profile in enumerate(document.get("profiles") or ())
-        for j, entry in enumerate((profile or {}).get("pluginConfig") or ())  # null stands for an empty one, as in Go
-        if (name := (entry or {}).get("name") or "") not in registered
-    ]
+def _print(document: dict[str, Any], output: str) -> None:
+    from kubesched.scheduler.config import as_json, as_yaml
 
-
-def _build_old(text: str, version: str) -> _Old:
-    policy = legacy.load_policy(text, version)
-    handle = new_handle(Gates.defaults(), Ports())[1]
-    return _Old(policy, legacy.profile_from_policy(policy, handle, version))
-
-
-def _build_old_file(file: Path, version: str, brought: tuple[type[Plugin], ...]) -> _OldFile:
-    release = legacy.release_of(version)
-    given = legacy.load_component_config(str(file), release).defaulted(release)
-    world = legacy.LegacyScheduler(release, given, brought=brought)
-    if world.config_map is not None:
-        return _OldFile(world, None)
-    return _OldFile(world, world.algorithm(new_handle(Gates.defaults(), Ports())[1]))
-
-
-def _run_files(plugins: tuple[str, ...]) -> None:
-    for asked in plugins:
-        run_module(asked)
-
-
-def _read(file: Path) -> str:
-    if str(file) == _STDIN:
-        return sys.stdin.read()
-    try:
-        return file.read_bytes().decode("utf-8", "replace")
-    except OSError as error:
-        raise unreadable(str(file), error) from error
-
-
-def _says(text: str, key: str, value: str) -> bool:
-    try:
-        tree = read_json(text) if is_json(text) else read_yaml(text)[0]
-    except ConfigError:
-        return False  # whoever reads it as a configuration says what is wrong
-    return isinstance(tree, Object) and tree.get_folded(key) == value
-
-
-def _at(file: Path, error: ConfigError) -> ConfigError:
-    """Name the file in an error, in one line: some quote all that they could not read."""
-    first, *others = str(error).split("\n")
-    text = f"{first} ..." if others else first
-    return ConfigError("", text) if str(file) in text else ConfigError(str(file), text)
-
-
-def _extender(given: PolicyExtender) -> dict[str, Any]:
-    return {key: value for key, value in encode(given).items() if value not in ("", 0, False)}
+    click.echo(as_json(document) if output == "json" else as_yaml(document), nl=False)

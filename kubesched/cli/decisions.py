@@ -2,69 +2,106 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import click
-import msgspec
 
-from kubesched.cli.decision_report import print_decision, print_decisions
+from kubesched.cli.layout import print_table, say
+from kubesched.cli.options import (
+    FILE_OR_STDIN,
+    Options,
+    PolicyOptions,
+    ServerOptions,
+    namespace_option,
+    option,
+    output_option,
+    takes,
+)
 from kubesched.cli.printing import bar, print_document
 from kubesched.errors import SchedulerError
-from kubesched.kube.client.scheduler_client import SchedulerAddress, ask_for_decisions, ask_for_decisions_about
-from kubesched.kube.values.bounds import lines_of
-from kubesched.scheduler.engine.records.decision_record import DecisionFilter, document
-from kubesched.tools.simulation.replay import decide_again
-from kubesched.tools.snapshots.sources import named, read_log
 
+OUTCOMES = ("placed", "unschedulable", "preempted", "error")
+Decision = Mapping[str, Any]
+_COLOURS = {"placed": "green", "unschedulable": "yellow", "preempted": "yellow", "error": "red"}
 _AGO = re.compile(r"(\d+(?:\.\d+)?)(s|m|h|d)")
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
-_FIELDS = {"sequence", "at", "pod", "outcome", "node", "sentence", "refusals"}
 
 
-def run_decisions(
-    pod: str,
-    namespace: str,
-    server: str,
-    token: str,
-    ca_file: str | None,
-    is_trusting: bool,
-    log_file: Path | None,
-    inbox_log: Path | None,
-    config_file: Path | None,
-    feature_gates: tuple[str, ...],
-    plugins: tuple[str, ...],
-    node: str,
-    outcome: str | None,
-    refused_by: str,
-    since: str,
-    until: str,
-    limit: int,
-    output: str,
+class LogOptions(Options):
+    """Which file the decisions are read from."""
+
+    log_file: Path | None = option(
+        "--log",
+        type=FILE_OR_STDIN,
+        help="Read what `run --decision-log` wrote instead; FILE.1 and older beside it are read too.",
+    )
+    inbox_log: Path | None = option(
+        "--inbox-log", type=FILE_OR_STDIN, help="Decide again what `run --inbox-log` wrote, and tell every decision in full."
+    )
+
+
+class FilterOptions(Options):
+    """Which decisions are shown."""
+
+    node: str = option("--node", default="", help="Only those that went to this node, or evict from it.")
+    outcome: str | None = option("--outcome", type=click.Choice(OUTCOMES), default=None, help="Only those that ended so.")
+    refused_by: str = option(
+        "--refused-by", default="", metavar="PLUGIN", help="Only those in which this plugin refused nodes."
+    )
+    since: str = option(
+        "--since", default="", metavar="TIME", help="Not before: 2026-01-31T12:00:00Z, 10m (ago), seconds since 1970."
+    )
+    until: str = option("--until", default="", metavar="TIME", help="Not after.")
+    limit: int = option("--limit", type=click.IntRange(1), default=100, show_default=True, help="The newest so many.")
+
+
+@click.command(
+    "decisions", epilog="Example:  kubesched decisions --server https://127.0.0.1:10259 --token $TOKEN --outcome preempted"
+)
+@click.argument("pod", metavar="[[NS/]POD]", default="")
+@namespace_option
+@takes(server=ServerOptions, logs=LogOptions, policy=PolicyOptions, only=FilterOptions)
+@output_option
+def command(
+    pod: str, namespace: str, server: ServerOptions, logs: LogOptions, policy: PolicyOptions, only: FilterOptions, output: str
 ) -> None:
-    given, _, name = pod.rpartition("/")
-    if pod and (not name or (given and namespace and given != namespace)):
+    """List the decisions that a scheduler has on record, newest first, or tell all about one pod's.
+
+    They come from a running scheduler (--server), from a decision log (--log), or are made again from an inbox log
+    (--inbox-log): a decision follows from its inputs, so the same ones come out, with every score.
+    """
+    from kubesched.scheduler.engine.records.decision_record import DecisionFilter
+    from kubesched.tools.decisions.finding import ask, decided_again, read_log
+    from kubesched.tools.snapshots.sources import named
+
+    asked, _, name = pod.rpartition("/")
+    if pod and (not name or (asked and namespace and asked != namespace)):
         raise click.UsageError(f"{pod!r} is not a pod's name" if not name else f"{pod} is not in namespace {namespace}")
-    if sum(map(bool, (server, log_file, inbox_log))) != 1:
+    if sum(map(bool, (server.server, logs.log_file, logs.inbox_log))) != 1:
         raise click.UsageError("say where the decisions are: --server URL, --log FILE or --inbox-log FILE")
-    if (config_file or feature_gates or plugins) and inbox_log is None:
+    if policy.has_any and logs.inbox_log is None:
         raise click.UsageError("--config, --feature-gates and --plugin go with --inbox-log: what is recorded is decided")
-    if (token or ca_file or is_trusting) and not server:
-        raise click.UsageError("--token, --certificate-authority and --insecure-skip-tls-verify go with --server")
-    where = given or namespace or ("default" if pod else "")
+    address = server.address()
+    where = asked or namespace or ("default" if pod else "")
     key = f"{where}/{name}" if pod else ""
-    asked = DecisionFilter(where, key, node, outcome or "", refused_by, _moment(since, "--since"), _moment(until, "--until"))
-    if server:
-        address = SchedulerAddress(server, token, ca_file or "", not is_trusting)
-        found = _from_server(address, asked, where, name, limit)
+    times = _moment(only.since, "--since"), _moment(only.until, "--until")
+    wanted = DecisionFilter(where, key, only.node, only.outcome or "", only.refused_by, *times)
+    if address is not None:
+        found = ask(address, wanted, only.limit)
     else:
-        told = _from_log(log_file) if log_file is not None else _decided_again(inbox_log, config_file, feature_gates, plugins)
-        found = [each for each in told if asked.takes(each)][-limit:][::-1]
+        if logs.inbox_log is not None:
+            lines, chosen = policy.read_log(logs.inbox_log)
+            with named(logs.inbox_log), bar("deciding again", None):
+                told = decided_again(lines, chosen)
+        else:
+            assert logs.log_file is not None
+            told = list(read_log(logs.log_file))
+        found = [each for each in told if wanted.takes(each)][-only.limit :][::-1]
     if pod and not found:
         raise SchedulerError(f"no decision about pod {key} is on record there")
     if output != "table":
@@ -74,50 +111,6 @@ def run_decisions(
             print_decision(decision)
     else:
         print_decisions(found)
-
-
-def _from_server(
-    address: SchedulerAddress, asked: DecisionFilter, namespace: str, name: str, limit: int
-) -> list[dict[str, Any]]:
-    """Return what a running scheduler has, newest first: of one pod in full, otherwise page by page."""
-    if name:
-        told = asyncio.run(ask_for_decisions_about(address, namespace, name))
-        return [each for each in told if asked.takes(each)][:limit]
-    words = {"namespace": asked.namespace, "node": asked.node, "outcome": asked.outcome, "plugin": asked.plugin}
-    times = {"since": asked.since, "until": asked.until}
-    query = {name: text for name, text in words.items() if text} | {k: repr(v) for k, v in times.items() if v is not None}
-    return asyncio.run(ask_for_decisions(address, query, limit))
-
-
-def _from_log(path: Path) -> list[dict[str, Any]]:
-    """Return the decisions of a log and of the files that it was before, oldest first."""
-    older: list[Path] = []
-    while (before := path.with_name(f"{path.name}.{len(older) + 1}")).exists():
-        older.append(before)
-    return [decision for file in (*reversed(older), path) for decision in _read(file)]
-
-
-def _read(path: Path) -> Iterator[dict[str, Any]]:
-    for number, line in enumerate(lines_of(path, may_be_cut_off=True), 1):
-        if not line.strip():
-            continue
-        try:
-            decision = msgspec.json.decode(line, type=dict[str, Any])
-        except (msgspec.DecodeError, msgspec.ValidationError) as error:
-            raise SchedulerError(f"{path}, line {number}: {error}") from error
-        if not decision.keys() >= _FIELDS:
-            raise SchedulerError(f"{path}, line {number}: this is not a decision; was it written by `run --decision-log`?")
-        yield decision
-
-
-def _decided_again(
-    path: Path | None, config_file: Path | None, feature_gates: tuple[str, ...], plugins: tuple[str, ...]
-) -> list[dict[str, Any]]:
-    assert path is not None
-    lines, policy = read_log(path, config_file, feature_gates, plugins)
-    with named(path), bar("deciding again", None):
-        records = decide_again(lines, policy.configuration, policy.gates, policy.registry)
-    return [document(record) for record in records]
 
 
 def _moment(text: str, option: str) -> float | None:
@@ -138,7 +131,80 @@ def _moment(text: str, option: str) -> float | None:
     return (moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)).timestamp()
 
 
-def newest_placement(decisions: list[dict[str, Any]]) -> Mapping[str, Any] | None:
-    """Return the newest decision that placed a pod, of some that are newest first; the newest of all if none did."""
-    placed = next((each for each in decisions if each["outcome"] == "placed"), None)
-    return placed or (decisions[0] if decisions else None)
+def print_decisions(decisions: Sequence[Decision]) -> None:
+    """Print many decisions, a row each."""
+    if not decisions:
+        say("no decision on record is like that")
+        return
+    rows = [
+        (time_text(each["at"]), each["pod"], each["outcome"], each["node"], str(each["attempt"]), each["sentence"])
+        for each in decisions
+    ]
+    print_table(("when", "pod", "outcome", "node", "attempt", "why"), rows, right=(4,), sentences=True)
+
+
+def print_decision(decision: Decision) -> None:
+    """Print one decision in full."""
+    outcome = decision["outcome"]
+    say(f"{decision['pod']}: {outcome}{' on ' + decision['node'] if decision['node'] else ''}", bold=True, fg=_COLOURS[outcome])
+    parts = [f"decided at {time_text(decision['at'])}", f"attempt {decision['attempt']}"]
+    parts.append(f"in {decision['latencySeconds'] * 1e6:.0f} us")
+    if decision.get("boundSeconds") is not None:
+        parts.append(f"bound {decision['boundSeconds']:.3g} s after its first attempt")
+    if decision.get("group"):
+        parts.append(f"of group {decision['group']}")
+    say(f"{'; '.join(parts)}; decision {decision['sequence']} by {decision['scheduler']}", dim=True)
+    print_facts(decision)
+    click.echo()
+
+
+def print_facts(decision: Decision) -> None:
+    """Print what a decision was made by."""
+    click.echo()
+    say(decision["sentence"])
+    if "levelCount" in decision:
+        number, feasible = decision["levelCount"] or "several", decision["feasibleCount"]
+        level = f"{number} of {feasible} feasible nodes had its total of {decision['total']}"
+        behind = f"next was {decision['runnerUp']}, {decision['margin']} behind" if decision["margin"] else ""
+        also = f"one of the others is {decision['runnerUp']}" if decision["runnerUp"] else ""
+        say("; ".join(filter(None, (level, behind or also))))
+    if decision["refusals"]:
+        click.echo()
+        say(f"{decision['feasibleCount']} of {decision['nodeCount']} nodes passed; who refused the others", bold=True)
+        rows = [(str(each["count"]), each["plugin"], each["reason"]) for each in decision["refusals"]]
+        print_table(("nodes", "plugin", "reason"), rows, right=(0,), sentences=True)
+    elif decision["refusals"] is None:
+        passed = f"{decision['feasibleCount']} of {decision['nodeCount']} nodes passed"
+        say(f"{passed}; who refused the others was not counted (decisions --inbox-log counts it)")
+    evicted = decision.get("preemption")
+    if evicted:
+        broken = f", {evicted['budgetViolations']} against a disruption budget" if evicted["budgetViolations"] else ""
+        say(f"evicted from {evicted['node']}{broken}: {', '.join(evicted['victims'])}")
+    if decision.get("ranking"):
+        print_scores(decision["ranking"])
+
+
+def print_scores(ranking: Sequence[Decision]) -> None:
+    """Print the best nodes by plugin, as weighted (normalised, raw); what is the same for all is said once."""
+    click.echo()
+    say("Best nodes, as decided: weighted (normalised, raw)", bold=True)
+    names = list(ranking[0]["byPlugin"])
+    alike = [name for name in names if len({tuple(each["byPlugin"][name].values()) for each in ranking}) == 1]
+    rows = [
+        (str(each["total"]), each["node"], ", ".join(_score(name, each) for name in names if name not in alike))
+        for each in ranking
+    ]
+    shared = ", ".join(_score(name, ranking[0]) for name in alike if ranking[0]["byPlugin"][name]["weighted"])
+    if shared:
+        rows.append(("", "all of them", shared))
+    print_table(("total", "node", "made of"), rows, right=(0,), sentences=True)
+
+
+def _score(name: str, node: Decision) -> str:
+    score = node["byPlugin"][name]
+    return f"{name} {score['weighted']} ({score['normalized']}, {score['raw']})"
+
+
+def time_text(seconds: float) -> str:
+    """Return a moment as people read it."""
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -2,125 +2,124 @@
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
-import logging
 import shlex
 import signal
 import sys
-import tempfile
-from collections.abc import AsyncIterator
-from dataclasses import dataclass
+import time
+from collections import Counter
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
-import msgspec
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from kubesched.cli import demo_report
-from kubesched.cli.commands.lazy import INTERRUPTED
-from kubesched.cli.layout import say
-from kubesched.cli.page_what_if import what_if_of
-from kubesched.embedded import ApiServer, ObjectStore
-from kubesched.embedded.controllers import FakeCluster, Pace
-from kubesched.errors import AlreadyExists
-from kubesched.http import raise_file_limit
-from kubesched.kube.client.connection import connect
-from kubesched.kube.client.credentials import find_credentials
-from kubesched.scheduler import config
-from kubesched.scheduler.engine.records.decision_recorder import SHARE
-from kubesched.server import web
-from kubesched.server.app import Scheduler, Wiring
-from kubesched.tools.demo import actions as demo_actions
-from kubesched.tools.demo import sample
-from kubesched.tools.demo.actions import DemoActions
-from kubesched.tools.demo.ignored import IgnoredObjects
-from kubesched.tools.snapshots.sources import Policy
+from kubesched.cli.group import INTERRUPTED
+from kubesched.cli.layout import print_table, say
+from kubesched.cli.options import FOLDER, Options, PolicyOptions, option, takes
+from kubesched.kube.values.well_known import ZONE
 
-_STUCK_SECONDS = 60.0
-"""After so long without a change the demo goes on with what there is."""
-_REPORTS_A_SECOND = 20
-_TICK_SECONDS = 0.1
-_FULLY_RECORDED_NODES = 1000
-"""Up to so many nodes, every decision of a demo is recorded with all scores: it is there to be looked at."""
-_STEADY_TICKS = 3
+if TYPE_CHECKING:
+    import asyncio
+
+    from kubesched.embedded import ObjectStore
+    from kubesched.scheduler.cluster import PodView
+    from kubesched.scheduler.engine.explaining.explain import Explanation
+    from kubesched.scheduler.queue.queued import QueuedPod
+    from kubesched.server.app import Scheduler
+    from kubesched.tools.demo.cluster import Demo, Settings
+
 _LINES_EVERY_SECONDS = 1.0
-_RESOURCES = {
-    "Namespace": "namespaces",
-    "Deployment": "deployments",
-    "StatefulSet": "statefulsets",
-    "Job": "jobs",
-    "Pod": "pods",
-}
+_MOST_EXPLAINED = 3
 
 
-@dataclass(frozen=True, slots=True)
-class Settings:
-    """What was asked for on the command line."""
+class DemoOptions(Options):
+    """How large the demo is, and where it is served."""
 
-    nodes: int
-    pods: int
-    once: bool
-    port: int
-    page_port: int
-    data_dir: Path | None
-    policy: Policy
-    decision_records: int
+    nodes: int = option("--nodes", type=click.IntRange(1, 5000), default=20, show_default=True, help="How many nodes.")
+    pods: int = option("--pods", type=click.IntRange(6, 50000), default=100, show_default=True, help="About how many pods.")
+    once: bool = option("--once", is_flag=True, help="Print what was placed, and exit.")
+    port: int = option("--port", type=click.IntRange(0, 65535), default=0, help="Port of the API; 0 picks a free one.")
+    page_port: int = option(
+        "--page-port", type=click.IntRange(0, 65535), default=0, help="Port of the page; 0 picks a free one."
+    )
+    data_dir: Path | None = option("--data-dir", type=FOLDER, help="Keep the objects here across restarts.")
 
 
-def run_demo(
-    nodes: int,
-    pods: int,
-    once: bool,
-    port: int,
-    page_port: int,
-    data_dir: Path | None,
-    config_file: Path | None,
-    feature_gates: tuple[str, ...],
-    plugins: tuple[str, ...],
-    decision_records: int,
-) -> None:
-    policy = Policy.read(config_file, feature_gates, plugins)
-    # The demo speaks for itself; what the parts have to say is of interest only if something breaks.
-    logging.getLogger("kubesched").setLevel(logging.ERROR)
-    raise_file_limit()
+@click.command("demo", epilog="Example:  kubesched demo --nodes 50 --pods 400 --once")
+@takes(asked=DemoOptions, policy=PolicyOptions)
+@click.option(
+    "--decision-records", type=click.IntRange(0), default=10_000, show_default=True, help="Keep so many decisions on record."
+)
+def command(asked: DemoOptions, policy: PolicyOptions, decision_records: int) -> None:
+    """Show the scheduler at work on a cluster that lives in this process. kubectl works beside it."""
+    import asyncio
+    import tempfile
+
+    from kubesched.tools.demo.cluster import Settings
+
+    settings = Settings(asked.nodes, asked.pods, asked.port, asked.page_port, asked.data_dir, policy.read(), decision_records)
     with tempfile.TemporaryDirectory(prefix="kubesched-demo-") as scratch:
-        was_cut_short = asyncio.run(
-            _demo(Settings(nodes, pods, once, port, page_port, data_dir, policy, decision_records), Path(scratch))
-        )
+        was_cut_short = asyncio.run(_demo(settings, asked.once, Path(scratch)))
     if was_cut_short:
         sys.exit(INTERRUPTED)
 
 
-async def _demo(given: Settings, scratch: Path) -> bool:
+async def _demo(settings: Settings, once: bool, scratch: Path) -> bool:
     """Run the demo; return whether it was stopped before it was through."""
+    import asyncio
+
+    from kubesched.tools.demo.cluster import demo_cluster
+
     stopped = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stopped.set)
-    async with _cluster(given, scratch, stopped) as (server, kubeconfig, scheduler, page):
-        store = server.store
-        _fill(store, given)
-        demo_report.print_nodes(store)
-        say(f"The page is at http://127.0.0.1:{page.port}/ui/\n")
-        await _watch_placing(store, scheduler, stopped)
+    async with demo_cluster(settings, scratch, stopped, say) as demo:
+        store = demo.server.store
+        _print_nodes(store)
+        say(f"The page is at http://127.0.0.1:{demo.page.port}/ui/\n")
+        await _watch_placing(store, demo.scheduler, stopped)
         if not stopped.is_set():
-            demo_report.print_placed(store)
-            demo_report.print_pending(scheduler)
-        if not given.once and not stopped.is_set():
-            _invite(server, kubeconfig, page)
+            _print_placed(store)
+            _print_pending(demo.scheduler)
+        if not once and not stopped.is_set():
+            _invite(demo)
             await stopped.wait()
         was_stopped = stopped.is_set()
     if was_stopped:
-        say("Stopped." if given.data_dir is None else f"Stopped; the objects are kept in {given.data_dir}.")
-    return was_stopped and given.once
+        say("Stopped." if settings.data_dir is None else f"Stopped; the objects are kept in {settings.data_dir}.")
+    return was_stopped and once
 
 
-def _invite(server: ApiServer, kubeconfig: Path, page: web.Server) -> None:
+async def _watch_placing(store: ObjectStore, scheduler: Scheduler, stopped: asyncio.Event) -> None:
+    """Show a bar, or plain lines, until every pod is placed or was tried."""
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    from kubesched.tools.demo.placing import Tally, placing
+
+    tally, is_watched, told_at = Tally(store), sys.stdout.isatty(), time.monotonic()
+    columns = (
+        TextColumn("placing pods"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[rate]} pods/s"),
+        TimeElapsedColumn(),
+    )
+    with Progress(*columns, transient=True, disable=not is_watched) as bar:
+        task = bar.add_task("", total=None, rate="")
+        async for now in placing(store, scheduler, tally, stopped):
+            if not is_watched and now.has_changed and time.monotonic() - told_at >= _LINES_EVERY_SECONDS:
+                say(f"placed {tally.n_placed} of {tally.n_pods} pods")
+                told_at = time.monotonic()
+            bar.update(task, completed=tally.n_placed, total=max(tally.n_pods, 1), rate=f"{now.pods_a_second:,.0f}")
+    say(f"placed {tally.n_placed} of {tally.n_pods} pods")
+
+
+def _invite(demo: Demo) -> None:
     """Say what to try next."""
-    line = f"kubectl --kubeconfig {shlex.quote(str(kubeconfig))}"
-    say(f"\nThe page:  http://127.0.0.1:{page.port}/ui/")
-    say(f"The API:   {server.url}  (kubeconfig: {kubeconfig})", hang="           ")
+    from kubesched.tools.demo import sample
+
+    line = f"kubectl --kubeconfig {shlex.quote(str(demo.kubeconfig))}"
+    say(f"\nThe page:  http://127.0.0.1:{demo.page.port}/ui/")
+    say(f"The API:   {demo.server.url}  (kubeconfig: {demo.kubeconfig})", hang="           ")
     say("Try:")
     for words in (
         f"get pods -n {sample.NAMESPACE} -o wide",
@@ -131,143 +130,89 @@ def _invite(server: ApiServer, kubeconfig: Path, page: web.Server) -> None:
     say("Press Ctrl-C to end.")
 
 
-@contextlib.asynccontextmanager
-async def _cluster(
-    given: Settings, scratch: Path, stopped: asyncio.Event
-) -> AsyncIterator[tuple[ApiServer, Path, Scheduler, web.Server]]:
-    """Run the API server, the world around it, the scheduler, and the page. One that ends too early ends the demo."""
-    server = ApiServer(ObjectStore(data_dir=given.data_dir), port=given.port)
-    async with server, contextlib.AsyncExitStack() as ends:
-        world = FakeCluster(server.store, _pace(given.nodes))
-        world.start()
-        ends.callback(world.stop)
-        kubeconfig = server.write_kubeconfig((given.data_dir or scratch) / "kubeconfig").absolute()
-        policy = given.policy
-        wiring = Wiring(
-            find_credentials(str(kubeconfig)),
-            gates=policy.gates,
-            plugins=policy.plugins,
-            decision_records=given.decision_records,
-            decision_share=1.0 if given.nodes <= _FULLY_RECORDED_NODES else SHARE,
+def _print_nodes(store: ObjectStore) -> None:
+    """Show the nodes, a row a zone."""
+    from kubesched.tools.demo import sample
+
+    nodes = store.list("nodes").items
+    say("kubesched demo: an API server, fake kubelets, controllers and the scheduler in this process", bold=True)
+    say(f"{len(nodes)} {'node' if len(nodes) == 1 else 'nodes'}", bold=True)
+    rows = []
+    for zone in sorted({_zone(node) for node in nodes}):
+        here = [node for node in nodes if _zone(node) == zone]
+        offers = [node["status"]["allocatable"] for node in here]
+        rows.append(
+            (
+                zone or "none",
+                str(len(here)),
+                str(sum(int(offer["cpu"]) for offer in offers)),
+                f"{sum(int(offer['memory'].removesuffix('Gi')) for offer in offers)}Gi",
+                str(sum(int(offer.get(sample.GPU, "0")) for offer in offers)),
+                str(sum(1 for node in here if node["spec"].get("taints"))),
+            )
         )
-        scheduler = Scheduler(_unhurried(policy.configuration), wiring)
-        IgnoredObjects(server.store, policy.configuration, policy.gates, say)
-        reader = await connect(find_credentials(str(kubeconfig)), name="page", qps=-1.0)
-        ends.push_async_callback(reader.close)
-        routes = [*scheduler.decision_routes, *what_if_of(scheduler, reader), *DemoActions(server.store, world).routes()]
-        scheduler.page_data.offers = (*web.WHAT_IFS, *demo_actions.OFFERS)
-        page = await web.serve_insecurely(web.page_app(scheduler.page_data, more=routes), "127.0.0.1", given.page_port)
-        ends.push_async_callback(page.stop)
-        running = asyncio.create_task(scheduler.run())
-        running.add_done_callback(lambda _: stopped.set())
-        try:
-            yield server, kubeconfig, scheduler, page
-        finally:
-            scheduler.stop()
-            await running
+    print_table(("zone", "nodes", "cpu", "memory", "GPUs", "tainted"), rows, right=range(1, 6))
 
 
-def _pace(n_nodes: int) -> Pace:
-    """Return how fast the world moves: thousands of kubelets that report every ten seconds would leave no time for else."""
-    seconds = max(10.0, n_nodes / _REPORTS_A_SECOND)
-    return Pace(lease_seconds=seconds, lease_duration_seconds=int(4 * seconds))
+def _print_placed(store: ObjectStore) -> None:
+    """Show where the pods of each workload went."""
+    from kubesched.tools.demo import sample
+
+    zone_of = {node["metadata"]["name"]: _zone(node) for node in store.list("nodes").items}
+    zones = sorted(set(zone_of.values()))
+    placed: dict[str, Counter[str]] = {}
+    nodes_used: dict[str, set[str]] = {}
+    for pod in store.list("pods", sample.NAMESPACE).items:
+        app, node = pod["metadata"].get("labels", {}).get("app", pod["metadata"]["name"]), pod["spec"].get("nodeName", "")
+        placed.setdefault(app, Counter())[zone_of.get(node, "") if node else "pending"] += 1
+        nodes_used.setdefault(app, set()).update({node} if node else set())
+    titles = ("workload", *(zone or "no zone" for zone in zones), "nodes", "pending", "rule")
+    rows = [
+        (
+            app,
+            *(str(counts[zone]) for zone in zones),
+            str(len(nodes_used[app])),
+            str(counts["pending"] or ""),
+            sample.RULES.get(app, ""),
+        )
+        for app, counts in placed.items()
+    ]
+    say("What went where", bold=True)
+    print_table(titles, rows, right=range(1, len(titles) - 1), sentences=True)
 
 
-def _unhurried(configuration: config.Configuration) -> config.Configuration:
-    """Return a configuration for a cluster of one's own: nobody else to elect, and no limit on requests."""
-    changes = {
-        "leader_election": msgspec.structs.replace(configuration.leader_election, leader_elect=False),
-        "client_connection": msgspec.structs.replace(configuration.client_connection, qps=-1.0),
-    }
-    values = {name: getattr(configuration, name) for name in config.Configuration.__dataclass_fields__}
-    return config.Configuration(**(values | changes))
+def _print_pending(scheduler: Scheduler) -> None:
+    """Say why the pods that wait do, once for each kind of them."""
+    from kubesched.scheduler.engine.explaining.explain import explain_now
 
-
-def _fill(store: ObjectStore, given: Settings) -> None:
-    """Create the nodes and the workload; what a data directory has brought along stays as it is."""
-    for i in range(given.nodes):
-        _create(store, "nodes", sample.node(i))
-    for manifest in sample.workload(given.pods, given.nodes):
-        _create(store, _RESOURCES[manifest["kind"]], manifest)
-
-
-def _create(store: ObjectStore, resource: str, obj: dict[str, Any]) -> None:
-    with contextlib.suppress(AlreadyExists):
-        store.create(resource, obj, obj["metadata"].get("namespace", ""))
-
-
-class Tally:
-    """How many pods there are and how many have a node; counted as they change, for listing thousands is slow."""
-
-    def __init__(self, store: ObjectStore) -> None:
-        self._has_node: dict[str, bool] = {}
-        self.n_placed = 0
-        for pod in store.list("pods").items:
-            self._put(f"{pod['metadata']['namespace']}/{pod['metadata']['name']}", pod)
-        store.listen("pods", lambda change: self._put(change.key, change.new.obj if change.new is not None else None))
-
-    @property
-    def n_pods(self) -> int:
-        """Return how many pods there are."""
-        return len(self._has_node)
-
-    def _put(self, key: str, pod: dict[str, Any] | None) -> None:
-        self.n_placed -= self._has_node.pop(key, False)
-        if pod is not None:
-            has_node = self._has_node[key] = bool(pod["spec"].get("nodeName"))
-            self.n_placed += has_node
-
-
-def _n_wanted(store: ObjectStore) -> int:
-    """Return how many pods the workloads make."""
-    makers = [*store.list("deployments").items, *store.list("statefulsets").items]
-    replicas = sum(int(maker["spec"].get("replicas", 1)) for maker in makers)
-    return replicas + sum(int(job["spec"].get("completions", 1)) for job in store.list("jobs").items)
-
-
-async def _watch_placing(store: ObjectStore, scheduler: Scheduler, stopped: asyncio.Event) -> None:
-    """Show a bar, or plain lines, until every pod is placed or was tried."""
-    loop = asyncio.get_running_loop()
-    tally, is_watched = Tally(store), sys.stdout.isatty()
-    began_at = changed_at = told_at = loop.time()
-    before: tuple[int, ...] = ()
-    steady = 0
-    columns = (
-        TextColumn("placing pods"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("{task.fields[rate]} pods/s"),
-        TimeElapsedColumn(),
-    )
-    with Progress(*columns, transient=True, disable=not is_watched) as bar:
-        task = bar.add_task("", total=None, rate="")
-        while steady < _STEADY_TICKS and loop.time() - changed_at < _STUCK_SECONDS and not stopped.is_set():
-            now = (tally.n_placed, tally.n_pods, *_taken_in(scheduler))
-            changed_at = loop.time() if now != before else changed_at
-            is_done = now == before and tally.n_pods >= _n_wanted(store) and _has_tried(scheduler, tally)
-            steady = steady + 1 if is_done else 0
-            if not is_watched and now != before and loop.time() - told_at >= _LINES_EVERY_SECONDS:
-                say(f"placed {tally.n_placed} of {tally.n_pods} pods")
-                told_at = loop.time()
-            before = now
-            n_bound = scheduler.throughput.n_bound
-            began_at = began_at if n_bound else loop.time()
-            rate = n_bound / max(changed_at - began_at, 1.0)
-            bar.update(task, completed=tally.n_placed, total=max(tally.n_pods, 1), rate=f"{rate:,.0f}")
-            await asyncio.sleep(_TICK_SECONDS)
-    say(f"placed {tally.n_placed} of {tally.n_pods} pods")
-
-
-def _taken_in(scheduler: Scheduler) -> tuple[int, ...]:
-    """Return how much the scheduler knows by now."""
     engine = scheduler.engine
-    return () if engine is None else (len(engine.store.nodes), len(engine.queue), engine.queue.n_active)
+    kinds: dict[str, list[QueuedPod]] = {}
+    for entry in list(engine.queue) if engine is not None else ():
+        owner = entry.view.pod.metadata.controller()
+        kinds.setdefault(owner.uid if owner is not None else entry.view.uid, []).append(entry)
+    for entries in list(kinds.values())[:_MOST_EXPLAINED]:
+        assert engine is not None
+        told = explain_now(engine, entries[0].view)
+        _print_explanation(told, entries[0].view, len(entries) - 1)
+    if len(kinds) > _MOST_EXPLAINED:
+        rest = sum(len(entries) for entries in list(kinds.values())[_MOST_EXPLAINED:])
+        click.echo()
+        say(f"{rest} more {'pod is' if rest == 1 else 'pods are'} pending; the page tells why.")
 
 
-def _has_tried(scheduler: Scheduler, tally: Tally) -> bool:
-    """Return whether every pod has a node or was refused at least once."""
-    engine = scheduler.engine
-    if engine is None or not scheduler.is_synced:
-        return False
-    refused = sum(1 for entry in engine.queue if entry.attempts or entry.is_gated)
-    return tally.n_placed + refused >= tally.n_pods and not engine.queue.n_in_flight
+def _print_explanation(told: Explanation, pod: PodView, n_more: int) -> None:
+    others = f", like {n_more} more," if n_more else ""
+    click.echo()
+    say(f"Why {told.pod}{others} is pending ({told.n_feasible} of {told.n_nodes} nodes would do):", bold=True)
+    condition = next((each for each in pod.pod.status.conditions if each.type == "PodScheduled"), None)
+    say(condition.message if condition is not None else told.message, indent="  ")
+    for refusal in told.refusals:
+        who = f"({refusal.plugin}; {', '.join(refusal.examples)})"
+        say(f"{refusal.count:>5} x {refusal.reason}  {who}", indent="  ", hang="        ")
+    for line in told.advice:
+        say(line, indent="  ", hang="  ")
+
+
+def _zone(node: dict[str, Any]) -> str:
+    found: str = node["metadata"].get("labels", {}).get(ZONE, "")
+    return found

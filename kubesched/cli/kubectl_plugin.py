@@ -14,12 +14,13 @@ from pathlib import Path
 import click
 from click.shell_completion import ShellComplete
 
+from kubesched.cli import COMMANDS as ALL
 from kubesched.cli import run_program
-from kubesched.cli.commands.lazy import LazyGroup
+from kubesched.cli.group import LazyGroup
 
 PLUGIN = "kubesched"
 PROGRAM = f"kubectl-{PLUGIN}"
-COMMANDS = ("capacity", "compare", "decisions", "plan", "shadow", "simulate", "snapshot", "why")
+COMMANDS = {name: ALL[name] for name in ("capacity", "compare", "decisions", "plan", "shadow", "simulate", "snapshot", "why")}
 COMPLETE = "__complete"
 """The command by which the completion of a single-file plugin asks it."""
 NO_FILES, MAY_BE_FILES = ":4", ":0"
@@ -27,10 +28,7 @@ NO_FILES, MAY_BE_FILES = ":4", ":0"
 
 
 @click.group(
-    cls=LazyGroup,
-    package="kubesched.cli.commands",
-    names=COMMANDS,
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120},
+    cls=LazyGroup, summaries=COMMANDS, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120}
 )
 @click.version_option(package_name="kubesched", prog_name=f"kubectl {PLUGIN}")
 def cli() -> None:

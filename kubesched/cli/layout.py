@@ -8,9 +8,7 @@ Colours only on a terminal, and not with NO_COLOR.
 from __future__ import annotations
 
 import os
-import shutil
 import sys
-import textwrap
 from collections.abc import Sequence
 
 import click
@@ -23,6 +21,8 @@ _LEAST_TEXT = 40
 
 def columns() -> int | None:
     """Return how wide a line may be; None in a pipe, where nothing is to be wrapped."""
+    import shutil
+
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
 
 
@@ -39,6 +39,8 @@ def styled(text: str, **style: bool | str) -> str:
 
 def wrapped(text: str, width: int | None, first: str = "", rest: str = "") -> list[str]:
     """Return the lines of a text; a word that is wider than the width stays whole."""
+    import textwrap
+
     lines: list[str] = []
     for paragraph in text.split("\n"):
         if width is None or len(first) + len(paragraph) <= width:

@@ -2,21 +2,31 @@
 
 from __future__ import annotations
 
+import itertools
+from collections import Counter
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from kubesched.cli.layout import print_table, say
-from kubesched.cli.printing import bar, fewer, print_document, warned
+from kubesched.cli.options import (
+    ClusterOptions,
+    ManifestOptions,
+    Options,
+    PolicyOptions,
+    namespace_option,
+    node_groups_option,
+    option,
+    output_option,
+    shared,
+    takes,
+)
+from kubesched.cli.printing import bar, fewer, print_document, warn, warned
 from kubesched.errors import SchedulerError
-from kubesched.tools.node_groups.reading import read_node_groups
-from kubesched.tools.plan.applying import apply_manifests
-from kubesched.tools.plan.manifests import Manifest
-from kubesched.tools.plan.plan import AddedNode, Plan, PlannedPod, PlannedVictim, PlannedWorkload, counted
-from kubesched.tools.plan.planning import decide
-from kubesched.tools.simulation.scenario import NodeGroup
-from kubesched.tools.snapshots.captured import Captured
-from kubesched.tools.snapshots.sources import Policy, namespace_of, open_cluster, read_given
+
+if TYPE_CHECKING:
+    from kubesched.tools.plan.plan import AddedNode, Plan, PlannedPod, PlannedVictim, PlannedWorkload
 
 _MOST_NODES = 8
 _MOST_VICTIMS = 4
@@ -24,64 +34,52 @@ _MOST_EVICTIONS = 8
 _MOST_OTHERS = 10
 
 
-def run_plan(
-    files: tuple[str, ...],
-    more_files: tuple[str, ...],
-    kustomization: str | None,
-    recursive: bool,
-    namespace: str,
-    only: bool,
-    fail_on_pending: bool,
-    groups_file: Path | None,
-    consolidates: bool,
-    snapshot_file: Path | None,
-    kubeconfig: str,
-    context: str,
-    config_file: Path | None,
-    feature_gates: tuple[str, ...],
-    plugins: tuple[str, ...],
-    output: str,
+class PlanOptions(Options):
+    """What is planned besides the manifests."""
+
+    namespace: str = shared(namespace_option)
+    only: bool = option(
+        "--only", is_flag=True, help="Leave out other pods that wait in the cluster; they compete if not given."
+    )
+    fail_on_pending: bool = option("--fail-on-pending", is_flag=True, help="Exit with 1 if a planned pod would wait.")
+    groups_file: Path | None = shared(node_groups_option)
+    consolidates: bool = option("--consolidate", is_flag=True, help="With --node-groups: list nodes that could go then.")
+
+
+@click.command("plan", epilog="Example:  kubesched plan -f deploy/ --snapshot cluster.jsonl.gz --fail-on-pending")
+@takes(manifests=ManifestOptions, asked=PlanOptions, cluster=ClusterOptions, policy=PolicyOptions)
+@output_option
+def command(
+    manifests: ManifestOptions, asked: PlanOptions, cluster: ClusterOptions, policy: PolicyOptions, output: str
 ) -> None:
-    if consolidates and groups_file is None:
+    """Say where the pods of manifests would go if they were applied now, and which pods would be evicted for them.
+
+    Takes Deployments, StatefulSets, ReplicaSets, ReplicationControllers, Jobs, CronJobs (one run), DaemonSets and Pods, and
+    what they need: PriorityClasses, claims, volumes, nodes and so on. Nothing is written.
+
+    With --node-groups it says which nodes to add so that the pods run, cheapest first; without -f, for those that wait.
+    """
+    from kubesched.tools.node_groups.reading import read_node_groups
+    from kubesched.tools.plan.applying import apply_manifests
+    from kubesched.tools.plan.planning import decide
+
+    if asked.consolidates and asked.groups_file is None:
         raise click.UsageError("--consolidate goes with --node-groups")
-    groups = read_node_groups(groups_file) if groups_file is not None else []
-    has_manifests = not groups or bool(files or more_files or kustomization)
-    manifests = read_given(files, more_files, kustomization, recursive) if has_manifests else []
-    cluster, policy = open_cluster(snapshot_file, kubeconfig, context, config_file, feature_gates, plugins, manifests)
-    namespace = namespace_of(namespace, snapshot_file, kubeconfig, context)
-    plan = _made(cluster, manifests, policy, namespace, only, groups, consolidates)
+    groups = read_node_groups(asked.groups_file) if asked.groups_file is not None else []
+    read = manifests.read() if manifests.has_any or not groups else []
+    captured, chosen = cluster.read_for_dry_run(policy, read)
+    applied = apply_manifests(captured, read, namespace=cluster.namespace(asked.namespace), only=asked.only)
+    tries = itertools.count(1)
+    with warned(), bar("planning", applied.n_pods) as done:
+        plan = decide(applied, chosen.engine, lambda: done(next(tries)), groups=groups, consolidates=asked.consolidates)
     for warning in plan.warnings:
-        click.echo(f"Warning: {warning}", err=True)
+        warn(warning)
     if output == "table":
         print_plan(plan)
     else:
         print_document(plan.as_dict(), output)
-    if fail_on_pending and plan.pending:
+    if asked.fail_on_pending and plan.pending:
         raise SchedulerError(f"{len(plan.pending)} of {len(plan.placed) + len(plan.pending)} pods would wait")
-
-
-def _made(
-    cluster: Captured,
-    manifests: list[Manifest],
-    policy: Policy,
-    namespace: str,
-    only: bool,
-    groups: list[NodeGroup],
-    consolidates: bool,
-) -> Plan:
-    applied, n_tried = apply_manifests(cluster, manifests, namespace=namespace, only=only), 0
-    with warned(), bar("planning", applied.n_pods) as done:
-
-        def tried() -> None:
-            nonlocal n_tried
-            n_tried += 1
-            if not n_tried % 50:
-                done(n_tried)
-
-        return decide(applied, policy.engine, tried, groups=groups, consolidates=consolidates)
-
-
-# --- printing ---------------------------------------------------------------------------------------------------------
 
 
 def print_plan(plan: Plan) -> None:
@@ -107,7 +105,7 @@ def _keys(workload: PlannedWorkload) -> set[str]:
 def _about(workload: PlannedWorkload, victims: list[PlannedVictim]) -> list[str]:
     lines = []
     if workload.placed:
-        lines.append(fewer(counted(pod.node for pod in workload.placed), _MOST_NODES))
+        lines.append(fewer(Counter(pod.node for pod in workload.placed), _MOST_NODES))
     if workload.scheduler:
         lines.append(f"not planned: for scheduler {workload.scheduler}, which is not configured here")
     lines += _waiting(workload.pending)

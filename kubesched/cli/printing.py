@@ -1,30 +1,34 @@
-"""What commands that print data share: a document as JSON or YAML, and a bar for what takes longer than a moment."""
+"""What commands that print data share: a document as JSON or YAML, warnings, and a bar for what takes longer than a moment."""
 
 from __future__ import annotations
 
-import json
-import logging
 import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
-import yaml
-from rich.console import Console
-from rich.progress import Progress
+
+from kubesched.errors import SchedulerError
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 _PATIENCE_SECONDS = 2.0
 _LOOK_EVERY_SECONDS = 0.1
 _MOST_ALIKE = 3
 
 
-def print_document(document: dict[str, Any], output: str) -> None:
+def print_document(document: Any, output: str) -> None:
     """Print a document as `json` or as `yaml`."""
     if output == "json":
+        import json
+
         click.echo(json.dumps(document, indent=2))
     else:
+        import yaml
+
         click.echo(yaml.safe_dump(document, sort_keys=False, allow_unicode=True, width=120), nl=False)
 
 
@@ -32,6 +36,9 @@ def print_document(document: dict[str, Any], output: str) -> None:
 def bar(label: str, total: float | None) -> Iterator[Callable[[float], None]]:
     """Give something to call with how much is done, as often as one likes: a bar appears after two seconds, if anybody looks
     at the output. Without a total it only moves."""
+    from rich.console import Console
+    from rich.progress import Progress
+
     started, shown = time.monotonic(), Progress(console=Console(stderr=True), transient=True)
     task, is_watched, last = shown.add_task(label, total=total), sys.stdout.isatty() and sys.stderr.isatty(), started
 
@@ -52,24 +59,22 @@ def bar(label: str, total: float | None) -> Iterator[Callable[[float], None]]:
             shown.stop()
 
 
-class _Warnings(logging.Handler):
-    """Says each thing once, and of many like it only the first ones: what breaks for one pod breaks for all."""
-
-    def __init__(self) -> None:
-        super().__init__(logging.WARNING)
-        self._said: dict[str, set[str]] = {}
-
-    def emit(self, record: logging.LogRecord) -> None:
-        text, said = record.getMessage(), self._said.setdefault(str(record.msg), set())
-        if text not in said and len(said) < _MOST_ALIKE:
-            said.add(text)
-            click.echo(f"Warning: {text}", err=True)
-
-
 @contextmanager
 def warned() -> Iterator[None]:
-    """Say what the engine logs meanwhile as warnings, a line each: the log of a dry run is its user's to read."""
-    log, handler = logging.getLogger("kubesched"), _Warnings()
+    """Print what the engine logs meanwhile as warnings, each thing once, and of many like it only the first ones: what breaks
+    for one pod breaks for all. The log of a dry run is its user's to read."""
+    import logging
+
+    said: dict[str, set[str]] = {}
+
+    def emit(record: logging.LogRecord) -> None:
+        text, alike = record.getMessage(), said.setdefault(str(record.msg), set())
+        if text not in alike and len(alike) < _MOST_ALIKE:
+            alike.add(text)
+            warn(text)
+
+    log, handler = logging.getLogger("kubesched"), logging.Handler(logging.WARNING)
+    handler.emit = emit  # type: ignore[method-assign]
     log.addHandler(handler)
     propagated, log.propagate = log.propagate, False
     try:
@@ -86,3 +91,16 @@ def fewer(counts: dict[str, int], most: int) -> str:
     if len(ranked) > most:
         shown.append(f"and {len(ranked) - most} more")
     return ", ".join(shown)
+
+
+def warn(text: str) -> None:
+    """Say something on stderr that does not stop the command."""
+    click.echo(f"Warning: {text}", err=True)
+
+
+def write_file(file: Path, text: str) -> None:
+    """Write a file that an option names."""
+    try:
+        file.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise SchedulerError(f"{file} cannot be written: {error.strerror}") from error

@@ -5,17 +5,26 @@ from __future__ import annotations
 from pathlib import Path
 
 import click
-import msgspec
 
-from kubesched.tools.simulation.replay import replay
-from kubesched.tools.snapshots.sources import named, read_log
+from kubesched.cli.options import FILE_OR_STDIN, PolicyOptions, takes
 
 
-def run_replay(
-    log: Path, config_file: Path | None, feature_gates: tuple[str, ...], plugins: tuple[str, ...], seed: int | None
-) -> None:
-    entries, policy = read_log(log, config_file, feature_gates, plugins)
+@click.command("replay", epilog="Example:  kubesched replay inbox.jsonl --config other.yaml")
+@click.argument("log", type=FILE_OR_STDIN)
+@takes(policy=PolicyOptions)
+@click.option("--seed", type=int, help="Another seed than the recorded one.")
+def command(log: Path, policy: PolicyOptions, seed: int | None) -> None:
+    """Play an inbox log (see `run --inbox-log`) or a snapshot to a new engine in virtual time; print one JSON line a decision.
+
+    The same log, configuration and seed print the same bytes.
+    """
+    import msgspec
+
+    from kubesched.tools.simulation.replay import replay
+    from kubesched.tools.snapshots.sources import named
+
+    entries, chosen = policy.read_log(log)
     with named(log):
-        lines = replay(entries, policy.configuration, policy.gates, seed, policy.registry)
+        lines = replay(entries, chosen.configuration, chosen.gates, seed, chosen.registry)
     for line in lines:
         click.echo(msgspec.json.encode(line).decode())

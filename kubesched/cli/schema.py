@@ -1,26 +1,21 @@
-"""`kubesched schema`: the JSON Schema of scenario, experiment and node group files, made from the types that read them."""
+"""`kubesched schema`: the JSON Schema of a kind of file."""
 
 from __future__ import annotations
 
-import json
-from typing import Any
-
 import click
-import msgspec
 
-from kubesched.tools.experiments.experiment import ExperimentFile
-from kubesched.tools.node_groups.reading import NodeGroupFile
-from kubesched.tools.simulation.scenario import Scenario
+from kubesched.cli.printing import print_document
 
-DIALECT = "https://json-schema.org/draft/2020-12/schema"
-TYPES: dict[str, type[Any]] = {"scenario": Scenario, "experiment": ExperimentFile, "node-groups": NodeGroupFile}
+KINDS = ("scenario", "experiment", "node-groups")
 
 
-def run_schema(kind: str) -> None:
-    click.echo(json.dumps(schema_of(kind), indent=2))
+@click.command("schema", epilog="Example:  kubesched schema scenario > scenario.schema.json")
+@click.argument("kind", type=click.Choice(KINDS))
+def command(kind: str) -> None:
+    """Print the JSON Schema of a KIND of file, for completion and checks in an editor.
 
+    With the YAML extension of most editors a first line `# yaml-language-server: $schema=scenario.schema.json` is enough.
+    """
+    from kubesched.tools.schemas import schema_of
 
-def schema_of(kind: str) -> dict[str, Any]:
-    """Return the schema of a kind of file."""
-    (reference,), definitions = msgspec.json.schema_components([TYPES[kind]], ref_template="#/$defs/{name}")
-    return {"$schema": DIALECT, "title": f"kubesched {kind}", **reference, "$defs": definitions}
+    print_document(schema_of(kind), "json")

@@ -2,37 +2,83 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import click
 
-from kubesched.cli.html_report import write_text
 from kubesched.cli.layout import print_table, say
-from kubesched.cli.printing import bar, print_document
+from kubesched.cli.options import FILE, FOLDER, NEW_FILE, Options, option, output_option, takes
+from kubesched.cli.printing import bar, print_document, write_file
 from kubesched.errors import SchedulerError
-from kubesched.tools.experiments.executors import run_here, run_in_processes, run_on_ray
-from kubesched.tools.experiments.experiment import Experiment, read_experiment
-from kubesched.tools.experiments.results import Estimate, Group, Results
-from kubesched.tools.experiments.small_multiples import report_html
-from kubesched.tools.experiments.sweep import Executor, sweep
 
-_FIGURES = ("pods.placed", "pods.pending", "timeToPlacement.p99", "utilisation.cpu.mean", "packing.nodesUsed.mean")
+if TYPE_CHECKING:
+    from kubesched.tools.experiments.experiment import Experiment
+    from kubesched.tools.experiments.results import Results
+    from kubesched.tools.experiments.sweep import Executor
+
 _MOST_ERRORS = 5
 
 
-def run_sweep(
-    experiment: Path,
-    folder: Path | None,
-    where: str,
-    workers: int | None,
-    html_file: Path | None,
-    settings: tuple[str, ...],
-    output: str,
+class ExecutorOptions(Options):
+    """Where trials run."""
+
+    where: str = option("--on", default="processes", help="processes, ray, or ray://HOST:PORT of a cluster.", show_default=True)
+    workers: int | None = option(
+        "--workers", type=click.IntRange(1), help="How many processes, as many as there are cores by default; 1: this one."
+    )
+
+    def executor(self) -> Executor:
+        """Return what runs the trials."""
+        from kubesched.tools.experiments import executors
+
+        if self.where == "processes":
+            return executors.run_here if self.workers == 1 else partial(executors.run_in_processes, workers=self.workers or 0)
+        if self.where == "ray" or self.where.startswith("ray://"):
+            if self.workers is not None:
+                raise click.UsageError("--workers is for processes: Ray knows its own machines")
+            return partial(executors.run_on_ray, address="" if self.where == "ray" else self.where)
+        raise click.UsageError(f"--on takes processes, ray or ray://HOST:PORT, found {self.where!r}")
+
+
+settings_option = click.option(
+    "--set", "settings", multiple=True, metavar="NAME=VALUE", help="An argument of an experiment in Python."
+)
+
+
+def read_experiment_with(file: Path, settings: tuple[str, ...]) -> Experiment:
+    """Read an experiment, with the values of --set."""
+    from kubesched.tools.experiments.experiment import read_experiment
+
+    for text in settings:
+        if "=" not in text:
+            raise click.UsageError(f"--set takes NAME=VALUE, found {text!r}")
+    return read_experiment(file, dict(text.split("=", 1) for text in settings))
+
+
+@click.command("sweep", epilog="Example:  kubesched sweep docs/examples/packing-sweep.yaml --out results")
+@click.argument("experiment", type=FILE)
+@click.option("--out", "folder", type=FOLDER, help="Keep every trial here, and go on from it.")
+@takes(runs=ExecutorOptions)
+@click.option("--html", "html_file", type=NEW_FILE, help="Write the report as one HTML file as well.")
+@settings_option
+@output_option
+def command(
+    experiment: Path, folder: Path | None, runs: ExecutorOptions, html_file: Path | None, settings: tuple[str, ...], output: str
 ) -> None:
-    read = read_experiment(experiment, parse_settings(settings))
+    """Run every scenario of EXPERIMENT with every configuration, parameter and seed, and print what came of it.
+
+    EXPERIMENT is a YAML file, or a Python file with a function `experiment` (docs/how-to/experiments.md). The same experiment
+    gives the same rows, wherever its trials run.
+    """
+    from kubesched.tools.experiments.documents import document_of_sweep, figures_of
+    from kubesched.tools.experiments.small_multiples import report_html
+    from kubesched.tools.experiments.sweep import sweep
+
+    read = read_experiment_with(experiment, settings)
     total = sum(1 for _ in read.trials())
     n_done = 0
 
@@ -43,17 +89,18 @@ def run_sweep(
 
     try:
         with bar(f"{experiment.name}, trials", total) as done:
-            results = sweep(read, executor(where, workers), folder, progress)
+            results = sweep(read, runs.executor(), folder, progress)
     except KeyboardInterrupt:
         kept = f"are in {folder}, and the same command goes on there" if folder is not None else "are lost: --out keeps them"
         click.echo(f"stopped: {n_done} of {total} trials were done and {kept}", err=True)
         raise
+    figures = figures_of(read)
     if html_file is not None:
-        write_text(html_file, report_html(read.file.name or experiment.stem, results, read.file.report or _FIGURES))
+        write_file(html_file, report_html(read.file.name or experiment.stem, results, figures))
     if output == "table":
-        print_results(results, read)
+        _print(results, figures, read.file.baseline)
     else:
-        print_document(document_of(results, read), output)
+        print_document(document_of_sweep(results, read), output)
     for row in results.errors[:_MOST_ERRORS]:
         click.echo(f"Error: trial {'/'.join(results.group(row))}/seed {row['seed']}: {row['error']}", err=True)
     if results.errors:
@@ -64,47 +111,10 @@ def run_sweep(
             raise SchedulerError(f"{experiment}: report: no trial has a figure {name}; {known[0]} comes nearest")
 
 
-def parse_settings(settings: tuple[str, ...]) -> dict[str, str]:
-    """Return NAME=VALUE options by name."""
-    for text in settings:
-        if "=" not in text:
-            raise click.UsageError(f"--set takes NAME=VALUE, found {text!r}")
-    return dict(text.split("=", 1) for text in settings)
-
-
-def executor(where: str, workers: int | None) -> Executor:
-    """Return what runs the trials."""
-    if where == "processes":
-        return run_here if workers == 1 else partial(run_in_processes, workers=workers or 0)
-    if where == "ray" or where.startswith("ray://"):
-        if workers is not None:
-            raise click.UsageError("--workers is for processes: Ray knows its own machines")
-        return partial(run_on_ray, address="" if where == "ray" else where)
-    raise click.UsageError(f"--on takes processes, ray or ray://HOST:PORT, found {where!r}")
-
-
-def document_of(results: Results, experiment: Experiment) -> dict[str, Any]:
-    """Return all rows, and the means and differences of the figures that the experiment reports."""
-
-    def told(found: dict[Group, Estimate]) -> list[dict[str, Any]]:
-        return [{"group": list(group), "mean": e.mean, "halfWidth95": e.half_width, "n": e.n} for group, e in found.items()]
-
-    figures = experiment.file.report or _FIGURES
-    return {
-        "name": experiment.file.name,
-        "trials": len(results.rows),
-        "failed": len(results.errors),
-        "summary": {name: told(results.summary(name)) for name in figures},
-        "deltas": {name: told(results.deltas(name)) for name in figures} if experiment.file.baseline else {},
-        "rows": list(results.rows),
-    }
-
-
-def print_results(results: Results, experiment: Experiment) -> None:
+def _print(results: Results, figures: Sequence[str], baseline: str) -> None:
     """Print means with their 95 % intervals, a row a group, and whether they differ from the baseline."""
-    figures = experiment.file.report or _FIGURES
     summaries = {name: results.summary(name) for name in figures}
-    deltas = {name: results.deltas(name) for name in figures} if experiment.file.baseline else {}
+    deltas = {name: results.deltas(name) for name in figures} if baseline else {}
     titles = ["scenario", "configuration", *(path.rpartition(".")[2] for path in results.parameters), *figures]
     rows = []
     for group in results.groups():
@@ -117,8 +127,5 @@ def print_results(results: Results, experiment: Experiment) -> None:
             cells.append(text)
         rows.append([*group, *cells])
     print_table(titles, rows, right=range(len(titles) - len(figures), len(titles)))
-    if experiment.file.baseline:
-        say(
-            "± is a 95 % interval over seeds; in brackets, where it is certain, the difference from "
-            f"{experiment.file.baseline}, seed by seed"
-        )
+    if baseline:
+        say(f"± is a 95 % interval over seeds; in brackets, where it is certain, the difference from {baseline}, seed by seed")

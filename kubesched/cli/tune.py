@@ -3,25 +3,41 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
-import yaml
 
+from kubesched.cli.options import FILE, output_option, takes
 from kubesched.cli.printing import bar, print_document
-from kubesched.cli.sweep import executor, parse_settings
+from kubesched.cli.sweep import ExecutorOptions, read_experiment_with, settings_option
 from kubesched.errors import SchedulerError
-from kubesched.tools.experiments.experiment import Experiment, read_experiment
-from kubesched.tools.experiments.trial import configuration_of
-from kubesched.tools.experiments.tune import Tuned, tune
+
+if TYPE_CHECKING:
+    from kubesched.tools.experiments.tune import Tuned
 
 
-def run_tune(experiment: Path, where: str, workers: int | None, batch: int, settings: tuple[str, ...], output: str) -> None:
-    read = read_experiment(experiment, parse_settings(settings))
+@click.command("tune", epilog="Example:  kubesched tune docs/examples/packing-tune.yaml > scheduler.yaml")
+@click.argument("experiment", type=FILE)
+@takes(runs=ExecutorOptions)
+@click.option("--batch", type=click.IntRange(1), default=4, show_default=True, help="How many candidates are tried at once.")
+@settings_option
+@output_option
+def command(experiment: Path, runs: ExecutorOptions, batch: int, settings: tuple[str, ...], output: str) -> None:
+    """Search what EXPERIMENT's `tune` section allows for the best candidate on its scenarios, and judge it on held-out ones.
+
+    Prints the KubeSchedulerConfiguration of a candidate that is better there beyond doubt, and on stderr what it changes. Where
+    none is, it says so and exits with 1: a weight that only fits what it was trained on is worse than none.
+    """
+    import yaml
+
+    from kubesched.tools.experiments.documents import document_of_search
+    from kubesched.tools.experiments.tune import tune
+
+    read = read_experiment_with(experiment, settings)
     wanted = read.file.tune.candidates if read.file.tune is not None else 0
     with bar(f"{experiment.name}, candidates", wanted) as done:
-        found = tune(read, executor(where, workers), batch=batch, progress=lambda n, _: done(n))
-    document = document_of(found, read)
+        found = tune(read, runs.executor(), batch=batch, progress=lambda n, _: done(n))
+    document = document_of_search(found, read)
     if output != "table":
         print_document(document, output)
     else:
@@ -33,25 +49,6 @@ def run_tune(experiment: Path, where: str, workers: int | None, batch: int, sett
             f"the best of {found.n_candidates} candidates does not hold out: its score differs from the baseline's by "
             f"{found.score} where it was not trained. Nothing is recommended"
         )
-
-
-def document_of(found: Tuned, experiment: Experiment) -> dict[str, Any]:
-    """Return what was found, and the whole configuration where it is recommended."""
-
-    def told(estimates: dict[str, Any]) -> dict[str, Any]:
-        return {name: {"difference": e.mean, "halfWidth95": e.half_width, "n": e.n} for name, e in estimates.items()}
-
-    base = experiment.file.baseline or next(iter(experiment.configurations))
-    return {
-        "recommended": found.holds_out,
-        "candidate": dict(found.candidate),
-        "candidates": found.n_candidates,
-        "train": told(found.train),
-        "heldOut": told(found.held_out),
-        "score": told({"score": found.score})["score"],
-        "front": [{"candidate": dict(candidate), "figures": figures} for candidate, figures in found.front],
-        "configuration": configuration_of(experiment, base, found.candidate) if found.holds_out else None,
-    }
 
 
 def _tell(found: Tuned) -> None:

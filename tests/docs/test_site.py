@@ -15,7 +15,7 @@ from page_blocks import PAGES, ROOT
 
 from kubesched import NodeView, PodView, Snapshot
 from kubesched.cli import cli
-from kubesched.cli.schema import schema_of
+from kubesched.tools.schemas import schema_of
 
 ALL = [*PAGES, ROOT / "SECURITY.md", ROOT / "GOVERNANCE.md", ROOT / "SKILL.md", ROOT / "CHANGELOG.md"]
 _LINK = re.compile(r"(?<!`)\[(?:[^\[\]]|\[[^\]]*\])*\]\(([^)\s]+)\)")

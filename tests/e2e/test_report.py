@@ -8,8 +8,8 @@ import pytest
 from browser import Page, browsing, needs_browser
 from click.testing import CliRunner
 
-from kubesched.cli.commands.compare import command as compare_command
-from kubesched.cli.commands.simulate import command as simulate_command
+from kubesched.cli.compare import command as compare_command
+from kubesched.cli.simulate import command as simulate_command
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
 SCENARIO = """

@@ -10,7 +10,9 @@ PACKAGE = ROOT / "kubesched"
 PAGE = (ROOT / "docs" / "architecture.md").read_text()
 NAMED = set(re.findall(r"`([a-z_/.]+)`", PAGE))
 MOST_MODULES = 20
-"""The most modules that a folder holds, so that its listing can be read. `cli` has one a command."""
+"""The most modules that a folder holds, so that its listing can be read."""
+MOST_COMMANDS = 30
+"""As many may lie in `cli`, which has one a command."""
 
 
 def test_every_wing_and_room_is_on_the_page() -> None:
@@ -28,11 +30,8 @@ def test_every_path_on_the_page_is_there() -> None:
 
 
 def test_no_folder_is_too_long_to_read() -> None:
-    sizes = {
-        folder: len(list(folder.glob("*.py"))) - 1
-        for folder in PACKAGE.rglob("*")
-        if folder.is_dir() and "cli" not in folder.parts
-    }
+    sizes = {folder: len(list(folder.glob("*.py"))) - 1 for folder in PACKAGE.rglob("*") if folder.is_dir()}
+    assert sizes.pop(PACKAGE / "cli") <= MOST_COMMANDS
     assert not {folder.relative_to(PACKAGE): size for folder, size in sizes.items() if size > MOST_MODULES}
 
 

@@ -26,7 +26,7 @@ from kubesched.server.options.flagset import (
     STRINGS,
     VERSION,
     Flag,
-    Kind,
+    flags_of,
 )
 
 MISC = "misc"
@@ -73,6 +73,23 @@ INSECURE_CIPHER_SUITES = (
 )
 TLS_VERSIONS = ("VersionTLS10", "VersionTLS11", "VersionTLS12", "VersionTLS13")
 
+ELECTION_FIELDS = {
+    "leader-elect": "leader_elect",
+    "leader-elect-lease-duration": "lease_duration",
+    "leader-elect-renew-deadline": "renew_deadline",
+    "leader-elect-retry-period": "retry_period",
+    "leader-elect-resource-lock": "resource_lock",
+    "leader-elect-resource-name": "resource_name",
+    "leader-elect-resource-namespace": "resource_namespace",
+}
+CONNECTION_FIELDS = {
+    "kubeconfig": "kubeconfig",
+    "kube-api-content-type": "content_type",
+    "kube-api-qps": "qps",
+    "kube-api-burst": "burst",
+}
+"""The flags that stand for a field of `leaderElection` or `clientConnection` in the configuration file."""
+
 _OLD = "DEPRECATED: use the configuration file; ignored if --config is given."
 _LED = "Only matters with leader election."
 _ALPHA = "[Alpha] Needs the feature gate LoggingAlphaOptions."
@@ -88,18 +105,14 @@ def _seconds(amount: float) -> Duration:
     return Duration.of(seconds=amount)
 
 
-def _flags(group: str, *rows: tuple[str, Kind, object, str]) -> tuple[Flag, ...]:
-    return tuple(Flag(name, group, kind, default, text) for name, kind, default, text in rows)
-
-
 FLAGS: tuple[Flag, ...] = (
-    *_flags(
+    *flags_of(
         MISC,
         ("config", STRING, "", "The configuration file."),
         ("master", STRING, "", "The API server's address; wins over the one in the kubeconfig."),
         ("write-config-to", STRING, "", "Write the effective configuration to this file and exit."),
     ),
-    *_flags(
+    *flags_of(
         SERVING,
         ("bind-address", ADDRESS, "0.0.0.0", "The address to serve HTTPS on; 0.0.0.0 or :: mean all interfaces."),
         ("cert-dir", STRING, "", "Where a self-signed certificate is kept; in memory if empty."),
@@ -107,18 +120,8 @@ FLAGS: tuple[Flag, ...] = (
         ("http2-max-streams-per-connection", INT, 0, "Streams allowed on one HTTP/2 connection; 0 means the default."),
         ("permit-address-sharing", BOOL, False, "Bind the port with SO_REUSEADDR."),
         ("permit-port-sharing", BOOL, False, "Bind the port with SO_REUSEPORT, so that others may bind it too."),
-        (
-            "secure-port",
-            INT,
-            10259,
-            "The port to serve HTTPS on, for those who may; 0: do not serve.",
-        ),
-        (
-            "tls-cert-file",
-            STRING,
-            "",
-            "The certificate to serve with, then its authorities; read again on change.",
-        ),
+        ("secure-port", INT, 10259, "The port to serve HTTPS on, for those who may; 0: do not serve."),
+        ("tls-cert-file", STRING, "", "The certificate to serve with, then its authorities; read again on change."),
         ("tls-cipher-suites", STRINGS, (), _CIPHERS),
         ("tls-curve-preferences", INT32S, (), "Curves to offer, by number; all good ones if omitted."),
         ("tls-min-version", STRING, "", f"The oldest TLS to speak. Possible values: {', '.join(TLS_VERSIONS)}"),
@@ -130,7 +133,7 @@ FLAGS: tuple[Flag, ...] = (
             "A certificate and key for certain names: cert,key or cert,key:name,*.name; may be repeated.",
         ),
     ),
-    *_flags(
+    *flags_of(
         AUTHENTICATION,
         (
             "authentication-kubeconfig",
@@ -139,12 +142,7 @@ FLAGS: tuple[Flag, ...] = (
             "A kubeconfig that may create tokenreviews. Without it tokens are anonymous and no client CA is looked up.",
         ),
         ("authentication-skip-lookup", BOOL, False, "Do not look up missing authentication settings in the cluster."),
-        (
-            "authentication-token-webhook-cache-ttl",
-            DURATION,
-            _seconds(10),
-            "How long an answer about a token is remembered.",
-        ),
+        ("authentication-token-webhook-cache-ttl", DURATION, _seconds(10), "How long an answer about a token is remembered."),
         (
             "authentication-tolerate-lookup-failure",
             BOOL,
@@ -169,7 +167,7 @@ FLAGS: tuple[Flag, ...] = (
         ("requestheader-uid-headers", STRINGS, (), "Headers with a user's UID."),
         ("requestheader-username-headers", STRINGS, ("x-remote-user",), "Headers with a user's name."),
     ),
-    *_flags(
+    *flags_of(
         AUTHORIZATION,
         (
             "authorization-always-allow-paths",
@@ -186,7 +184,7 @@ FLAGS: tuple[Flag, ...] = (
         ("authorization-webhook-cache-authorized-ttl", DURATION, _seconds(10), "How long a yes is remembered."),
         ("authorization-webhook-cache-unauthorized-ttl", DURATION, _seconds(10), "How long a no is remembered."),
     ),
-    *_flags(
+    *flags_of(
         DEPRECATED,
         ("contention-profiling", BOOL, True, f"Profile waiting as well, if profiling is on. {_OLD}"),
         ("kube-api-burst", INT32, 100, f"Requests to the API server that may come at once. {_OLD}"),
@@ -206,7 +204,7 @@ FLAGS: tuple[Flag, ...] = (
         ),
         ("profiling", BOOL, True, f"Serve profiles under /debug/pprof/. {_OLD}"),
     ),
-    *_flags(
+    *flags_of(
         LEADER_ELECTION,
         ("leader-elect", BOOL, True, "Wait for leadership before scheduling; needed where several schedulers run."),
         ("leader-elect-lease-duration", DURATION, _seconds(15), f"How long others wait for a silent leader. {_LED}"),
@@ -216,7 +214,7 @@ FLAGS: tuple[Flag, ...] = (
         ("leader-elect-resource-namespace", STRING, "kube-system", "The lock's namespace."),
         ("leader-elect-retry-period", DURATION, _seconds(2), f"How long to wait between two tries. {_LED}"),
     ),
-    *_flags(
+    *flags_of(
         FEATURE_GATE,
         (
             "emulated-version",
@@ -234,7 +232,7 @@ FLAGS: tuple[Flag, ...] = (
             f"Options are: kube={_EMULATED}(default:{text_of((NEWEST[0], NEWEST[1] - 1))})",
         ),
     ),
-    *_flags(
+    *flags_of(
         METRICS,
         (
             "allow-metric-labels",
@@ -251,7 +249,7 @@ FLAGS: tuple[Flag, ...] = (
         ("disabled-metrics", STRINGS, (), "Metrics that are not kept, by their full names."),
         ("show-hidden-metrics-for-version", STRING, "", "Show metrics that were hidden since this release: '1.35'."),
     ),
-    *_flags(
+    *flags_of(
         LOGS,
         ("log-flush-frequency", DURATION, _seconds(5), "The longest time between two flushes of the log."),
         ("log-json-info-buffer-size", QUANTITY, "0", f"Bytes of info lines to hold back in JSON format. {_ALPHA}"),
@@ -261,9 +259,9 @@ FLAGS: tuple[Flag, ...] = (
         ("logging-format", STRING, "text", 'The log\'s format: "json" or "text".'),
     ),
     Flag("v", LOGS, LEVEL, 0, "How much to log.", short="v"),
-    *_flags(LOGS, ("vmodule", MODULES, (), "How much single files log, as pattern=N; text format only.")),
+    *flags_of(LOGS, ("vmodule", MODULES, (), "How much single files log, as pattern=N; text format only.")),
     Flag("help", GLOBAL, BOOL, False, "Show this text.", short="h"),
-    *_flags(
+    *flags_of(
         GLOBAL,
         (
             "version",

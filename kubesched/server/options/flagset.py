@@ -59,6 +59,11 @@ class Flag:
         return f"-{self.short}, --{self.name}" if self.short else f"--{self.name}"
 
 
+def flags_of(group: str, *rows: tuple[str, Kind, object, str]) -> tuple[Flag, ...]:
+    """Return the flags of a group, from rows of name, kind, default and help."""
+    return tuple(Flag(name, group, kind, default, text) for name, kind, default, text in rows)
+
+
 @dataclass(frozen=True, slots=True)
 class Parsed:
     """The values of all flags, those that were given, and the words that were none."""
@@ -70,6 +75,10 @@ class Parsed:
 
     def __getitem__(self, name: str) -> Any:
         return self.values[name]
+
+    def fields(self, names: Mapping[str, str]) -> dict[str, Any]:
+        """Return the values of the flags that were given, under the names of the fields they stand for."""
+        return {field: self.values[flag] for flag, field in names.items() if flag in self.given}
 
 
 def parse(flags: Sequence[Flag], words: Iterable[str]) -> Parsed:

@@ -7,9 +7,6 @@ that have a field in it count for nothing. A flag that the release did not have 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import msgspec
 
 from kubesched.errors import ConfigError
@@ -26,26 +23,12 @@ from kubesched.scheduler.legacy import (
 )
 from kubesched.scheduler.legacy.policies.componentconfig import OldLeaderElection
 from kubesched.scheduler.legacy.releases import LEGACY_GATES
+from kubesched.server.options.flags import CONNECTION_FIELDS, ELECTION_FIELDS
 from kubesched.server.options.flagset import Parsed
 from kubesched.server.options.own_flags import LEGACY_FLAGS, LEGACY_RELEASES, NOTICES, SINCE, UNTIL
 
 _IN_THE_FILE = frozenset(
-    {flag.name for flag in LEGACY_FLAGS}
-    | {
-        "kubeconfig",
-        "kube-api-content-type",
-        "kube-api-qps",
-        "kube-api-burst",
-        "profiling",
-        "contention-profiling",
-        "leader-elect",
-        "leader-elect-lease-duration",
-        "leader-elect-renew-deadline",
-        "leader-elect-retry-period",
-        "leader-elect-resource-lock",
-        "leader-elect-resource-name",
-        "leader-elect-resource-namespace",
-    }
+    {flag.name for flag in LEGACY_FLAGS} | {*ELECTION_FIELDS, *CONNECTION_FIELDS, "profiling", "contention-profiling"}
 )
 
 
@@ -65,9 +48,11 @@ def split_gates(parsed: Parsed) -> tuple[dict[str, bool], dict[str, bool]]:
     return old, {name: on for name, on in asked.items() if name not in old}
 
 
-def read_legacy(parsed: Parsed, connection: Mapping[str, Any], election: Mapping[str, Any]) -> LegacyScheduler:
-    """Return what the flags say about a scheduler of then; `connection` and `election` are today's flags as given."""
-    release = _release(parsed["legacy-version"])
+def read_legacy(parsed: Parsed) -> LegacyScheduler:
+    """Return what the flags say about a scheduler of then."""
+    if parsed["legacy-version"] not in LEGACY_RELEASES:
+        raise ConfigError("", f"--legacy-version: {parsed['legacy-version']!r} is not one of {', '.join(LEGACY_RELEASES)}")
+    release = release_of(parsed["legacy-version"])
     for name in sorted(parsed.given):
         if not SINCE.get(name, 0) <= release.minor <= UNTIL.get(name, release.minor):
             raise ConfigError("", f"--{name}: {release} has no such flag")
@@ -75,7 +60,7 @@ def read_legacy(parsed: Parsed, connection: Mapping[str, Any], election: Mapping
     if parsed["config"]:
         config = load_component_config(parsed["config"], release)
     else:
-        config = _from_flags(parsed, release, connection, election)
+        config = _from_flags(parsed, release)
     return LegacyScheduler(release, config.defaulted(release), gates)
 
 
@@ -91,15 +76,7 @@ def notices(parsed: Parsed, release: Release) -> list[str]:
     return said
 
 
-def _release(text: str) -> Release:
-    if text not in LEGACY_RELEASES:
-        raise ConfigError("", f"--legacy-version: {text!r} is not one of {', '.join(LEGACY_RELEASES)}")
-    return release_of(text)
-
-
-def _from_flags(
-    parsed: Parsed, release: Release, connection: Mapping[str, Any], election: Mapping[str, Any]
-) -> ComponentConfig:
+def _from_flags(parsed: Parsed, release: Release) -> ComponentConfig:
     port = parsed["port"]
     if not 0 <= port <= 65535:
         raise ConfigError("", f"--port {port} must be between 0 and 65535, inclusive. 0 for turning off insecure (HTTP) port")
@@ -119,8 +96,8 @@ def _from_flags(
     config = ComponentConfig(
         scheduler_name=parsed["scheduler-name"],
         hard_pod_affinity_symmetric_weight=parsed["hard-pod-affinity-symmetric-weight"],
-        leader_election=OldLeaderElection(**(lock | dict(election))),
-        client_connection=msgspec.structs.replace(ClientConnection(), **connection),
+        leader_election=OldLeaderElection(**(lock | parsed.fields(ELECTION_FIELDS))),
+        client_connection=msgspec.structs.replace(ClientConnection(), **parsed.fields(CONNECTION_FIELDS)),
         healthz_bind_address=address,
         enable_profiling=parsed["profiling"],
         enable_contention_profiling=parsed["contention-profiling"] if "contention-profiling" in parsed.given else None,

@@ -10,9 +10,8 @@ from __future__ import annotations
 import platform
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path as FilePath
-from typing import Any
 
 import msgspec
 
@@ -37,21 +36,6 @@ from kubesched.server.options.usage import ALL_FLAGS, PROGRAM, help_text
 _METRIC = "[a-zA-Z_:][a-zA-Z0-9_:]*"
 _LABEL = "[a-zA-Z_][a-zA-Z0-9_]*"
 _CURVES = frozenset({23, 24, 25, 29, 4587, 4588, 4589})
-_ELECTION_FIELDS = {
-    "leader-elect": "leader_elect",
-    "leader-elect-lease-duration": "lease_duration",
-    "leader-elect-renew-deadline": "renew_deadline",
-    "leader-elect-retry-period": "retry_period",
-    "leader-elect-resource-lock": "resource_lock",
-    "leader-elect-resource-name": "resource_name",
-    "leader-elect-resource-namespace": "resource_namespace",
-}
-_CONNECTION_FIELDS = {
-    "kubeconfig": "kubeconfig",
-    "kube-api-content-type": "content_type",
-    "kube-api-qps": "qps",
-    "kube-api-burst": "burst",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +123,7 @@ class Options:
 
     def configuration(self, registry: Catalogue) -> Configuration:
         """Return the effective configuration: the file with its overrides, or the defaults with the old flags."""
-        election = given_fields(self.parsed, _ELECTION_FIELDS)
+        election = self.parsed.fields(table.ELECTION_FIELDS)
         if self.legacy is not None:
             return self.legacy.over(defaults(gates=self.gates, registry=registry))
         if self.config:
@@ -147,7 +131,7 @@ class Options:
         base = defaults(gates=self.gates, registry=registry)
         given = self.parsed.given
         # These are not validated: the reference leaves bad times to the leader elector, which names them.
-        return _replace(
+        return replace(
             base,
             leader_election=msgspec.structs.replace(base.leader_election, **election),
             client_connection=self._connection(base.client_connection),
@@ -158,7 +142,7 @@ class Options:
         )
 
     def _connection(self, base: ClientConnection) -> ClientConnection:
-        found = msgspec.structs.replace(base, **given_fields(self.parsed, _CONNECTION_FIELDS))
+        found = msgspec.structs.replace(base, **self.parsed.fields(table.CONNECTION_FIELDS))
         if found.qps > 0 and found.burst < 0:
             detail = "burst is required to be greater than 0 when RateLimiter is not set and QPS is set to greater than 0"
             raise ConfigError("", detail)
@@ -167,7 +151,7 @@ class Options:
 
 def overruled(options: Options, configuration: Configuration) -> list[str]:
     """Return a sentence for each deprecated flag that a configuration file leaves without effect, as in the reference."""
-    flags = [*_CONNECTION_FIELDS, "profiling", "contention-profiling"]
+    flags = [*table.CONNECTION_FIELDS, "profiling", "contention-profiling"]
     if not options.config or options.legacy is not None:
         return []
     said = [f"--{flag} is ignored: with --config the file counts" for flag in flags if flag in options.parsed.given]
@@ -175,11 +159,6 @@ def overruled(options: Options, configuration: Configuration) -> list[str]:
         counts = configuration.client_connection.kubeconfig
         said[0] += f", whose clientConnection.kubeconfig is {counts or 'empty: the cluster that this runs in'}"
     return said
-
-
-def given_fields(parsed: Parsed, fields: Mapping[str, str]) -> dict[str, Any]:
-    """Return the values of the flags that were given, under the names of the fields they stand for."""
-    return {field: parsed[flag] for flag, field in fields.items() if flag in parsed.given}
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,7 +207,7 @@ def read_options(
     errors += wrong
     if errors:
         raise ConfigError("", aggregate(errors))
-    legacy = _legacy(parsed)
+    legacy = read_legacy(parsed) if parsed["legacy-version"] else None
     return Options(
         config=parsed["config"],
         write_config_to=parsed["write-config-to"],
@@ -271,18 +250,7 @@ def _otlp_endpoint(parsed: Parsed) -> str:
     return given
 
 
-def _replace(configuration: Configuration, **changes: Any) -> Configuration:
-    values = {name: getattr(configuration, name) for name in Configuration.__dataclass_fields__}
-    return Configuration(**(values | changes))
-
-
 # --- the old world and our own flags ----------------------------------------------------------------------------------
-
-
-def _legacy(parsed: Parsed) -> LegacyScheduler | None:
-    if not parsed["legacy-version"]:
-        return None
-    return read_legacy(parsed, given_fields(parsed, _CONNECTION_FIELDS), given_fields(parsed, _ELECTION_FIELDS))
 
 
 def _longest_wait(parsed: Parsed, legacy: LegacyScheduler | None) -> Duration:
@@ -462,13 +430,9 @@ def _metrics(parsed: Parsed, emulated: Version) -> tuple[Metrics, list[FieldErro
             shown_errors = " ".join(map(str, nested))
             errors.append(invalid(where, file, f"invalid allow list mapping in manifest: [{shown_errors}]"))
         allowed = {**listed, **allowed}
-    values = {_metric_and_label(key): frozenset(text.split(",")) for key, text in allowed.items() if "," in key}
+    keys = ((key.partition(","), text) for key, text in allowed.items())
+    values = {(metric, label): frozenset(text.split(",")) for (metric, comma, label), text in keys if comma}
     return Metrics(shown, disabled, values), errors
-
-
-def _metric_and_label(key: str) -> tuple[str, str]:
-    metric, _, label = key.partition(",")
-    return metric, label
 
 
 def _allow_list_errors(allowed: Mapping[str, str], path: Path) -> list[FieldError]:

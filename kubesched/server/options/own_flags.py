@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from kubesched.scheduler.config.documents.durations import Duration
-from kubesched.server.options.flagset import ADDRESS, BOOL, DURATION, INT, INT32, STRING, WORDS, Flag
+from kubesched.server.options.flagset import ADDRESS, BOOL, DURATION, INT, INT32, STRING, WORDS, flags_of
 
 LEGACY_RELEASES = ("1.4", "1.6", "1.13", "1.17")
 """The releases that --legacy-version selects. 1.3, little different from 1.4, can be asked for in Python only."""
@@ -19,49 +19,39 @@ OWN = "kubesched"
 LEGACY = "legacy"
 FAILURE_DOMAINS = "kubernetes.io/hostname,failure-domain.beta.kubernetes.io/zone,failure-domain.beta.kubernetes.io/region"
 
-OWN_FLAGS: tuple[Flag, ...] = (
-    Flag(
+OWN_FLAGS = flags_of(
+    OWN,
+    (
         "assumed-pod-ttl",
-        OWN,
         DURATION,
         Duration(0),
         "Give up a booking whose binding was written but not seen for so long; 0: never, as kube-scheduler does. "
         "With --legacy-version the default is 30s.",
     ),
-    Flag(
+    (
         "decision-log",
-        OWN,
         STRING,
         "",
         "Write every decision and what it was made by to this file, a line of JSON each; at 64 MiB it is renamed to FILE.1, "
         "and five files are kept.",
     ),
-    Flag("decision-records", OWN, INT, 10_000, "Keep so many decisions in memory, for `kubesched decisions`; 0: none."),
-    Flag(
+    ("decision-records", INT, 10_000, "Keep so many decisions in memory, for `kubesched decisions`; 0: none."),
+    (
         "inbox-log",
-        OWN,
         STRING,
         "",
         "Write all that reaches the engine to this file, for `kubesched replay`; compressed if it ends in .gz.",
     ),
-    Flag(
-        "legacy-version",
-        OWN,
-        STRING,
-        "",
-        f"Run the scheduler of an old release, with its own flags: {', '.join(LEGACY_RELEASES)}.",
-    ),
-    Flag(
+    ("legacy-version", STRING, "", f"Run the scheduler of an old release, with its own flags: {', '.join(LEGACY_RELEASES)}."),
+    (
         "otlp-endpoint",
-        OWN,
         STRING,
         "",
         "Send every attempt as an OpenTelemetry span, its plugins as children, to this OTLP receiver "
         "(http://HOST:4318/v1/traces). Needs kubesched[otel].",
     ),
-    Flag(
+    (
         "plugin",
-        OWN,
         WORDS,
         (),
         "A plugin of your own, as module:Class or path/to/file.py:Class, or all of a file; may be repeated. With "
@@ -69,59 +59,36 @@ OWN_FLAGS: tuple[Flag, ...] = (
     ),
 )
 
-LEGACY_FLAGS: tuple[Flag, ...] = (
-    Flag("address", LEGACY, ADDRESS, "0.0.0.0", "DEPRECATED: the address to serve --port on; see --bind-address."),
-    Flag(
+LEGACY_FLAGS = flags_of(
+    LEGACY,
+    ("address", ADDRESS, "0.0.0.0", "DEPRECATED: the address to serve --port on; see --bind-address."),
+    (
         "algorithm-provider",
-        LEGACY,
         STRING,
         "",
         "DEPRECATED: the set of predicates and priorities to run: ClusterAutoscalerProvider | DefaultProvider.",
     ),
-    Flag(
-        "failure-domains",
-        LEGACY,
-        STRING,
-        FAILURE_DOMAINS,
-        "DEPRECATED: label keys that an empty topologyKey stood for; up to 1.14.",
-    ),
-    Flag(
+    ("failure-domains", STRING, FAILURE_DOMAINS, "DEPRECATED: label keys that an empty topologyKey stood for; up to 1.14."),
+    (
         "hard-pod-affinity-symmetric-weight",
-        LEGACY,
         INT32,
         1,
         "DEPRECATED: what a required affinity of a placed pod counts in the score of the nodes it points to.",
     ),
-    Flag("lock-object-name", LEGACY, STRING, "kube-scheduler", "DEPRECATED: the name of the leader's lock; since 1.7."),
-    Flag("lock-object-namespace", LEGACY, STRING, "kube-system", "DEPRECATED: the namespace of the leader's lock; since 1.7."),
-    Flag(
+    ("lock-object-name", STRING, "kube-scheduler", "DEPRECATED: the name of the leader's lock; since 1.7."),
+    ("lock-object-namespace", STRING, "kube-system", "DEPRECATED: the namespace of the leader's lock; since 1.7."),
+    (
         "policy-config-file",
-        LEGACY,
         STRING,
         "",
         "DEPRECATED: a policy file; used if there is no policy ConfigMap, or with --use-legacy-policy-config.",
     ),
-    Flag(
-        "policy-configmap",
-        LEGACY,
-        STRING,
-        "",
-        "DEPRECATED: a ConfigMap that holds a policy under the key policy.cfg; since 1.7.",
-    ),
-    Flag(
-        "policy-configmap-namespace", LEGACY, STRING, "kube-system", "DEPRECATED: the namespace of that ConfigMap; since 1.7."
-    ),
-    Flag(
-        "port",
-        LEGACY,
-        INT,
-        10251,
-        "DEPRECATED: the port for plain HTTP, open to everybody; 0: do not serve. See --secure-port.",
-    ),
-    Flag("scheduler-name", LEGACY, STRING, "default-scheduler", "DEPRECATED: the spec.schedulerName of the pods to place."),
-    Flag(
+    ("policy-configmap", STRING, "", "DEPRECATED: a ConfigMap that holds a policy under the key policy.cfg; since 1.7."),
+    ("policy-configmap-namespace", STRING, "kube-system", "DEPRECATED: the namespace of that ConfigMap; since 1.7."),
+    ("port", INT, 10251, "DEPRECATED: the port for plain HTTP, open to everybody; 0: do not serve. See --secure-port."),
+    ("scheduler-name", STRING, "default-scheduler", "DEPRECATED: the spec.schedulerName of the pods to place."),
+    (
         "use-legacy-policy-config",
-        LEGACY,
         BOOL,
         False,
         "DEPRECATED: use the policy file even if there is a policy ConfigMap; since 1.7.",

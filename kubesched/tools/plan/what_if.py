@@ -8,7 +8,8 @@ goes on; what takes too long is given up. Questions come as JSON and say so: wha
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+import time
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple, TypeVar
 
@@ -17,17 +18,19 @@ from aiohttp import web
 from aiohttp.typedefs import Handler
 
 from kubesched.errors import SchedulerError
+from kubesched.kube.client.connection import Connection
 from kubesched.scheduler import config
 from kubesched.scheduler.engine.assembly import Ports
 from kubesched.scheduler.engine.loop import Engine
 from kubesched.scheduler.framework.runtime.building import catalogue
 from kubesched.scheduler.framework.runtime.registry import Registry
+from kubesched.server.app import Scheduler
 from kubesched.server.web.page.data import Document
 from kubesched.server.web.page.page import answer
 from kubesched.tools.plan.manifests import manifests_in
 from kubesched.tools.plan.planning import make_plan
 from kubesched.tools.simulation.compare import compare, decide_both
-from kubesched.tools.snapshots.captured import Captured
+from kubesched.tools.snapshots.captured import Captured, capture
 
 API = "/ui/api"
 MOST_SECONDS = 60.0
@@ -65,6 +68,16 @@ class CompareQuestion(msgspec.Struct, forbid_unknown_fields=True, rename="camel"
     weights: dict[str, int] = {}
     configuration: str = ""
     reschedule: bool = True
+
+
+def what_ifs_of_scheduler(scheduler: Scheduler, connection: Connection) -> Sequence[web.RouteDef]:
+    """Return the routes about a running scheduler: its cluster is read anew each time, and decided as it decides."""
+    gates = scheduler.wiring.gates
+
+    async def read() -> Captured:
+        return await capture(connection, gates, time.time())
+
+    return what_if_routes(read, lambda: Deciding(scheduler.configuration, gates, scheduler.registry))
 
 
 def what_if_routes(read: Read, deciding: Callable[[], Deciding]) -> list[web.RouteDef]:

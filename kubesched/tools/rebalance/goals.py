@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
+from typing import Any
 
 from kubesched.kube.api.pod import Pod
 from kubesched.kube.values.well_known import ZONE
@@ -30,6 +31,16 @@ class MovePlan:
     waiting: Pod | None = None
     """Whom room is made for: the closed nodes are opened again for it at the end."""
     waiting_node: str = ""
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the plan as it is printed."""
+        return {
+            "goal": self.goal,
+            "gain": self.gain,
+            "cordon": self.closed,
+            "moves": [{"pod": move.key, "from": move.source, "to": list(move.targets)} for move in self.moves],
+            "stays": [{"pod": key, "why": why} for key, why in self.stays],
+        }
 
 
 def off_node(board: Board, node_name: str, most: int) -> MovePlan:

@@ -60,7 +60,7 @@ class Policy:
         release: Version | None = None,
         warns: bool = True,
     ) -> Policy:
-        """Read what the options of `shared.policy_options` name, as a release does; raise ConfigError if it cannot be used.
+        """Read what the options of `PolicyOptions` name, as a release does; raise ConfigError if it cannot be used.
         Instead of the file its text may be given."""
         fitting = config.Gates.fitting
         gates = fitting(feature_gates) if release is None else config.Gates.parse(feature_gates, emulated=release)
@@ -228,7 +228,7 @@ def _context_namespace(kubeconfig: str, context: str) -> str:
 def read_given(
     files: tuple[str, ...], more_files: tuple[str, ...], kustomization: str | None, recursive: bool
 ) -> list[Manifest]:
-    """Read the manifests that the options of `shared.manifest_options` name; raise SchedulerError if there is no object."""
+    """Read the manifests that the options of `ManifestOptions` name; raise SchedulerError if there is no object."""
     if bool(files) == bool(kustomization) or (more_files and not files):
         raise click.UsageError("either -f FILE or -k FOLDER is needed" if not files else "-f and -k do not go together")
     if kustomization:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import importlib
 import inspect
 import json
 import os
@@ -18,14 +17,16 @@ import pytest
 from click.testing import CliRunner
 
 from kubesched.cli import COMMANDS, cli
-from kubesched.cli.commands.bench import CLUSTER_KINDS, KINDS
-from kubesched.cli.commands.completion import SHELLS
+from kubesched.cli.bench import CLUSTER_KINDS, KINDS
+from kubesched.cli.completion import SHELLS
 from kubesched.embedded.storage.write_ahead_log import SYNC_POLICIES
 from kubesched.scheduler.legacy import RELEASES
 from kubesched.scheduler.legacy.policies import componentconfig
 from kubesched.server.options.own_flags import FAILURE_DOMAINS, LEGACY_RELEASES
+from kubesched.testing import node, pod
 from kubesched.tools.bench import cluster as cluster_bench
 from kubesched.tools.bench import workloads
+from kubesched.tools.snapshots.captured import Captured
 
 
 def commands(command: click.Command, words: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], click.Command]]:
@@ -84,12 +85,17 @@ def test_every_command_shows_an_example(words: tuple[str, ...]) -> None:
     assert f"Example:  kubesched {words[0]}" in CliRunner().invoke(cli, [*words, "--help"]).output
 
 
-@pytest.mark.parametrize("words", [words for words in ALL if words not in (("run",), ("completion",))], ids=" ".join)
-def test_what_a_command_takes_is_what_its_work_takes(words: tuple[str, ...]) -> None:
-    command = ALL[words]
-    module, _, name = getattr(command.callback, "runs").partition(":")  # noqa: B009
-    work = getattr(importlib.import_module(module), name)
-    assert {param.name for param in command.params} == set(inspect.signature(work).parameters)
+@pytest.mark.parametrize("words", ALL, ids=NAMES)
+def test_what_a_command_declares_is_what_it_takes(words: tuple[str, ...]) -> None:
+    callback = ALL[words].callback
+    assert callback is not None
+    declared = {param.name for param in ALL[words].params}
+    parameters = set(inspect.signature(callback).parameters)
+    for name, cls in getattr(callback, "values", {}).items():
+        assert cls.declared.keys() <= declared
+        declared = declared - cls.declared.keys() | {name}
+    assert declared == parameters
+    assert len(parameters) <= 8
 
 
 def test_choices_are_those_of_the_rooms_that_know_them() -> None:
@@ -141,10 +147,10 @@ _MAIN = "from kubesched.cli import main; main()"
 
 
 def test_ctrl_c_is_130(monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupted(**given: object) -> None:
+    def interrupted(self: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("kubesched.cli.plan.run_plan", interrupted)
+    monkeypatch.setattr("kubesched.cli.options.ManifestOptions.read", interrupted)
     done = CliRunner().invoke(cli, ["plan", "-f", "x.yaml"])
     assert (done.exit_code, done.output) == (130, "")
 
@@ -180,12 +186,31 @@ def test_a_closed_pipe_is_141(words: list[str]) -> None:
 
 
 def test_another_error_of_the_system_is_not_taken_for_a_closed_pipe(monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(**given: object) -> None:
+    def full(self: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr("kubesched.cli.plan.run_plan", full)
+    monkeypatch.setattr("kubesched.cli.options.ManifestOptions.read", full)
     assert isinstance(CliRunner().invoke(cli, ["plan", "-f", "x.yaml"]).exception, OSError)
 
 
 def test_every_name_is_a_command() -> None:
     assert {words[0] for words in ALL} == set(COMMANDS)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["replay", "-"],
+        ["simulate", "-", "--duration", "1s"],
+        ["decisions", "--inbox-log", "-"],
+        ["why", "--snapshot", "-"],
+        ["rebalance", "--goal", "fewer-nodes", "--snapshot", "-"],
+        ["compare", "default", "default", "--snapshot", "-"],
+        ["compare", "default", "default", "--scenario", "-", "--duration", "1s"],
+    ],
+    ids=lambda words: f"{words[0]} {words[-1]}",
+)
+def test_commands_read_a_cluster_from_the_standard_input(words: list[str]) -> None:
+    snapshot = b"".join(Captured(5.0, [node("a"), pod("p")]).lines())
+    done = CliRunner().invoke(cli, words, input=snapshot, catch_exceptions=False)
+    assert (done.exit_code, done.stderr) == (0, "") and done.stdout

@@ -10,7 +10,7 @@ import pytest
 import yaml
 from click.testing import CliRunner, Result
 
-from kubesched.cli.commands.config import command as config_group
+from kubesched.cli.config import command as config_group
 from kubesched.errors import ConfigError, SchedulerError
 from kubesched.scheduler.legacy import registry
 

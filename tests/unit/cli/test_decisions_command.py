@@ -9,7 +9,7 @@ import pytest
 import yaml
 from click.testing import CliRunner, Result
 
-from kubesched.cli.commands.decisions import command
+from kubesched.cli.decisions import command
 from kubesched.errors import SchedulerError
 from kubesched.scheduler.engine.records.decision_log import DecisionLog
 from kubesched.scheduler.engine.records.decision_record import PLACED, UNSCHEDULABLE, DecisionRecord, RefusalCount

@@ -10,8 +10,8 @@ import yaml
 from click.testing import CliRunner, Result
 
 from kubesched.cli import cli
-from kubesched.cli.commands.capacity import command as capacity_command
-from kubesched.cli.commands.plan import command as plan_command
+from kubesched.cli.capacity import command as capacity_command
+from kubesched.cli.plan import command as plan_command
 from kubesched.errors import SchedulerError
 from kubesched.testing import node, pod
 from kubesched.tools.snapshots.captured import Captured
@@ -142,6 +142,30 @@ def test_a_capacity_is_a_count_and_what_stops_it(folder: Path) -> None:
         "the next one waits: 0/2 nodes are available: 2 Insufficient cpu.",
         "  2 nodes: Insufficient cpu (a, b), says NodeResourcesFit",
     ]
+
+
+def test_a_capacity_says_before_it_decides_copies_one_by_one(folder: Path) -> None:
+    ported = yaml.safe_load(POD % "p")
+    ported["spec"]["containers"][0]["ports"] = [{"containerPort": 80, "hostPort": 80}]
+    (folder / "alike.yaml").write_text(POD % "p", encoding="utf-8")
+    (folder / "ported.yaml").write_text(json.dumps(ported), encoding="utf-8")
+    assert run(folder, "capacity", "-f", str(folder / "alike.yaml")).stderr == ""
+    for limit, most in ((), 100_000), (("--limit", "1"), 1):
+        done = run(folder, "capacity", "-f", str(folder / "ported.yaml"), *limit, "-o", "json")
+        assert done.stderr == f"copies of this pod are decided one by one, {most} at most (--limit)\n"
+        assert json.loads(done.stdout)["fits"] == min(most, 2)
+
+
+def test_copies_that_only_take_room_have_no_limit_but_the_one_that_is_asked_for(folder: Path) -> None:
+    (folder / "large.jsonl").write_bytes(b"".join(Captured(0.0, [node("n", pods=1_000_000)]).lines()))
+    (folder / "tiny.yaml").write_text(
+        "{apiVersion: v1, kind: Pod, metadata: {name: tiny}, spec: {containers: [{name: c, image: x}]}}"
+    )
+    words = ["-f", str(folder / "tiny.yaml"), "--snapshot", str(folder / "large.jsonl"), "-o", "json"]
+    done = CliRunner().invoke(capacity_command, words, catch_exceptions=False)
+    assert (done.stderr, json.loads(done.stdout)["fits"]) == ("", 1_000_000)
+    done = CliRunner().invoke(capacity_command, [*words, "--limit", "7"], catch_exceptions=False)
+    assert json.loads(done.stdout)["fits"] == 7
 
 
 def test_a_capacity_after_a_loss(folder: Path) -> None:

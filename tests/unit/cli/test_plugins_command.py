@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from kubesched import CycleState, NodeView, Plugin, PodView
-from kubesched.cli.commands.plugins import command as plugins_group
+from kubesched.cli.plugins import command as plugins_group
 from kubesched.errors import ConfigError
 from kubesched.scheduler.plugins import IN_TREE
 from kubesched.testing import contract

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 import yaml
 
-from kubesched.cli.schema import schema_of
 from kubesched.tools.node_groups.reading import read_node_groups
+from kubesched.tools.schemas import schema_of
 
 jsonschema = pytest.importorskip("jsonschema", reason="jsonschema is not installed: schemas are not tried")
 EXAMPLES = Path(__file__).parents[3] / "docs" / "examples"

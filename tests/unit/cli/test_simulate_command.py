@@ -13,8 +13,8 @@ import yaml
 from click.testing import CliRunner, Result
 from msgspec.structs import replace
 
-from kubesched.cli.commands.compare import command as compare_command
-from kubesched.cli.commands.simulate import command as simulate_command
+from kubesched.cli.compare import command as compare_command
+from kubesched.cli.simulate import command as simulate_command
 from kubesched.errors import SchedulerError
 from kubesched.kube.api import codec
 from kubesched.kube.api.meta import OwnerReference

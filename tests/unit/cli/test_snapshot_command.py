@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from click.testing import CliRunner, Result
 
-from kubesched.cli.commands.snapshot import command as snapshot_command
+from kubesched.cli.snapshot import command as snapshot_command
 from kubesched.testing import node, pod
 from kubesched.tools.plan.cluster_files import read_cluster_file
 from kubesched.tools.snapshots.captured import Captured

@@ -11,7 +11,7 @@ import pytest
 import yaml
 from click.testing import CliRunner, Result
 
-from kubesched.cli.commands.why import command as why_command
+from kubesched.cli.why import command as why_command
 from kubesched.errors import SchedulerError
 from kubesched.kube.api import codec
 from kubesched.kube.api.meta import OwnerReference

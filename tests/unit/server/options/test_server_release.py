@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from kubesched.cli.run import _say_release
 from kubesched.errors import Unreachable
 from kubesched.kube.client.informers.discovery import Served
 from kubesched.scheduler.config.releases.versions import Version
 from kubesched.server.options import server_release
 from kubesched.server.options.server_release import release_of, server_of, what_differs
+from kubesched.tools.run.program import _say_release
 
 
 @pytest.fixture

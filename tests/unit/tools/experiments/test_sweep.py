@@ -12,8 +12,7 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
-from kubesched.cli import sweep as sweep_program
-from kubesched.cli.commands.sweep import command as sweep_command
+from kubesched.cli.sweep import command as sweep_command
 from kubesched.errors import ConfigError, SchedulerError
 from kubesched.tools.experiments import executors
 from kubesched.tools.experiments.executors import run_here, run_in_processes
@@ -149,7 +148,7 @@ def test_who_stops_a_sweep_is_told_what_is_kept(
         raise KeyboardInterrupt
 
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sweep_program, "run_here", breaks_off)
+    monkeypatch.setattr("kubesched.tools.experiments.executors.run_here", breaks_off)
     stopped = CliRunner().invoke(sweep_command, [str(written(tmp_path)), "--workers", "1", *more])
     assert f"stopped: 1 of 8 trials were done and {told}" in stopped.output
 

@@ -1,52 +1,46 @@
-"""Commands whose work is imported when they are called, and a group whose commands are, too."""
+"""A group of commands that imports a command only when it is called, and that ends as a shell expects."""
 
 from __future__ import annotations
 
 import contextlib
-import functools
 import importlib
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import click
+from click.shell_completion import CompletionItem
 
 INTERRUPTED = 130
 CLOSED_PIPE = 141
 """What a shell reports of a program that SIGINT or SIGPIPE ended."""
 
 
-def runs(where: str) -> Callable[[Callable[..., None]], Callable[..., Any]]:
-    """Let a command whose help is the decorated function's docstring do what `module:function` does."""
-    module, _, name = where.partition(":")
-
-    def decorate(declared: Callable[..., None]) -> Callable[..., Any]:
-        @functools.wraps(declared)
-        def call(**given: Any) -> Any:
-            return getattr(importlib.import_module(module), name)(**given)
-
-        call.__dict__["runs"] = where
-        return call
-
-    return decorate
-
-
 class LazyGroup(click.Group):
-    """A group whose commands are the modules of a package, and which ends as a shell expects it to."""
+    """A group whose commands are modules of `kubesched.cli`. `summaries` has a line of help for each: neither `--help` nor the
+    completion of a command's name imports a command."""
 
-    def __init__(self, *args: Any, package: str = "", names: tuple[str, ...] = (), **settings: Any) -> None:
+    def __init__(self, *args: Any, summaries: Mapping[str, str], **settings: Any) -> None:
         super().__init__(*args, **settings)
-        self._package, self._names = package, names
+        self._summaries = summaries
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(self._names)
+        return list(self._summaries)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in self._names:
+        if cmd_name not in self._summaries:
             return None
-        command: click.Command = importlib.import_module(f"{self._package}.{cmd_name}").command
+        command: click.Command = importlib.import_module(f"kubesched.cli.{cmd_name}").command
         return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(self._summaries.items()))
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        named = [CompletionItem(name, help=text) for name, text in self._summaries.items() if name.startswith(incomplete)]
+        return named + click.Command.shell_complete(self, ctx, incomplete)
 
     def make_context(self, *args: Any, **extra: Any) -> click.Context:
         with _ends():

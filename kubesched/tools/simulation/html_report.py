@@ -8,13 +8,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 
-from kubesched.cli.figures import figure_rows
-from kubesched.errors import SchedulerError
 from kubesched.server.web.page.node_columns import facts, usage
 from kubesched.server.web.page.report import report_page
+from kubesched.tools.simulation.figures import figure_rows
 from kubesched.tools.simulation.pod_record import PENDING
 from kubesched.tools.simulation.simulation import Simulation
 
@@ -45,14 +43,6 @@ def html_report(title: str, runs: Sequence[Ran], moves: Mapping[str, Any] | None
     if moves is not None:
         shown["moves"] = {**moves, "pods": moves["pods"][:MOST_MOVED]}
     return report_page(title, shown)
-
-
-def write_text(file: Path, text: str) -> None:
-    """Write a report."""
-    try:
-        file.write_text(text, "utf-8")
-    except OSError as error:
-        raise SchedulerError(f"{file} cannot be written: {error.strerror}") from error
 
 
 def _run(run: Ran, document: Mapping[str, Any]) -> dict[str, Any]:

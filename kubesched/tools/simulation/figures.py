@@ -1,11 +1,9 @@
-"""Figures of simulations as people read them: one column, or two with their difference."""
+"""Figures of simulations as people read them: one column, or two with their difference; for a terminal and for a report."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
-
-from kubesched.cli.layout import print_table
 
 NONE = "-"
 """What stands where there is no figure: nothing was placed, so it took no time."""
@@ -109,9 +107,3 @@ def figure_rows(documents: Sequence[Mapping[str, Any]]) -> list[list[str]]:
             cells.append("" if cells[0] == cells[1] else NONE if NONE in cells else row.change(values[1] - values[0]))
         rows.append([row.title, *cells])
     return rows
-
-
-def print_figures(documents: Sequence[Mapping[str, Any]], titles: Sequence[str] = ()) -> None:
-    """Print a table of the figures."""
-    heads = ["", *(titles or [""] * len(documents)), *(["difference"] if len(documents) == 2 else [])]
-    print_table(heads, figure_rows(documents), right=range(1, len(heads)))

@@ -17,7 +17,6 @@ _HOW = {
 
 @click.command(
     "completion",
-    short_help="Print what lets a shell complete commands.",
     help="Print the script with which SHELL completes commands and options.\n\n\b\n" + "\n".join(_HOW.values()),
     epilog="Example:  kubesched completion bash > /etc/bash_completion.d/kubesched",
 )

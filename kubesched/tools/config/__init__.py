@@ -1,0 +1,1 @@
+"""Configurations and policies of all releases: read, checked, shown with their defaults, converted."""

@@ -1,0 +1,204 @@
+"""Read a configuration or a policy as the scheduler or an old release reads it.
+
+A KubeSchedulerConfiguration is read as the scheduler reads it, a legacy Policy (`kind: Policy`) as the release it was
+written for; the errors are the ones with which the scheduler itself would refuse to start.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from kubesched.errors import ConfigError
+from kubesched.scheduler import legacy
+from kubesched.scheduler.config import Configuration, Gates, effective, load
+from kubesched.scheduler.config.building import unreadable
+from kubesched.scheduler.config.documents.reading import Object, is_json, read_json
+from kubesched.scheduler.config.documents.wire import encode, plain
+from kubesched.scheduler.config.documents.yamltext import read_yaml
+from kubesched.scheduler.engine.assembly import Ports, new_handle, registry_with
+from kubesched.scheduler.framework import Plugin
+from kubesched.scheduler.framework.runtime.building import catalogue
+from kubesched.scheduler.framework.runtime.finding import find_plugins, run_module
+from kubesched.scheduler.legacy.policies.componentconfig import API_VERSION as OLD_API_VERSION
+from kubesched.scheduler.legacy.policies.policy import KIND as POLICY
+from kubesched.scheduler.legacy.policies.policy import PolicyExtender
+from kubesched.scheduler.legacy.policies.selection import runs_as
+from kubesched.tools.snapshots.sources import not_enabled
+
+_STDIN = "-"
+
+
+@dataclass(frozen=True, slots=True)
+class Current:
+    """A configuration of the releases that are emulated."""
+
+    configuration: Configuration
+
+    def sentence(self) -> str:
+        """Return what it is."""
+        return f"valid, profiles: {', '.join(profile.scheduler_name for profile in self.configuration.profiles)}"
+
+    def document(self) -> dict[str, Any]:
+        """Return it with all defaults."""
+        return effective(self.configuration)
+
+
+@dataclass(frozen=True, slots=True)
+class OldPolicy:
+    """A policy, and what its release makes of it."""
+
+    policy: legacy.Policy
+    algorithm: legacy.Algorithm
+
+    def sentence(self) -> str:
+        """Return what it is."""
+        built = self.algorithm
+        counts = f"{len(built.predicates)} predicates, {len(built.priorities)} priorities, {len(built.extenders)} extenders"
+        return f"valid policy of {built.release}: {counts}"
+
+    def document(self) -> dict[str, Any]:
+        """Return the policy with everything spelled out that it leaves to the release: names in running order.
+
+        Entries with arguments keep the names that the policy gives them, also where the release runs several of them
+        as one: what is printed can be read again and means the same.
+        """
+        built, given = self.algorithm, self.policy
+        predicates = [entry for entry in given.predicates or () if entry.argument is not None]
+        priorities = [entry for entry in given.priorities or () if entry.argument is not None]
+        custom = {runs_as(entry, built.release) for entry in predicates}
+        custom |= {runs_as(entry, built.release) for entry in priorities}
+        document: dict[str, Any] = {
+            "apiVersion": "v1",
+            "kind": POLICY,
+            "predicates": [*({"name": name} for name in built.predicates if name not in custom), *map(encode, predicates)],
+            "priorities": [
+                *({"name": name, "weight": weight} for name, weight in built.priorities.items() if name not in custom),
+                *map(encode, priorities),
+            ],
+            "hardPodAffinitySymmetricWeight": built.context.hard_pod_affinity_weight,
+            "alwaysCheckAllPredicates": built.always_check_all_predicates,
+        }
+        if given.extenders:
+            document["extenders"] = [_extender(one) for one in given.extenders]
+        return document
+
+
+@dataclass(frozen=True, slots=True)
+class OldFile:
+    """A configuration file of an old release, and the scheduler that it makes; none where a ConfigMap holds the policy."""
+
+    world: legacy.LegacyScheduler
+    algorithm: legacy.Algorithm | None
+
+    def sentence(self) -> str:
+        """Return what it is."""
+        return f"valid configuration of {self.world.release}, scheduler: {self.world.config.scheduler_name}"
+
+    def document(self) -> dict[str, Any]:
+        """Return the file with its defaults, and the final plugins of the framework with their configuration."""
+        shown: dict[str, Any] = {"componentconfig": self.world.document()}
+        if self.algorithm is not None and self.algorithm.framework is not None:
+            shown["framework"] = self.algorithm.framework.document()
+        return shown
+
+
+def read_configuration(
+    file: Path, gates: Gates, plugins: tuple[str, ...], legacy_version: str | None, warn: Callable[[str], None]
+) -> Current | OldPolicy | OldFile:
+    """Read a file, or the standard input for `-`; raise ConfigError if the scheduler would not start with it."""
+    text = _read(file)
+    if _says(text, "kind", POLICY):
+        _run_files(plugins)
+        try:
+            return _build_old(text, legacy_version or str(legacy.LATEST))
+        except ConfigError as error:
+            raise _at(file, error) from error
+    brought = [cls for asked in plugins for cls in find_plugins(asked)]
+    if legacy_version and _says(text, "apiVersion", OLD_API_VERSION):
+        try:
+            return _build_old_file(file, legacy_version, tuple(brought))
+        except ConfigError as error:
+            raise _at(file, error) from error
+    registry = registry_with(brought, installed=True)
+    try:
+        found = load(text, gates=gates, registry=catalogue(registry))
+    except ConfigError as error:
+        raise _at(file, error) from error
+    registered = {cls.name for cls in registry}
+    for line in (*not_enabled(brought, found), *_args_for_nobody(text, registered)):
+        warn(line)
+    return Current(found)
+
+
+def convert(file: Path, plugins: tuple[str, ...], legacy_version: str | None, scheduler_name: str) -> legacy.Conversion:
+    """Return the configuration that behaves as the policy in a file, and what differs or has no equivalent."""
+    text, legacy_version = _read(file), legacy_version or str(legacy.LATEST)
+    _run_files(plugins)
+    try:
+        policy = legacy.load_policy(text, legacy_version)
+        return legacy.convert_policy(policy, legacy_version, legacy.Options(scheduler_name=scheduler_name))
+    except ConfigError as error:
+        raise _at(file, error) from error
+
+
+def _args_for_nobody(text: str, registered: set[str]) -> list[str]:
+    """Return a sentence for each `pluginConfig` of a plugin that nobody registered; the reference ignores it silently."""
+    document = plain(read_json(text) if is_json(text) else read_yaml(text)[0])
+    return [
+        f'profiles[{i}].pluginConfig[{j}]: no plugin "{name}" is registered: its args are ignored'
+        for i, profile in enumerate(document.get("profiles") or ())
+        for j, entry in enumerate((profile or {}).get("pluginConfig") or ())  # null stands for an empty one, as in Go
+        if (name := (entry or {}).get("name") or "") not in registered
+    ]
+
+
+def _build_old(text: str, version: str) -> OldPolicy:
+    policy = legacy.load_policy(text, version)
+    handle = new_handle(Gates.defaults(), Ports())[1]
+    return OldPolicy(policy, legacy.profile_from_policy(policy, handle, version))
+
+
+def _build_old_file(file: Path, version: str, brought: tuple[type[Plugin], ...]) -> OldFile:
+    release = legacy.release_of(version)
+    given = legacy.load_component_config(str(file), release).defaulted(release)
+    world = legacy.LegacyScheduler(release, given, brought=brought)
+    if world.config_map is not None:
+        return OldFile(world, None)
+    return OldFile(world, world.algorithm(new_handle(Gates.defaults(), Ports())[1]))
+
+
+def _run_files(plugins: tuple[str, ...]) -> None:
+    for asked in plugins:
+        run_module(asked)
+
+
+def _read(file: Path) -> str:
+    if str(file) == _STDIN:
+        return sys.stdin.read()
+    try:
+        return file.read_bytes().decode("utf-8", "replace")
+    except OSError as error:
+        raise unreadable(str(file), error) from error
+
+
+def _says(text: str, key: str, value: str) -> bool:
+    try:
+        tree = read_json(text) if is_json(text) else read_yaml(text)[0]
+    except ConfigError:
+        return False  # whoever reads it as a configuration says what is wrong
+    return isinstance(tree, Object) and tree.get_folded(key) == value
+
+
+def _at(file: Path, error: ConfigError) -> ConfigError:
+    """Name the file in an error, in one line: some quote all that they could not read."""
+    first, *others = str(error).split("\n")
+    text = f"{first} ..." if others else first
+    return ConfigError("", text) if str(file) in text else ConfigError(str(file), text)
+
+
+def _extender(given: PolicyExtender) -> dict[str, Any]:
+    return {key: value for key, value in encode(given).items() if value not in ("", 0, False)}

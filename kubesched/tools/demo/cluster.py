@@ -1,0 +1,131 @@
+"""The demo's cluster in one process: the embedded API server, fake kubelets and controllers, the scheduler, and the page.
+
+In: how large it is, and how pods are decided. Out: the parts, running, with the sample workload in the store.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from kubesched.embedded import ApiServer, ObjectStore
+from kubesched.embedded.controllers import FakeCluster, Pace
+from kubesched.errors import AlreadyExists
+from kubesched.http import raise_file_limit
+from kubesched.kube.client.connection import connect
+from kubesched.kube.client.credentials import find_credentials
+from kubesched.scheduler import config
+from kubesched.scheduler.engine.records.decision_recorder import SHARE
+from kubesched.server import web
+from kubesched.server.app import Scheduler, Wiring
+from kubesched.tools.demo import actions, sample
+from kubesched.tools.demo.ignored import IgnoredObjects
+from kubesched.tools.plan.what_if import what_ifs_of_scheduler
+from kubesched.tools.snapshots.sources import Policy
+
+_REPORTS_A_SECOND = 20
+_FULLY_RECORDED_NODES = 1000
+"""Up to so many nodes, every decision of a demo is recorded with all scores: it is there to be looked at."""
+_RESOURCES = {
+    "Node": "nodes",
+    "Namespace": "namespaces",
+    "Deployment": "deployments",
+    "StatefulSet": "statefulsets",
+    "Job": "jobs",
+    "Pod": "pods",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What the cluster is made of."""
+
+    nodes: int
+    pods: int
+    port: int
+    page_port: int
+    data_dir: Path | None
+    policy: Policy
+    decision_records: int
+
+
+class Demo(NamedTuple):
+    """The parts of a demo that runs."""
+
+    server: ApiServer
+    kubeconfig: Path
+    scheduler: Scheduler
+    page: web.Server
+
+
+@contextlib.asynccontextmanager
+async def demo_cluster(
+    given: Settings, scratch: Path, stopped: asyncio.Event, say: Callable[[str], None]
+) -> AsyncIterator[Demo]:
+    """Run a cluster with the sample workload. A scheduler that ends too early sets `stopped`; `say` tells what is ignored."""
+    # The demo speaks for itself; what the parts have to say is of interest only if something breaks.
+    logging.getLogger("kubesched").setLevel(logging.ERROR)
+    raise_file_limit()
+    server = ApiServer(ObjectStore(data_dir=given.data_dir), port=given.port)
+    async with server, contextlib.AsyncExitStack() as ends:
+        world = FakeCluster(server.store, _pace(given.nodes))
+        world.start()
+        ends.callback(world.stop)
+        kubeconfig = server.write_kubeconfig((given.data_dir or scratch) / "kubeconfig").absolute()
+        policy = given.policy
+        wiring = Wiring(
+            find_credentials(str(kubeconfig)),
+            gates=policy.gates,
+            plugins=policy.plugins,
+            decision_records=given.decision_records,
+            decision_share=1.0 if given.nodes <= _FULLY_RECORDED_NODES else SHARE,
+        )
+        scheduler = Scheduler(_unhurried(policy.configuration), wiring)
+        IgnoredObjects(server.store, policy.configuration, policy.gates, say)
+        reader = await connect(find_credentials(str(kubeconfig)), name="page", qps=-1.0)
+        ends.push_async_callback(reader.close)
+        routes = [
+            *scheduler.decision_routes,
+            *what_ifs_of_scheduler(scheduler, reader),
+            *actions.DemoActions(server.store, world).routes(),
+        ]
+        scheduler.page_data.offers = (*web.WHAT_IFS, *actions.OFFERS)
+        page = await web.serve_insecurely(web.page_app(scheduler.page_data, more=routes), "127.0.0.1", given.page_port)
+        ends.push_async_callback(page.stop)
+        running = asyncio.create_task(scheduler.run())
+        running.add_done_callback(lambda _: stopped.set())
+        try:
+            _fill(server.store, given)
+            yield Demo(server, kubeconfig, scheduler, page)
+        finally:
+            scheduler.stop()
+            await running
+
+
+def _pace(n_nodes: int) -> Pace:
+    """Return how fast the world moves: thousands of kubelets that report every ten seconds would leave no time for else."""
+    seconds = max(10.0, n_nodes / _REPORTS_A_SECOND)
+    return Pace(lease_seconds=seconds, lease_duration_seconds=int(4 * seconds))
+
+
+def _unhurried(configuration: config.Configuration) -> config.Configuration:
+    """Return a configuration for a cluster of one's own: nobody else to elect, and no limit on requests."""
+    return replace(
+        configuration,
+        leader_election=msgspec.structs.replace(configuration.leader_election, leader_elect=False),
+        client_connection=msgspec.structs.replace(configuration.client_connection, qps=-1.0),
+    )
+
+
+def _fill(store: ObjectStore, given: Settings) -> None:
+    """Create the nodes and the workload; what a data directory has brought along stays as it is."""
+    for obj in (*map(sample.node, range(given.nodes)), *sample.workload(given.pods, given.nodes)):
+        with contextlib.suppress(AlreadyExists):
+            store.create(_RESOURCES[obj["kind"]], obj, obj["metadata"].get("namespace", ""))

@@ -1,0 +1,1 @@
+"""Plugins of one's own: a file to start from."""
