@@ -12,7 +12,7 @@ import click
 
 from kubesched.cli.options import FOLDER, NEW_FILE, Options, option, takes
 from kubesched.errors import AlreadyExists
-from kubesched.kube.values.well_known import HOSTNAME, ZONE
+from kubesched.kube.values import HOSTNAME, ZONE
 
 if TYPE_CHECKING:
     from kubesched.embedded import ApiServer, ObjectStore

@@ -326,7 +326,7 @@ async def _soak(given: Soak, page: Path | None) -> dict[str, Any]:
 
 
 def _seconds(flag: str, text: str) -> float:
-    from kubesched.scheduler.config.documents.durations import Duration
+    from kubesched.scheduler.config import Duration
 
     try:
         found = Duration.parse(text).seconds
@@ -389,7 +389,7 @@ def perf(folder: Path, asked: PerfOptions, output: str) -> None:
     """
     import asyncio
 
-    from kubesched.scheduler.config.releases.gates import read_pairs
+    from kubesched.scheduler.config import read_pairs
     from kubesched.tools.bench.perf import cases, runs
 
     is_named = bool(asked.case_patterns or asked.workload_patterns or asked.lists)

@@ -75,7 +75,7 @@ def command(
     They come from a running scheduler (--server), from a decision log (--log), or are made again from an inbox log
     (--inbox-log): a decision follows from its inputs, so the same ones come out, with every score.
     """
-    from kubesched.scheduler.engine.records.decision_record import DecisionFilter
+    from kubesched.scheduler.engine import DecisionFilter
     from kubesched.tools.decisions.finding import ask, decided_again, read_log
     from kubesched.tools.snapshots.sources import named
 

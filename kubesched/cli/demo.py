@@ -15,15 +15,15 @@ import click
 from kubesched.cli.group import INTERRUPTED
 from kubesched.cli.layout import print_table, say
 from kubesched.cli.options import FOLDER, Options, PolicyOptions, option, takes
-from kubesched.kube.values.well_known import ZONE
+from kubesched.kube.values import ZONE
 
 if TYPE_CHECKING:
     import asyncio
 
     from kubesched.embedded import ObjectStore
     from kubesched.scheduler.cluster import PodView
-    from kubesched.scheduler.engine.explaining.explain import Explanation
-    from kubesched.scheduler.queue.queued import QueuedPod
+    from kubesched.scheduler.engine import Explanation
+    from kubesched.scheduler.queue import QueuedPod
     from kubesched.server.app import Scheduler
     from kubesched.tools.demo.cluster import Demo, Settings
 
@@ -183,7 +183,7 @@ def _print_placed(store: ObjectStore) -> None:
 
 def _print_pending(scheduler: Scheduler) -> None:
     """Say why the pods that wait do, once for each kind of them."""
-    from kubesched.scheduler.engine.explaining.explain import explain_now
+    from kubesched.scheduler.engine import explain_now
 
     engine = scheduler.engine
     kinds: dict[str, list[QueuedPod]] = {}

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 import click
 
 if TYPE_CHECKING:
-    from kubesched.kube.client.scheduler_client import SchedulerAddress
+    from kubesched.kube.client import SchedulerAddress
     from kubesched.scheduler.config import Gates
     from kubesched.tools.plan.manifests import Manifest
     from kubesched.tools.snapshots.captured import Captured
@@ -209,7 +209,7 @@ class ServerOptions(Options):
 
     def address(self) -> SchedulerAddress | None:
         """Return the scheduler to ask; None if none is to be asked."""
-        from kubesched.kube.client.scheduler_client import SchedulerAddress
+        from kubesched.kube.client import SchedulerAddress
 
         if self.server:
             return SchedulerAddress(self.server, self.token, self.ca_file or "", not self.is_trusting)

@@ -16,7 +16,7 @@ from kubesched.cli.printing import warn
 from kubesched.errors import ConfigError, SchedulerError
 
 if TYPE_CHECKING:
-    from kubesched.scheduler.framework.plugin import Plugin
+    from kubesched.scheduler.framework import Plugin
 
 _SLOW_SECONDS = 0.1
 """From here on a running scheduler names a plugin in its log."""
@@ -32,8 +32,8 @@ def command() -> None:
 @output_without_default_option
 def list_(output: str) -> None:
     """List the plugins in the tree: where they act, their default weight, what they do."""
-    from kubesched.scheduler.engine.assembly import default_configuration, registry_with
-    from kubesched.scheduler.framework.runtime.registry import purpose_of
+    from kubesched.scheduler.engine import default_configuration, registry_with
+    from kubesched.scheduler.framework import purpose_of
 
     (profile,) = default_configuration().profiles
     weights = {entry.name: entry.weight for entry in profile.at("score")}
@@ -89,7 +89,7 @@ def new(name: str, force: bool) -> None:
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of the random clusters.")
 def check(where: str, seed: int) -> None:
     """Hold a plugin (module:Class, file.py:Class or file.py) to the contract on random clusters."""
-    from kubesched.scheduler.framework.runtime.finding import find_plugins
+    from kubesched.scheduler.framework import find_plugins
 
     for cls in find_plugins(where):
         seconds, n_nodes = _checked(cls, seed)
@@ -101,7 +101,7 @@ def check(where: str, seed: int) -> None:
 
 def _points(cls: type[Plugin]) -> list[str]:
     """Return the extension points where a plugin acts, as kube-scheduler calls them."""
-    from kubesched.scheduler.framework.runtime.registry import point_name, points_of
+    from kubesched.scheduler.framework import point_name, points_of
 
     return [point_name(point) for point in points_of(cls)]
 

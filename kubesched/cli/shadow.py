@@ -47,7 +47,7 @@ class ConfigzOptions(Options):
         """Return the live scheduler's configuration as a document; empty if it is not taken from there."""
         import asyncio
 
-        from kubesched.kube.client.scheduler_client import SchedulerAddress, ask_for_configuration
+        from kubesched.kube.client import SchedulerAddress, ask_for_configuration
         from kubesched.scheduler.config import from_configz
 
         is_asked = self.configz.startswith(("http://", "https://"))
@@ -135,7 +135,7 @@ def command(
     """
     import asyncio
 
-    from kubesched.kube.client.credentials import kubectl_credentials
+    from kubesched.kube.client import kubectl_credentials
     from kubesched.tools.shadow.judging import Settings
     from kubesched.tools.shadow.run import Run
     from kubesched.tools.shadow.snapshots import Snapshots

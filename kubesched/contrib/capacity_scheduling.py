@@ -17,13 +17,31 @@ from collections.abc import Iterable
 from kubesched.contrib.elastic_quota import Amounts, Quotas
 from kubesched.errors import SchedulerError
 from kubesched.scheduler.cluster import PodView, Snapshot
-from kubesched.scheduler.framework import SKIP, CycleState, Diagnosis, Plugin, PostFiltered, Preemption, Profile, Status
-from kubesched.scheduler.framework.nominated import nominated_by_row
-from kubesched.scheduler.framework.plugin import PreFilterAnswer
-from kubesched.scheduler.framework.ports import Handle
-from kubesched.scheduler.framework.preemption.whatif_filters import NodeTrial, WhatIfFilters
-from kubesched.scheduler.framework.verdicts import SUCCESS, Code, Nomination, failed, none_available, unschedulable
-from kubesched.scheduler.framework.wakeups import ALL, DELETE, POD, on
+from kubesched.scheduler.framework import (
+    ALL,
+    DELETE,
+    POD,
+    SKIP,
+    SUCCESS,
+    Code,
+    CycleState,
+    Diagnosis,
+    Handle,
+    NodeTrial,
+    Nomination,
+    Plugin,
+    PostFiltered,
+    Preemption,
+    PreFilterAnswer,
+    Profile,
+    Status,
+    WhatIfFilters,
+    failed,
+    nominated_by_row,
+    none_available,
+    on,
+    unschedulable,
+)
 from kubesched.scheduler.plugins.default_preemption.budgets import Budgets
 from kubesched.scheduler.plugins.default_preemption.importance import most_important_first, started_at
 from kubesched.scheduler.plugins.default_preemption.plugin import NEVER, NOT_HELPFUL, PREFIX, STILL_TERMINATING, UNDER_WAY

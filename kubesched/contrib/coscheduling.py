@@ -14,32 +14,32 @@ from typing import Any
 import numpy as np
 
 from kubesched.errors import SchedulerError
-from kubesched.kube.api import requests
-from kubesched.kube.api.meta import parse_time
-from kubesched.kube.api.pod import Pod
-from kubesched.kube.api.workload import COSCHEDULING_LABEL, COSCHEDULING_LABEL_OLD, CoschedulingPodGroup
+from kubesched.kube.api import COSCHEDULING_LABEL, COSCHEDULING_LABEL_OLD, CoschedulingPodGroup, Pod, parse_time, requests
 from kubesched.kube.values import quantity
 from kubesched.scheduler.cluster import Group, GroupKey
-from kubesched.scheduler.config.args import Args
-from kubesched.scheduler.config.documents.fielderrors import FieldError, Path, invalid
-from kubesched.scheduler.config.documents.wire import Int64
-from kubesched.scheduler.config.releases.gates import Gates
+from kubesched.scheduler.config import Args, FieldError, Gates, Int64, Path, invalid
 from kubesched.scheduler.framework import (
+    ADD,
+    GROUP_TURN,
+    POD,
     SUCCESS,
+    UPDATE,
     Code,
     CycleState,
+    GroupRefusal,
+    GroupTurn,
+    Handle,
     Plugin,
     PodView,
     PreFilterAnswer,
+    Shortfall,
     Snapshot,
     Status,
     failed,
+    on,
     unresolvable,
     unschedulable,
 )
-from kubesched.scheduler.framework.grouping import GROUP_TURN, GroupRefusal, GroupTurn, Shortfall
-from kubesched.scheduler.framework.ports import Handle
-from kubesched.scheduler.framework.wakeups import ADD, POD, UPDATE, on
 
 KIND = "scheduling.x-k8s.io"
 RESOURCE = "podgroups.v1alpha1.scheduling.x-k8s.io"

@@ -12,15 +12,20 @@ from collections.abc import Callable, Iterable, Mapping
 from math import inf
 
 from kubesched.errors import MalformedObject, SchedulerError
-from kubesched.kube.api import requests
-from kubesched.kube.api.meta import Quantity
-from kubesched.kube.api.workload import ElasticQuota
+from kubesched.kube.api import ElasticQuota, Quantity, requests
 from kubesched.kube.values import quantity
-from kubesched.scheduler.cluster import CPU, EPHEMERAL_STORAGE, MEMORY, Objects, PodView, Snapshot
-from kubesched.scheduler.cluster.changelog import Reader
-from kubesched.scheduler.cluster.journal import Change
-from kubesched.scheduler.cluster.objects import ObjectChange
-from kubesched.scheduler.cluster.pods import PodTemplate
+from kubesched.scheduler.cluster import (
+    CPU,
+    EPHEMERAL_STORAGE,
+    MEMORY,
+    Change,
+    ObjectChange,
+    Objects,
+    PodTemplate,
+    PodView,
+    Reader,
+    Snapshot,
+)
 
 NATIVE = ("cpu", "memory", "ephemeral-storage")
 Amounts = Iterable[tuple[int, int]]

@@ -19,12 +19,8 @@ import numpy.typing as npt
 
 from kubesched.contrib.gpu_table import MODEL, WHOLE, GpuRequest, GpuTable, request_of, table_of
 from kubesched.scheduler.cluster import CPU, Bools, Ints
-from kubesched.scheduler.config import Args
-from kubesched.scheduler.config.documents.fielderrors import FieldError, Path, invalid, required
-from kubesched.scheduler.config.documents.wire import Int64, Wire
-from kubesched.scheduler.config.releases.gates import Gates
-from kubesched.scheduler.framework import CycleState, Plugin, PodView, Snapshot
-from kubesched.scheduler.framework.ports import Handle
+from kubesched.scheduler.config import Args, FieldError, Gates, Int64, Path, Wire, invalid, required
+from kubesched.scheduler.framework import CycleState, Handle, Plugin, PodView, Snapshot
 
 Floats = npt.NDArray[np.float64]
 _MOST_KEPT = 2048

@@ -11,14 +11,18 @@ import msgspec
 import numpy as np
 
 from kubesched.contrib.gpu_table import INDEX, MODEL, BadRequest, GpuRequest, GpuTable, request_of, rows_of, table_of
-from kubesched.kube.api.pod import Pod
+from kubesched.kube.api import Pod
 from kubesched.scheduler.cluster import Ints
-from kubesched.scheduler.config import Args
-from kubesched.scheduler.config.documents.fielderrors import FieldError, Path, not_supported
-from kubesched.scheduler.config.releases.gates import Gates
+from kubesched.scheduler.config import Args, FieldError, Gates, Path, not_supported
 from kubesched.scheduler.framework import (
+    ADD,
+    DELETE,
+    NODE,
+    POD,
     SKIP,
+    Action,
     CycleState,
+    Handle,
     Plugin,
     PodView,
     PreFilterAnswer,
@@ -26,10 +30,10 @@ from kubesched.scheduler.framework import (
     Rejections,
     Snapshot,
     Status,
+    failed,
+    on,
+    unresolvable,
 )
-from kubesched.scheduler.framework.ports import Handle
-from kubesched.scheduler.framework.verdicts import failed, unresolvable
-from kubesched.scheduler.framework.wakeups import ADD, DELETE, NODE, POD, Action, on
 
 WRONG_MODEL = Reason("node(s) didn't have the GPU model", resolvable=False)
 TOO_LITTLE_LEFT = Reason("Insufficient alibabacloud.com/gpu-milli")

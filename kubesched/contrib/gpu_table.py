@@ -15,10 +15,8 @@ from functools import lru_cache
 
 import numpy as np
 
-from kubesched.kube.api.pod import Pod
-from kubesched.scheduler.cluster import Bools, Ints, Objects, PodView, Snapshot
-from kubesched.scheduler.cluster.changelog import Reader
-from kubesched.scheduler.cluster.journal import NODE, Change
+from kubesched.kube.api import Pod
+from kubesched.scheduler.cluster import NODE, Bools, Change, Ints, Objects, PodView, Reader, Snapshot
 
 COUNT = "alibabacloud.com/gpu-count"
 MILLI = "alibabacloud.com/gpu-milli"

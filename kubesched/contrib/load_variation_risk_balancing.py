@@ -14,8 +14,7 @@ import numpy.typing as npt
 
 from kubesched.contrib.node_load import NodeLoad, TrimaranArgs, Usage, follow
 from kubesched.scheduler.cluster import Ints, PodView, Snapshot
-from kubesched.scheduler.framework import CycleState, Input, Plugin
-from kubesched.scheduler.framework.ports import Handle
+from kubesched.scheduler.framework import CycleState, Handle, Input, Plugin
 
 Floats = npt.NDArray[np.float64]
 UNKNOWN = Usage()

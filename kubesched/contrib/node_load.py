@@ -29,12 +29,9 @@ from urllib.parse import urlencode, urlsplit
 import aiohttp
 from yarl import URL
 
-from kubesched.kube.api.meta import ObjectMeta, TopLevel, always
+from kubesched.kube.api import ObjectMeta, TopLevel, always
 from kubesched.scheduler.cluster import Objects
-from kubesched.scheduler.config import Args
-from kubesched.scheduler.config.documents.fielderrors import FieldError, Path, invalid, not_supported
-from kubesched.scheduler.config.documents.wire import Wire
-from kubesched.scheduler.config.releases.gates import Gates
+from kubesched.scheduler.config import Args, FieldError, Gates, Path, Wire, invalid, not_supported
 
 log = logging.getLogger(__name__)
 

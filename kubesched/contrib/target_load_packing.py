@@ -15,16 +15,11 @@ import numpy as np
 
 from kubesched.contrib.node_load import LoadFollower, NodeLoad, TrimaranArgs, Usage, follow
 from kubesched.errors import SchedulerError
-from kubesched.kube.api.pod import Container
+from kubesched.kube.api import Container
 from kubesched.kube.values import quantity
-from kubesched.scheduler.cluster import Ints, PodView, Snapshot
-from kubesched.scheduler.cluster.changelog import Reader
-from kubesched.scheduler.cluster.journal import STARTED, Change
-from kubesched.scheduler.config.documents.fielderrors import FieldError, Path, invalid
-from kubesched.scheduler.config.documents.wire import Int64
-from kubesched.scheduler.config.releases.gates import Gates
-from kubesched.scheduler.framework import CycleState, Input, Plugin
-from kubesched.scheduler.framework.ports import Handle
+from kubesched.scheduler.cluster import STARTED, Change, Ints, PodView, Reader, Snapshot
+from kubesched.scheduler.config import FieldError, Gates, Int64, Path, invalid
+from kubesched.scheduler.framework import CycleState, Handle, Input, Plugin
 
 UNKNOWN = Usage()
 REPORTING_SECONDS = 60.0

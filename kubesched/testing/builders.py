@@ -8,24 +8,29 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from kubesched.kube.api import codec
-from kubesched.kube.api.core import Namespace
-from kubesched.kube.api.meta import ObjectMeta
-from kubesched.kube.api.node import ContainerImage, Node, NodeCondition, NodeSpec, NodeStatus, Taint
-from kubesched.kube.api.pod import (
+from kubesched.kube.api import (
     Affinity,
     Container,
+    ContainerImage,
     ContainerPort,
+    Namespace,
+    Node,
+    NodeCondition,
+    NodeSpec,
+    NodeStatus,
+    ObjectMeta,
     Pod,
     PodCondition,
     PodSchedulingGate,
     PodSpec,
     PodStatus,
     ResourceRequirements,
+    Taint,
     Toleration,
     TopologySpreadConstraint,
+    codec,
 )
-from kubesched.kube.values.well_known import HOSTNAME, ZONE
+from kubesched.kube.values import HOSTNAME, ZONE
 
 
 def taint(key: str, value: str = "", effect: str = "NoSchedule") -> Taint:

@@ -7,10 +7,8 @@ from typing import Any
 
 import msgspec
 
-from kubesched.kube.api.core import Namespace
-from kubesched.kube.api.node import Node
-from kubesched.kube.api.pod import Affinity, ContainerPort, Pod, Toleration
-from kubesched.kube.values.well_known import HOSTNAME, ZONE
+from kubesched.kube.api import Affinity, ContainerPort, Namespace, Node, Pod, Toleration
+from kubesched.kube.values import HOSTNAME, ZONE
 from kubesched.testing import builders
 from kubesched.testing.builders import even, near, taint
 

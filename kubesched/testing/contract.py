@@ -23,21 +23,28 @@ from typing import Any
 import numpy as np
 
 from kubesched.errors import PluginError
-from kubesched.kube.api.meta import TopLevel
-from kubesched.kube.api.pod import Pod
+from kubesched.kube.api import Pod, TopLevel
 from kubesched.scheduler.cluster import PodView, Snapshot, Store
 from kubesched.scheduler.config import Gates, Path
-from kubesched.scheduler.engine.handle import EngineHandle
-from kubesched.scheduler.framework.counting import CountsPods
-from kubesched.scheduler.framework.cycle_state import CycleState
-from kubesched.scheduler.framework.equivalence_cache.counters import CounterTable
-from kubesched.scheduler.framework.inputs import is_counting
-from kubesched.scheduler.framework.plugin import NodeNames, Plugin
+from kubesched.scheduler.engine import EngineHandle
+from kubesched.scheduler.framework import (
+    Code,
+    CounterTable,
+    CountsPods,
+    CycleState,
+    FeasibleNodes,
+    NodeNames,
+    NodeTotals,
+    Plugin,
+    Profile,
+    Rejections,
+    SpreadScores,
+    Status,
+    is_counting,
+    points_of,
+    verify,
+)
 from kubesched.scheduler.framework.runtime import lifting
-from kubesched.scheduler.framework.runtime.feasible import FeasibleNodes, NodeTotals
-from kubesched.scheduler.framework.runtime.profile import Profile
-from kubesched.scheduler.framework.runtime.registry import points_of, verify
-from kubesched.scheduler.framework.verdicts import Code, Rejections, SpreadScores, Status
 from kubesched.testing import clusters
 from kubesched.testing.declarations import check_declaration
 from kubesched.testing.fakes import FakeClock, FakeRecorder, FakeWriter

@@ -12,14 +12,27 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from kubesched.kube.api.apps import ReplicaSet, ReplicaSetSpec, StatefulSet, StatefulSetSpec
-from kubesched.kube.api.core import ReplicationController, ReplicationControllerSpec, Service, ServiceSpec
-from kubesched.kube.api.meta import LabelSelector, ObjectMeta, TopLevel
-from kubesched.kube.api.node import Node
-from kubesched.kube.api.pod import Pod, PodResourceClaim
-from kubesched.kube.api.resource import DeviceClass, DeviceClassSpec
-from kubesched.kube.api.volumes import PersistentVolumeClaimSource, Volume
-from kubesched.scheduler.framework.inputs import Input, is_counting, is_kept
+from kubesched.kube.api import (
+    DeviceClass,
+    DeviceClassSpec,
+    LabelSelector,
+    Node,
+    ObjectMeta,
+    PersistentVolumeClaimSource,
+    Pod,
+    PodResourceClaim,
+    ReplicaSet,
+    ReplicaSetSpec,
+    ReplicationController,
+    ReplicationControllerSpec,
+    Service,
+    ServiceSpec,
+    StatefulSet,
+    StatefulSetSpec,
+    TopLevel,
+    Volume,
+)
+from kubesched.scheduler.framework import Input, is_counting, is_kept
 from kubesched.testing import clusters
 
 if TYPE_CHECKING:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
-from kubesched.scheduler.cluster import PodView
-from kubesched.scheduler.cluster.changelog import ChangeLog
+from kubesched.scheduler.cluster import ChangeLog, PodView
 
 
 class Nominations:

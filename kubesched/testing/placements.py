@@ -25,9 +25,8 @@ import pytest
 
 from kubesched.errors import SchedulerError
 from kubesched.scheduler import config as configuration
-from kubesched.scheduler.engine.assembly import default_configuration, registry_with
-from kubesched.scheduler.framework.plugin import Plugin
-from kubesched.scheduler.framework.runtime.building import catalogue
+from kubesched.scheduler.engine import default_configuration, registry_with
+from kubesched.scheduler.framework import Plugin, catalogue
 from kubesched.tools.plan.capacity import Capacity, measure
 from kubesched.tools.plan.cluster_files import read_cluster_file
 from kubesched.tools.plan.manifests import Manifest, read_manifests

@@ -16,13 +16,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kubesched.errors import Conflict, PluginError
-from kubesched.kube.api.meta import TopLevel
-from kubesched.kube.api.pod import Pod
+from kubesched.kube.api import Pod, TopLevel
 from kubesched.scheduler.cluster import PodView
-from kubesched.scheduler.framework.cycle_state import CycleState
-from kubesched.scheduler.framework.plugin import Plugin
-from kubesched.scheduler.framework.runtime.profile import Profile
-from kubesched.scheduler.framework.verdicts import SKIP, Code, Diagnosis, Reason, Rejections, Status, Verdicts
+from kubesched.scheduler.framework import (
+    SKIP,
+    Code,
+    CycleState,
+    Diagnosis,
+    Plugin,
+    Profile,
+    Reason,
+    Rejections,
+    Status,
+    Verdicts,
+)
 from kubesched.testing.fakes import FakeWriter
 from kubesched.tools.simulation.clock import run_virtually
 

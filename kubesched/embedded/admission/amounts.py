@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kubesched.embedded.schema.resources import Object
-from kubesched.kube.values import quantity
-from kubesched.kube.values.quantity import QuantityError
+from kubesched.kube.values import QuantityError, quantity
 
 Amounts = dict[str, str]
 CONTAINER_GROUPS = ("containers", "initContainers")

@@ -25,7 +25,7 @@ from kubesched.embedded.storage.watch import Change
 from kubesched.embedded.store import ObjectStore
 from kubesched.embedded.verbs.conditions import condition, is_true, with_condition
 from kubesched.errors import NotFound
-from kubesched.kube.values.well_known import HOSTNAME
+from kubesched.kube.values import HOSTNAME
 
 PREFIX = "kubesched.io/"
 LEASE_NAMESPACE = "kube-node-lease"

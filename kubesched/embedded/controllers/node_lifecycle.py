@@ -18,10 +18,7 @@ from kubesched.embedded.storage.watch import Change
 from kubesched.embedded.store import ObjectStore
 from kubesched.embedded.verbs.conditions import is_true, with_condition
 from kubesched.embedded.verbs.patching import MERGE_PATCH
-from kubesched.kube.api.codec import convert
-from kubesched.kube.api.matching import tolerates
-from kubesched.kube.api.node import Taint
-from kubesched.kube.api.pod import Toleration
+from kubesched.kube.api import Taint, Toleration, convert, tolerates
 
 _PREFIX = "node.kubernetes.io/"
 _CONDITION_TAINTS = {  # condition: {status: taint}

@@ -13,7 +13,7 @@ from kubesched.embedded.schema.resources import Object
 from kubesched.embedded.storage.watch import Change
 from kubesched.embedded.store import ObjectStore
 from kubesched.embedded.verbs.patching import MERGE_PATCH, copied
-from kubesched.kube.api.resource import DELETE_PROTECTION_FINALIZER
+from kubesched.kube.api import DELETE_PROTECTION_FINALIZER
 
 FROM_POD_CLAIM = "resource.kubernetes.io/pod-claim-name"
 

@@ -17,7 +17,7 @@ from kubesched.embedded.storage.selectors import selects
 from kubesched.embedded.storage.watch import Change
 from kubesched.embedded.store import ObjectStore
 from kubesched.errors import NotFound
-from kubesched.kube.values.well_known import ZONE
+from kubesched.kube.values import ZONE
 
 MAX_PER_SLICE = 100
 MAX_PER_ENDPOINTS = 1_000

@@ -16,8 +16,7 @@ from kubesched.embedded.storage.selectors import selects
 from kubesched.embedded.storage.watch import Change
 from kubesched.embedded.store import ObjectStore
 from kubesched.embedded.verbs.patching import copied
-from kubesched.kube.values import quantity
-from kubesched.kube.values.well_known import BIND_COMPLETED, BOUND_BY_CONTROLLER, SELECTED_NODE, ZONE
+from kubesched.kube.values import BIND_COMPLETED, BOUND_BY_CONTROLLER, SELECTED_NODE, ZONE, quantity
 
 PROVISIONED_BY = "pv.kubernetes.io/provisioned-by"
 NO_PROVISIONER = "kubernetes.io/no-provisioner"

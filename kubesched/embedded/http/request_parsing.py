@@ -24,7 +24,7 @@ from kubesched.embedded.verbs.deletion import DeleteOptions
 from kubesched.embedded.verbs.patching import APPLY_PATCH
 from kubesched.embedded.verbs.reading import ListQuery
 from kubesched.errors import ConfigError
-from kubesched.kube.values.bounds import yaml_document
+from kubesched.kube.values import yaml_document
 
 JSON, YAML = "application/json", "application/yaml"
 MAX_BODY_BYTES = 3 * 1024 * 1024

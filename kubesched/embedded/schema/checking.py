@@ -14,8 +14,7 @@ from typing import Any
 from kubesched.embedded.clock import seconds_of
 from kubesched.embedded.schema.language import Shape
 from kubesched.embedded.schema.resources import Object
-from kubesched.kube.values import quantity
-from kubesched.kube.values.quantity import QuantityError
+from kubesched.kube.values import QuantityError, quantity
 
 
 class Undecodable(Exception):

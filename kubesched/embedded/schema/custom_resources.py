@@ -21,7 +21,7 @@ from kubesched.embedded.storage.watch import Change
 from kubesched.embedded.validation import field
 from kubesched.embedded.validation.field import Cause
 from kubesched.embedded.verbs.patching import copied
-from kubesched.kube.values.regex import RegexError, compile_regex
+from kubesched.kube.values import RegexError, compile_regex
 
 TABLE = "customresourcedefinitions.apiextensions.k8s.io"
 _VALUE_FORMS = {"string": "str", "integer": "int", "number": "num", "boolean": "bool"}

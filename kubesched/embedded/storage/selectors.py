@@ -13,8 +13,8 @@ from typing import Any
 from kubesched.embedded.api_errors import bad_request
 from kubesched.embedded.schema.resources import Object, Resource
 from kubesched.errors import ApiError, BadRequest
-from kubesched.kube.api.selectors import DOES_NOT_EXIST, EXISTS, GT, IN, LT, NOT_IN, Requirement
-from kubesched.kube.values.naming import label_value_complaints, qualified_name_complaints
+from kubesched.kube.api import DOES_NOT_EXIST, EXISTS, GT, IN, LT, NOT_IN, Requirement
+from kubesched.kube.values import label_value_complaints, qualified_name_complaints
 
 Predicate = Callable[[Object], bool]
 Pin = tuple[str, str]  # a field and the value it must have

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from kubesched.kube.values.naming import subdomain_complaints
+from kubesched.kube.values import subdomain_complaints
 
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?\Z")
 _SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*\Z")

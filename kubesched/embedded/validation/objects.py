@@ -23,7 +23,7 @@ from kubesched.embedded.validation import field, pods
 from kubesched.embedded.validation.cron import ScheduleError, read_schedule, zone_named
 from kubesched.embedded.validation.field import Cause
 from kubesched.embedded.validation.rules import NOT_NEGATIVE, Check, check_of
-from kubesched.kube.values.naming import label_value_complaints, qualified_name_complaints
+from kubesched.kube.values import label_value_complaints, qualified_name_complaints
 
 MAX_ANNOTATION_BYTES = 256 * 1024
 _IMMUTABLE = "field is immutable"

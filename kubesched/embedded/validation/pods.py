@@ -16,8 +16,7 @@ from kubesched.embedded.validation import field
 from kubesched.embedded.validation.field import Cause
 from kubesched.embedded.validation.naming import dns_label_faults, dns_subdomain_faults
 from kubesched.embedded.validation.rules import NOT_NEGATIVE, Check
-from kubesched.kube.values import quantity
-from kubesched.kube.values.naming import label_value_complaints, qualified_name_complaints
+from kubesched.kube.values import label_value_complaints, qualified_name_complaints, quantity
 
 _COMPUTE = ("cpu", "memory", "ephemeral-storage")
 _QUOTA_ONLY = frozenset(

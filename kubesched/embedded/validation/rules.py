@@ -15,7 +15,7 @@ from kubesched.embedded.schema.resources import Object
 from kubesched.embedded.validation import field
 from kubesched.embedded.validation.field import Cause
 from kubesched.embedded.validation.naming import dns_label_faults, dns_subdomain_faults
-from kubesched.kube.values.naming import qualified_name_complaints
+from kubesched.kube.values import qualified_name_complaints
 
 Check = Callable[[Object, str], Iterable[Cause]]
 Rule = tuple[Callable[[Any], bool], Callable[[str, Any], list[Cause]]]  # is a value fine; what is wrong with it at a path

@@ -22,7 +22,7 @@ from kubesched.embedded.verbs.context import Asked, Context, Target
 from kubesched.embedded.verbs.deletion import Deleted, DeleteOptions, check_preconditions, delete
 from kubesched.embedded.verbs.patching import copied
 from kubesched.errors import ApiError
-from kubesched.kube.values.well_known import REGION, ZONE
+from kubesched.kube.values import REGION, ZONE
 
 TOPOLOGY_LABELS = (ZONE, REGION)
 _FINISHED = ("Succeeded", "Failed")

@@ -33,7 +33,7 @@ from kubesched.kube.api.selectors import (
     selector_from_map,
     unsupported,
 )
-from kubesched.kube.values.go_format import aggregate
+from kubesched.kube.values import aggregate
 
 __all__ = [
     "DOES_NOT_EXIST",

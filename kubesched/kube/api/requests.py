@@ -16,9 +16,18 @@ from kubesched.errors import MalformedObject
 from kubesched.kube.api.meta import Quantity
 from kubesched.kube.api.node import Node
 from kubesched.kube.api.pod import Container, ContainerStatus, NodeAllocatableResourceClaimStatus, Pod
-from kubesched.kube.values.amount import MILLI, UNITS, Amount
-from kubesched.kube.values.naming import qualified_name_complaints
-from kubesched.kube.values.quantity import INT64_MAX, NANO, QuantityError, milli_value, parse, value
+from kubesched.kube.values import (
+    INT64_MAX,
+    MILLI,
+    NANO,
+    UNITS,
+    Amount,
+    QuantityError,
+    milli_value,
+    parse,
+    qualified_name_complaints,
+    value,
+)
 
 CPU = "cpu"
 MEMORY = "memory"

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 
 from kubesched.errors import SchedulerError
 from kubesched.kube.api.meta import LabelSelector
-from kubesched.kube.values.go_format import aggregate, go_json, go_quote
-from kubesched.kube.values.naming import label_value_complaints, qualified_name_complaints
+from kubesched.kube.values import aggregate, go_json, go_quote, label_value_complaints, qualified_name_complaints
 
 IN, NOT_IN, EXISTS, DOES_NOT_EXIST, GT, LT = "In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"
 

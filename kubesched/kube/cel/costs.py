@@ -16,7 +16,7 @@ from typing import Any
 from kubesched.kube.cel.formats import Format
 from kubesched.kube.cel.networks import CIDR, IP
 from kubesched.kube.cel.values import Optional, UInt
-from kubesched.kube.values.regex import RegexError, compile_regex
+from kubesched.kube.values import RegexError, compile_regex
 
 COST_LIMIT = 1_000_000
 WORK_LIMIT = 5_000_000

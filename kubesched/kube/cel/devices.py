@@ -14,7 +14,7 @@ from weakref import WeakValueDictionary
 import msgspec
 
 from kubesched.errors import SchedulerError
-from kubesched.kube.api.resource import Device, DeviceAttribute, DeviceCapacity
+from kubesched.kube.api import Device, DeviceAttribute, DeviceCapacity
 from kubesched.kube.cel.checking import check
 from kubesched.kube.cel.costs import COST_LIMIT
 from kubesched.kube.cel.evaluation import CutOff, Run, Scope, build

@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 from kubesched.kube.cel import formatting
 from kubesched.kube.cel.syntax import Call, Const, MakeList, MakeMap, Node, walk
 from kubesched.kube.cel.values import CompileError, EvaluationError, UInt
-from kubesched.kube.values.regex import RegexError, compile_regex
+from kubesched.kube.values import RegexError, compile_regex
 
 
 def check_literals(tree: Node, newer: bool = True, typed: bool = True) -> None:

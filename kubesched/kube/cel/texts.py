@@ -11,8 +11,7 @@ from typing import Any
 
 from kubesched.kube.cel import formatting
 from kubesched.kube.cel.values import EvaluationError, no_overload
-from kubesched.kube.values.go_format import ESCAPES
-from kubesched.kube.values.regex import Regex, RegexError, compile_regex
+from kubesched.kube.values import ESCAPES, Regex, RegexError, compile_regex
 
 
 def _pattern(text: str, mark: str = "") -> Regex:

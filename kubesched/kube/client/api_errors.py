@@ -23,7 +23,7 @@ from kubesched.errors import (
     TooManyRequests,
     Unauthorized,
 )
-from kubesched.kube.api.meta import Status
+from kubesched.kube.api import Status
 
 _CLASSES: dict[int, type[ApiError]] = {
     400: BadRequest,

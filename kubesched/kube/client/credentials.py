@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 
 from kubesched.errors import ConfigError
 from kubesched.kube.client.kubeconfig_loading import credential_loaders
-from kubesched.kube.values.bounds import yaml_documents
+from kubesched.kube.values import yaml_documents
 
 SERVICE_ACCOUNT_FOLDER = "/var/run/secrets/kubernetes.io/serviceaccount"
 NOTHING_PROVIDED = (

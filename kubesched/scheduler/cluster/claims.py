@@ -14,8 +14,7 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from kubesched.errors import SchedulerError
-from kubesched.kube.api.meta import TopLevel
-from kubesched.kube.api.storage import PersistentVolume, PersistentVolumeClaim
+from kubesched.kube.api import PersistentVolume, PersistentVolumeClaim, TopLevel
 from kubesched.scheduler.cluster.changelog import ChangeLog
 from kubesched.scheduler.cluster.objects import Objects
 

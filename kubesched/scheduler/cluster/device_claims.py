@@ -12,9 +12,8 @@ from collections.abc import Callable, Iterator, Sequence, Set
 from typing import NamedTuple, TypeVar
 
 from kubesched.errors import SchedulerError
-from kubesched.kube.api.resource import EXTENDED_RESOURCE_CLAIM_ANNOTATION, AllocationResult, ResourceClaim
-from kubesched.kube.values import quantity
-from kubesched.kube.values.go_format import go_quote
+from kubesched.kube.api import EXTENDED_RESOURCE_CLAIM_ANNOTATION, AllocationResult, ResourceClaim
+from kubesched.kube.values import go_quote, quantity
 from kubesched.scheduler.cluster.changelog import ChangeLog, Reader
 from kubesched.scheduler.cluster.objects import ObjectChange, Objects
 

@@ -5,8 +5,7 @@ In: DeviceClasses, one change after the other. Out: the class of a resource name
 
 from __future__ import annotations
 
-from kubesched.kube.api.meta import parse_time
-from kubesched.kube.api.resource import DEVICE_CLASS_RESOURCE_PREFIX, DeviceClass
+from kubesched.kube.api import DEVICE_CLASS_RESOURCE_PREFIX, DeviceClass, parse_time
 from kubesched.scheduler.cluster.changelog import Reader
 from kubesched.scheduler.cluster.objects import ObjectChange, Objects
 

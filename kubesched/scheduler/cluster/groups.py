@@ -24,7 +24,7 @@ class GroupKey(NamedTuple):
         return f"{self.namespace}/{self.name}"
 
 
-Reader = Callable[[PodView], GroupKey | None]
+GroupReader = Callable[[PodView], GroupKey | None]
 
 
 class Group:
@@ -87,7 +87,7 @@ class Groups:
     __slots__ = ("_groups", "_key_of", "_readers", "are_kept")
 
     def __init__(self) -> None:
-        self._readers: tuple[Reader, ...] = ()
+        self._readers: tuple[GroupReader, ...] = ()
         self.are_kept = False
         """Whether anybody says what a member is."""
         self._groups: dict[GroupKey, Group] = {}
@@ -97,7 +97,7 @@ class Groups:
         """Return whether any pod of a group has a place."""
         return any(group.n_scheduled for group in self._groups.values())
 
-    def read_with(self, readers: Iterable[Reader], placed: Iterable[PodView] = ()) -> None:
+    def read_with(self, readers: Iterable[GroupReader], placed: Iterable[PodView] = ()) -> None:
         """Set who says what a member is. Pods that have a node already are read again."""
         self._readers = tuple(readers)
         self.are_kept = bool(self._readers)

@@ -12,10 +12,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from kubesched.kube.api import requests
-from kubesched.kube.api.node import Node, Taint
-from kubesched.kube.api.selectors import parse_int64
-from kubesched.kube.values.amount import wrapped
+from kubesched.kube.api import Node, Taint, parse_int64, requests
+from kubesched.kube.values import wrapped
 from kubesched.scheduler.cluster.columns import Bools, Column, Ints, Table
 from kubesched.scheduler.cluster.intern import Leases
 from kubesched.scheduler.cluster.journal import ALLOCATABLE, NODE, SPEC

@@ -19,9 +19,7 @@ from weakref import WeakValueDictionary
 
 import msgspec
 
-from kubesched.kube.api import matching, requests
-from kubesched.kube.api.node import Taint
-from kubesched.kube.api.pod import Pod, PodSpec, Toleration
+from kubesched.kube.api import Pod, PodSpec, Taint, Toleration, matching, requests
 from kubesched.kube.values import quantity
 from kubesched.scheduler.cluster.intern import Interned, WeakInterner
 

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from kubesched.kube.api.matching import NodeSelectorMatcher, NodeTerm, RequiredNodeAffinity, Requirement, Selector
-from kubesched.kube.api.selectors import parse_int64
+from kubesched.kube.api import NodeSelectorMatcher, NodeTerm, RequiredNodeAffinity, Requirement, Selector, parse_int64
 from kubesched.scheduler.cluster.columns import Bools
 from kubesched.scheduler.cluster.nodes import LabelColumn
 from kubesched.scheduler.cluster.snapshot import Snapshot

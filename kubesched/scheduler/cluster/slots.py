@@ -10,7 +10,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from kubesched.kube.api.requests import HostPort
+from kubesched.kube.api import HostPort
 from kubesched.scheduler.cluster.changelog import ChangeLog
 from kubesched.scheduler.cluster.columns import Table
 from kubesched.scheduler.cluster.pods import LabelClass, PodView

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kubesched.kube.api.node import Node, Taint
-from kubesched.kube.api.requests import HostPort
+from kubesched.kube.api import HostPort, Node, Taint
 from kubesched.scheduler.cluster.columns import Array, Bools, Codes, Column, Ints
 from kubesched.scheduler.cluster.nodes import ABSENT, ImageState, LabelColumn, NodeColumns
 from kubesched.scheduler.cluster.pods import CPU, MEMORY, PodView, Templates

@@ -12,9 +12,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 from kubesched.errors import SchedulerError
-from kubesched.kube.api.meta import TopLevel
-from kubesched.kube.api.node import Node
-from kubesched.kube.api.pod import Pod
+from kubesched.kube.api import Node, Pod, TopLevel
 from kubesched.scheduler.cluster.groups import Groups
 from kubesched.scheduler.cluster.journal import STARTED, USAGE, Change, Journal
 from kubesched.scheduler.cluster.nodes import NodeColumns

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from kubesched.kube.values.well_known import BETA_REGION, BETA_ZONE, REGION, ZONE
+from kubesched.kube.values import BETA_REGION, BETA_ZONE, REGION, ZONE
 
 ZONE_LABELS, REGION_LABELS = (BETA_ZONE, ZONE), (BETA_REGION, REGION)
 

@@ -11,55 +11,174 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from kubesched.scheduler.config.args import Args
-    from kubesched.scheduler.config.catalogue import POINTS, Catalogue, Known
+    from kubesched.scheduler.config.args import (
+        CPU_AND_MEMORY,
+        MAX_SHAPE_SCORE,
+        Args,
+        ResourceSpec,
+        UtilizationShapePoint,
+        validate_label_key,
+        validate_shape,
+    )
+    from kubesched.scheduler.config.building import build_extenders, read_file, unreadable
+    from kubesched.scheduler.config.catalogue import POINTS, Catalogue, Known, at_release
     from kubesched.scheduler.config.configz import from_configz
     from kubesched.scheduler.config.documents.durations import Duration
-    from kubesched.scheduler.config.documents.fielderrors import FieldError, Path
+    from kubesched.scheduler.config.documents.fielderrors import (
+        FieldError,
+        Path,
+        TypedString,
+        duplicate,
+        forbidden,
+        invalid,
+        not_supported,
+        required,
+    )
+    from kubesched.scheduler.config.documents.reading import Object, Value, compact, is_json, read_json
+    from kubesched.scheduler.config.documents.wire import Go, Int32, Int64, Raw, Wire, decode, encode, plain
+    from kubesched.scheduler.config.documents.yamltext import read_yaml
     from kubesched.scheduler.config.loading import defaults, load
     from kubesched.scheduler.config.printing import as_json, as_yaml, effective
-    from kubesched.scheduler.config.releases.gates import Gates
-    from kubesched.scheduler.config.releases.versions import NEWEST, OLDEST_RECORDED, Behaviour, Version
-    from kubesched.scheduler.config.types import Configuration, Configured, Extender, Profile
+    from kubesched.scheduler.config.releases.gates import (
+        NO_EFFECT,
+        NOT_OURS,
+        OUR_GATES,
+        Gates,
+        Stage,
+        known_gates,
+        read_pairs,
+        spec_of,
+    )
+    from kubesched.scheduler.config.releases.versions import (
+        NEWEST,
+        OLDEST_EMULATED,
+        OLDEST_RECORDED,
+        RELEASES,
+        Behaviour,
+        Version,
+        nearest_recorded,
+        text_of,
+    )
+    from kubesched.scheduler.config.selectors import NodeAffinity, TopologySpreadConstraint
+    from kubesched.scheduler.config.types import (
+        API_GROUP,
+        API_VERSION,
+        KIND,
+        ClientConnection,
+        Configuration,
+        Configured,
+        Extender,
+        ExtenderManagedResource,
+        ExtenderTLSConfig,
+        LeaderElection,
+        Plugin,
+        PluginConfig,
+        PluginSet,
+        Profile,
+    )
 
 _NAMES = {
-    "args": ("Args",),
-    "catalogue": ("POINTS", "Catalogue", "Known"),
+    "args": (
+        "Args",
+        "CPU_AND_MEMORY",
+        "MAX_SHAPE_SCORE",
+        "ResourceSpec",
+        "UtilizationShapePoint",
+        "validate_label_key",
+        "validate_shape",
+    ),
+    "building": (
+        "build_extenders",
+        "read_file",
+        "unreadable",
+    ),
+    "catalogue": (
+        "Catalogue",
+        "Known",
+        "POINTS",
+        "at_release",
+    ),
     "configz": ("from_configz",),
     "documents.durations": ("Duration",),
-    "documents.fielderrors": ("FieldError", "Path"),
-    "releases.gates": ("Gates",),
-    "loading": ("defaults", "load"),
-    "printing": ("as_json", "as_yaml", "effective"),
-    "types": ("Configuration", "Configured", "Extender", "Profile"),
-    "releases.versions": ("NEWEST", "OLDEST_RECORDED", "Behaviour", "Version"),
+    "documents.fielderrors": (
+        "FieldError",
+        "Path",
+        "TypedString",
+        "duplicate",
+        "forbidden",
+        "invalid",
+        "not_supported",
+        "required",
+    ),
+    "documents.reading": (
+        "Object",
+        "Value",
+        "compact",
+        "is_json",
+        "read_json",
+    ),
+    "documents.wire": (
+        "Go",
+        "Int32",
+        "Int64",
+        "Raw",
+        "Wire",
+        "decode",
+        "encode",
+        "plain",
+    ),
+    "documents.yamltext": ("read_yaml",),
+    "loading": (
+        "defaults",
+        "load",
+    ),
+    "printing": (
+        "as_json",
+        "as_yaml",
+        "effective",
+    ),
+    "releases.gates": (
+        "Gates",
+        "NOT_OURS",
+        "NO_EFFECT",
+        "OUR_GATES",
+        "Stage",
+        "known_gates",
+        "read_pairs",
+        "spec_of",
+    ),
+    "releases.versions": (
+        "Behaviour",
+        "NEWEST",
+        "OLDEST_EMULATED",
+        "OLDEST_RECORDED",
+        "RELEASES",
+        "Version",
+        "nearest_recorded",
+        "text_of",
+    ),
+    "selectors": (
+        "NodeAffinity",
+        "TopologySpreadConstraint",
+    ),
+    "types": (
+        "API_GROUP",
+        "API_VERSION",
+        "ClientConnection",
+        "Configuration",
+        "Configured",
+        "Extender",
+        "ExtenderManagedResource",
+        "ExtenderTLSConfig",
+        "KIND",
+        "LeaderElection",
+        "Plugin",
+        "PluginConfig",
+        "PluginSet",
+        "Profile",
+    ),
 }
 _WHERE = {name: f"{__name__}.{module}" for module, names in _NAMES.items() for name in names}
-
-__all__ = [
-    "NEWEST",
-    "OLDEST_RECORDED",
-    "POINTS",
-    "Args",
-    "Behaviour",
-    "Catalogue",
-    "Configuration",
-    "Configured",
-    "Duration",
-    "Extender",
-    "FieldError",
-    "Gates",
-    "Known",
-    "Path",
-    "Profile",
-    "Version",
-    "as_json",
-    "as_yaml",
-    "defaults",
-    "effective",
-    "from_configz",
-    "load",
-]
 
 
 def __getattr__(name: str) -> Any:

@@ -16,8 +16,8 @@ from __future__ import annotations
 
 from typing import Self
 
-from kubesched.kube.api.requests import is_extended_name
-from kubesched.kube.values.naming import qualified_name_complaints
+from kubesched.kube.api import is_extended_name
+from kubesched.kube.values import qualified_name_complaints
 from kubesched.scheduler.config.documents.fielderrors import FieldError, Path, TypedString, invalid, required
 from kubesched.scheduler.config.documents.wire import Int32, Int64, Wire
 from kubesched.scheduler.config.releases.gates import Gates

@@ -16,7 +16,7 @@ from dataclasses import replace
 import msgspec
 
 from kubesched.errors import ConfigError
-from kubesched.kube.values.go_format import aggregate, go_quote
+from kubesched.kube.values import aggregate, go_quote
 from kubesched.scheduler.config.args import Args
 from kubesched.scheduler.config.catalogue import Catalogue
 from kubesched.scheduler.config.documents.durations import Duration

@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from kubesched.errors import ConfigError
-from kubesched.kube.values.go_format import aggregate, go_quote
+from kubesched.kube.values import aggregate, go_quote
 from kubesched.scheduler.config.args import Args
 from kubesched.scheduler.config.building import build_extenders, build_profiles, ignore_managed_resources, read_file
 from kubesched.scheduler.config.catalogue import Catalogue, at_release, default_plugins

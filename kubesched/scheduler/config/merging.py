@@ -10,7 +10,7 @@ from __future__ import annotations
 import msgspec
 
 from kubesched.errors import ConfigError
-from kubesched.kube.values.go_format import go_quote
+from kubesched.kube.values import go_quote
 from kubesched.scheduler.config.catalogue import POINT_TYPES, SCORING_POINTS, Catalogue
 from kubesched.scheduler.config.types import Configured, Plugin, Plugins, PluginSet
 

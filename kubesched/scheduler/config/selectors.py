@@ -11,8 +11,7 @@ from typing import Annotated, ClassVar
 
 import msgspec
 
-from kubesched.kube.api import node
-from kubesched.kube.api.matching import node_term_errors
+from kubesched.kube.api import node, node_term_errors
 from kubesched.scheduler.config.documents.fielderrors import FieldError, Path
 from kubesched.scheduler.config.documents.wire import Go, Int32, Wire
 

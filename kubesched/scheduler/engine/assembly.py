@@ -35,20 +35,25 @@ from kubesched.scheduler.engine.handle import EngineHandle, NoMeter, NoRecorder,
 from kubesched.scheduler.engine.loop import Engine
 from kubesched.scheduler.engine.observer import EngineObserver, NoObserver
 from kubesched.scheduler.engine.records.decision_recorder import DecisionRecorder
-from kubesched.scheduler.framework.equivalence_cache.cache import EquivalenceCache
-from kubesched.scheduler.framework.plugin import Plugin
-from kubesched.scheduler.framework.ports import Clock, Meter, Recorder, Writer
-from kubesched.scheduler.framework.preemption.preempting import Preempting
-from kubesched.scheduler.framework.runtime.building import build_profile, catalogue
-from kubesched.scheduler.framework.runtime.finding import installed_plugins
-from kubesched.scheduler.framework.runtime.profile import Profile
-from kubesched.scheduler.framework.runtime.registry import Registry
-from kubesched.scheduler.framework.wakeups import UNSCHEDULABLE_POD, UNSCHEDULED_POD
+from kubesched.scheduler.framework import (
+    UNSCHEDULABLE_POD,
+    UNSCHEDULED_POD,
+    Clock,
+    EquivalenceCache,
+    Meter,
+    Plugin,
+    Preempting,
+    Profile,
+    Recorder,
+    Registry,
+    Writer,
+    build_profile,
+    catalogue,
+    installed_plugins,
+)
 from kubesched.scheduler.plugins import IN_TREE
 from kubesched.scheduler.plugins.default_preemption.plugin import DefaultPreemption
-from kubesched.scheduler.queue import Queue, QueueOptions
-from kubesched.scheduler.queue.observer import QueueObserver
-from kubesched.scheduler.queue.steady_clock import SteadyClock
+from kubesched.scheduler.queue import Queue, QueueObserver, QueueOptions, SteadyClock
 
 
 @dataclass(slots=True)

@@ -11,10 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from kubesched.kube.api.node import Node
-from kubesched.kube.api.pod import Pod, is_finished
-from kubesched.scheduler.cluster import PodView
-from kubesched.scheduler.cluster.pods import NATIVE_RESOURCES
+from kubesched.kube.api import Node, Pod, is_finished
+from kubesched.scheduler.cluster import NATIVE_RESOURCES, PodView
 from kubesched.scheduler.engine.arrivals.inbox import LoopCall
 from kubesched.scheduler.engine.core import EngineState
 from kubesched.telemetry import logger

@@ -17,7 +17,7 @@ from kubesched.scheduler.engine.arrivals.inbox import Inbox
 from kubesched.scheduler.engine.handle import EngineHandle
 from kubesched.scheduler.engine.observer import EngineObserver, NoObserver
 from kubesched.scheduler.engine.records.decision_recorder import DecisionRecorder
-from kubesched.scheduler.framework.runtime.profile import Profile
+from kubesched.scheduler.framework import Profile
 from kubesched.scheduler.queue import Queue
 
 log = logging.getLogger(__name__)

@@ -10,22 +10,21 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kubesched.errors import SchedulerError
-from kubesched.kube.api.node import Node
-from kubesched.scheduler.cluster import Groups, Objects, PodView
-from kubesched.scheduler.cluster.changelog import ChangeLog
+from kubesched.kube.api import Node
+from kubesched.scheduler.cluster import ChangeLog, Groups, Objects, PodView
 from kubesched.scheduler.config import Gates
-from kubesched.scheduler.framework.ports import (
+from kubesched.scheduler.framework import (
     Clock,
     FeatureGates,
     Meter,
     Nominations,
+    Preempting,
     Random,
     Recorder,
     Waiting,
     WaitingAtPermit,
     Writer,
 )
-from kubesched.scheduler.framework.preemption.preempting import Preempting
 
 
 class SystemClock:

@@ -20,7 +20,7 @@ from kubesched.scheduler.engine.arrivals.inbox import BindFailed, Bound, Changed
 from kubesched.scheduler.engine.arrivals.intake import Intake
 from kubesched.scheduler.engine.core import Core
 from kubesched.scheduler.engine.groups.pod_groups import read_groups
-from kubesched.scheduler.framework.verdicts import Nomination
+from kubesched.scheduler.framework import Nomination
 
 log = logging.getLogger(__name__)
 

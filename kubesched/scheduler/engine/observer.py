@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from kubesched.scheduler.cluster import PodView
-from kubesched.scheduler.framework.preemption.preempting import Preemption
+from kubesched.scheduler.framework import Preemption
 
 
 class EngineObserver(Protocol):

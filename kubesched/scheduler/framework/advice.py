@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from kubesched.kube.api.pod import Pod
+from kubesched.kube.api import Pod
 from kubesched.scheduler.cluster import Bools, PodView, Snapshot
 from kubesched.scheduler.framework.verdicts import Reason
 

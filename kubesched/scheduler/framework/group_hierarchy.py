@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kubesched.kube.api.workload import CompositePodGroup, PodGroup, goes_as_one
+from kubesched.kube.api import CompositePodGroup, PodGroup, goes_as_one
 from kubesched.scheduler.cluster import Group, GroupKey, Groups, Objects, PodView
 from kubesched.scheduler.framework.grouping import COMPOSITE, WORKLOAD, workload_of
 

@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from kubesched.kube.api.workload import CompositePodGroup, PodGroup
+from kubesched.kube.api import CompositePodGroup, PodGroup
 from kubesched.scheduler.cluster import GroupKey, Ints, PodView, Snapshot
 from kubesched.scheduler.framework.cycle_state import CycleState
 from kubesched.scheduler.framework.preemption.preempting import Preemption

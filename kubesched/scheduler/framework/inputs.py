@@ -20,10 +20,8 @@ from __future__ import annotations
 from enum import Enum, auto
 from typing import TYPE_CHECKING
 
-from kubesched.kube.api.meta import TopLevel
-from kubesched.kube.api.volumes import Volume
-from kubesched.scheduler.cluster import EPHEMERAL_STORAGE, Objects, PodView
-from kubesched.scheduler.cluster.device_classes import DeviceClassMap
+from kubesched.kube.api import TopLevel, Volume
+from kubesched.scheduler.cluster import EPHEMERAL_STORAGE, DeviceClassMap, Objects, PodView
 
 if TYPE_CHECKING:
     from kubesched.scheduler.framework.plugin import Plugin

@@ -12,10 +12,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from kubesched.scheduler.cluster import Bools, Ints, Objects, PodView, Snapshot
-from kubesched.scheduler.cluster.changelog import ChangeLog, Reader
-from kubesched.scheduler.cluster.journal import Journal
-from kubesched.scheduler.cluster.pods import PodTemplate
+from kubesched.scheduler.cluster import Bools, ChangeLog, Ints, Journal, Objects, PodTemplate, PodView, Reader, Snapshot
 from kubesched.scheduler.framework.ports import Nominations
 from kubesched.scheduler.framework.preemption.listed_pods import usage_of
 

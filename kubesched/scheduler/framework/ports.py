@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any, Protocol
 
-from kubesched.kube.api.node import Node
-from kubesched.scheduler.cluster import Groups, Objects, PodView
-from kubesched.scheduler.cluster.changelog import ChangeLog
-from kubesched.scheduler.config.releases.versions import Behaviour
+from kubesched.kube.api import Node
+from kubesched.scheduler.cluster import ChangeLog, Groups, Objects, PodView
+from kubesched.scheduler.config import Behaviour
 from kubesched.scheduler.framework.preemption.preempting import Preempting
 
 

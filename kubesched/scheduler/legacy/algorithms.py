@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from kubesched.scheduler.framework import Plugin
-from kubesched.scheduler.framework.ports import Handle
+from kubesched.scheduler.framework import Handle, Plugin
 from kubesched.scheduler.legacy.context import LegacyContext
 from kubesched.scheduler.legacy.predicates.base import AllOf, Predicate
 from kubesched.scheduler.legacy.predicates.conditions import (

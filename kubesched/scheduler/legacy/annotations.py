@@ -13,10 +13,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from kubesched.errors import SchedulerError
-from kubesched.kube.api.codec import convert
-from kubesched.kube.api.meta import Wire
-from kubesched.kube.api.node import Node, Taint
-from kubesched.kube.api.pod import Affinity, Pod, Toleration
+from kubesched.kube.api import Affinity, Node, Pod, Taint, Toleration, Wire, convert
 from kubesched.scheduler.legacy.releases import LegacyGates, Release
 
 PREFIX = "scheduler.alpha.kubernetes.io/"

@@ -14,14 +14,19 @@ from typing import Any
 import numpy as np
 
 from kubesched.errors import PluginError
-from kubesched.kube.api.apps import ReplicaSet, StatefulSet
-from kubesched.kube.api.core import ReplicationController, Service
-from kubesched.kube.api.policy import PodDisruptionBudget
-from kubesched.kube.api.requests import pod_requests
-from kubesched.kube.api.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
+from kubesched.kube.api import (
+    PersistentVolume,
+    PersistentVolumeClaim,
+    PodDisruptionBudget,
+    ReplicaSet,
+    ReplicationController,
+    Service,
+    StatefulSet,
+    StorageClass,
+    pod_requests,
+)
 from kubesched.scheduler.cluster import Bools, Ints, PodView, Snapshot
-from kubesched.scheduler.framework import CycleState, NodeView, Status, unschedulable
-from kubesched.scheduler.framework.ports import Handle
+from kubesched.scheduler.framework import CycleState, Handle, NodeView, Status, unschedulable
 from kubesched.scheduler.legacy.context import LegacyContext
 from kubesched.scheduler.legacy.log_lines import say_precomputation
 from kubesched.scheduler.legacy.predicates.base import Predicate

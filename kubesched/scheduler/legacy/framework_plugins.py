@@ -13,15 +13,10 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from kubesched.errors import ConfigError
-from kubesched.kube.values.go_format import aggregate
-from kubesched.scheduler.config import Args, Gates
-from kubesched.scheduler.config.documents.fielderrors import Path
-from kubesched.scheduler.config.documents.wire import Raw, Wire, decode, plain
-from kubesched.scheduler.config.types import Plugin as Enabled
-from kubesched.scheduler.config.types import PluginConfig, PluginSet
-from kubesched.scheduler.framework import Plugin
-from kubesched.scheduler.framework.ports import Handle
-from kubesched.scheduler.framework.runtime.registry import points_of
+from kubesched.kube.values import aggregate
+from kubesched.scheduler.config import Args, Gates, Path, PluginConfig, PluginSet, Raw, Wire, decode, plain
+from kubesched.scheduler.config import Plugin as Enabled
+from kubesched.scheduler.framework import Handle, Plugin, points_of
 from kubesched.scheduler.legacy.algorithms import FILTER_PLUGINS, SCORE_PLUGINS
 
 FRAMEWORK = "error initializing the scheduling framework"

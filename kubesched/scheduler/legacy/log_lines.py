@@ -13,9 +13,9 @@ import msgspec
 import numpy as np
 
 from kubesched.scheduler.cluster import Ints, PodView, Snapshot
-from kubesched.scheduler.config.documents.wire import encode
-from kubesched.scheduler.engine.deciding.ties import Ties
-from kubesched.scheduler.framework.level_rows import LevelRows
+from kubesched.scheduler.config import encode
+from kubesched.scheduler.engine import Ties
+from kubesched.scheduler.framework import LevelRows
 from kubesched.scheduler.legacy.framework_plugins import Framework
 from kubesched.scheduler.legacy.policies.policy import Policy
 from kubesched.scheduler.legacy.policies.providers import DEFAULT_PROVIDER

@@ -16,11 +16,8 @@ from typing import Any
 
 from kubesched.errors import ConfigError
 from kubesched.scheduler.cluster import PodView
-from kubesched.scheduler.config import Extender
-from kubesched.scheduler.config.building import build_extenders
-from kubesched.scheduler.config.types import PluginConfig
-from kubesched.scheduler.framework import Plugin, Profile
-from kubesched.scheduler.framework.ports import Handle
+from kubesched.scheduler.config import Extender, PluginConfig, build_extenders
+from kubesched.scheduler.framework import Handle, Plugin, Profile
 from kubesched.scheduler.legacy import log_lines
 from kubesched.scheduler.legacy.algorithms import FILTER_PLUGINS, SCORE_PLUGINS
 from kubesched.scheduler.legacy.context import LegacyContext

@@ -12,8 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from kubesched.errors import ConfigError
-from kubesched.scheduler.framework import Plugin
-from kubesched.scheduler.framework.ports import Handle
+from kubesched.scheduler.framework import Handle, Plugin
 from kubesched.scheduler.legacy.algorithms import PREDICATES, PRIORITIES, PredicateFactory, PriorityFactory
 from kubesched.scheduler.legacy.context import LegacyContext
 from kubesched.scheduler.legacy.custom_functions import (

@@ -14,12 +14,10 @@ from typing import Any
 import msgspec
 
 from kubesched.errors import ConfigError
-from kubesched.kube.api.core import ConfigMap
+from kubesched.kube.api import ConfigMap
 from kubesched.scheduler.config import Configuration, Extender
-from kubesched.scheduler.engine.deciding.extenders import Poster
-from kubesched.scheduler.engine.deciding.ties import Ties
-from kubesched.scheduler.framework import Plugin
-from kubesched.scheduler.framework.ports import Handle
+from kubesched.scheduler.engine import Poster, Ties
+from kubesched.scheduler.framework import Handle, Plugin
 from kubesched.scheduler.legacy.annotations import AnnotationReader
 from kubesched.scheduler.legacy.log_lines import saying
 from kubesched.scheduler.legacy.policies.componentconfig import ComponentConfig

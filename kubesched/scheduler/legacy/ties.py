@@ -7,8 +7,8 @@ of all choices says whose turn it is, so that equal pods go round the equal node
 from __future__ import annotations
 
 from kubesched.scheduler.cluster import Ints, PodView, Snapshot
-from kubesched.scheduler.engine.deciding.ties import SeededTies, Ties, best_rows
-from kubesched.scheduler.framework.level_rows import LevelRows
+from kubesched.scheduler.engine import SeededTies, Ties, best_rows
+from kubesched.scheduler.framework import LevelRows
 from kubesched.scheduler.legacy.releases import Release
 
 

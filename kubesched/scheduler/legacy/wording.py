@@ -7,7 +7,7 @@ was not even listed (up to 1.6) is not mentioned, and neither is what preemption
 from __future__ import annotations
 
 from kubesched.scheduler.cluster import PodView
-from kubesched.scheduler.engine.deciding.cycle import NO_NODES
+from kubesched.scheduler.engine import NO_NODES
 from kubesched.scheduler.framework import Diagnosis
 from kubesched.scheduler.legacy.releases import Release
 

@@ -7,23 +7,24 @@ it fits, the kubelet carries the resize out. All other pods pass.
 
 from __future__ import annotations
 
-from kubesched.kube.api.node import Node
-from kubesched.kube.api.pod import is_resize_deferred
+from kubesched.kube.api import Node, is_resize_deferred
 from kubesched.scheduler.framework import (
+    NODE,
     SKIP,
     SUCCESS,
+    Action,
     CycleState,
     Input,
     NodeView,
     Plugin,
     PodView,
+    PreFilterAnswer,
     Reason,
     Snapshot,
     Status,
+    on,
     unresolvable,
 )
-from kubesched.scheduler.framework.plugin import PreFilterAnswer
-from kubesched.scheduler.framework.wakeups import NODE, Action, on
 
 ELSEWHERE = Reason("pod assigned to different node", resolvable=False)
 DISABLED = Reason("node had resize preemption disabled", resolvable=False)

@@ -10,25 +10,35 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from kubesched.kube.api.pod import Pod
-from kubesched.kube.api.workload import GangSchedulingPolicy, PodGroup
-from kubesched.scheduler.cluster import GroupKey
-from kubesched.scheduler.cluster.groups import Group
+from kubesched.kube.api import GangSchedulingPolicy, Pod, PodGroup
+from kubesched.scheduler.cluster import Group, GroupKey
 from kubesched.scheduler.framework import (
+    ADD,
+    COMPOSITE,
+    COMPOSITE_POD_GROUP,
+    GROUP_TURN,
+    POD,
+    POD_GROUP,
     SUCCESS,
+    UPDATE,
+    WORKLOAD,
+    AnyGroup,
     Code,
     CycleState,
+    GroupHierarchy,
+    GroupTurn,
+    Handle,
     Plugin,
     PodView,
+    Progress,
     Status,
+    Wakeup,
     failed,
+    on,
     unresolvable,
     unschedulable,
+    workload_of,
 )
-from kubesched.scheduler.framework.group_hierarchy import AnyGroup, GroupHierarchy
-from kubesched.scheduler.framework.grouping import COMPOSITE, GROUP_TURN, WORKLOAD, GroupTurn, Progress, workload_of
-from kubesched.scheduler.framework.ports import Handle
-from kubesched.scheduler.framework.wakeups import ADD, COMPOSITE_POD_GROUP, POD, POD_GROUP, UPDATE, Wakeup, on
 
 WAITING_SECONDS = 5 * 60.0
 TOO_FEW = unresolvable("waiting for minCount pods from a gang to appear in scheduling queue")

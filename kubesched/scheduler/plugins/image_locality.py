@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from kubesched.scheduler.cluster import Ints
-from kubesched.scheduler.framework import CycleState, Input, Plugin, PodView, Snapshot
-from kubesched.scheduler.framework.ports import Handle
+from kubesched.scheduler.framework import CycleState, Handle, Input, Plugin, PodView, Snapshot
 
 MEBI = 1024 * 1024
 LEAST = 23 * MEBI

@@ -8,18 +8,19 @@ from __future__ import annotations
 import msgspec
 import numpy as np
 
-from kubesched.kube.api import matching
-from kubesched.kube.api.node import Node
-from kubesched.kube.api.pod import NodeAffinity as ApiNodeAffinity
-from kubesched.scheduler.cluster import Bools, Ints
-from kubesched.scheduler.cluster.selection import match_node_selector, match_required, match_term
-from kubesched.scheduler.config.args import Args
-from kubesched.scheduler.config.documents.fielderrors import FieldError, Path
-from kubesched.scheduler.config.releases.gates import Gates
-from kubesched.scheduler.config.selectors import NodeAffinity as AddedAffinity
+from kubesched.kube.api import Node, matching
+from kubesched.kube.api import NodeAffinity as ApiNodeAffinity
+from kubesched.scheduler.cluster import Bools, Ints, match_node_selector, match_required, match_term
+from kubesched.scheduler.config import Args, FieldError, Gates, Path
+from kubesched.scheduler.config import NodeAffinity as AddedAffinity
 from kubesched.scheduler.framework import (
+    ADMITTED_LATER,
+    NODE,
     SKIP,
+    Action,
+    Advice,
     CycleState,
+    Handle,
     Input,
     NodeNames,
     NodeView,
@@ -28,15 +29,14 @@ from kubesched.scheduler.framework import (
     PreFilterAnswer,
     Reason,
     Refusal,
+    Refused,
     Rejections,
     Snapshot,
     Status,
     failed,
+    on,
     unresolvable,
 )
-from kubesched.scheduler.framework.advice import Advice, Refused
-from kubesched.scheduler.framework.ports import Handle
-from kubesched.scheduler.framework.wakeups import ADMITTED_LATER, NODE, Action, on
 from kubesched.scheduler.plugins.shared.demands import advise_on_node_demands
 from kubesched.scheduler.plugins.shared.normalizing import scale_to_best
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from kubesched.kube.api.node import Node
-from kubesched.kube.api.pod import Pod
+from kubesched.kube.api import Node, Pod
 from kubesched.scheduler.framework import (
+    NODE,
+    POD,
     SKIP,
+    Action,
     CycleState,
     Input,
     Plugin,
@@ -16,8 +18,8 @@ from kubesched.scheduler.framework import (
     Reason,
     Rejections,
     Snapshot,
+    on,
 )
-from kubesched.scheduler.framework.wakeups import NODE, POD, Action, on
 
 LACKING = Reason("node(s) didn't match Pod's required features", resolvable=False)
 

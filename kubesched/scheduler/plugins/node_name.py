@@ -5,6 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from kubesched.scheduler.framework import (
+    ADD,
+    ADMITTED_LATER,
+    NODE,
     CycleState,
     Input,
     NodeNames,
@@ -14,8 +17,8 @@ from kubesched.scheduler.framework import (
     Reason,
     Rejections,
     Snapshot,
+    on,
 )
-from kubesched.scheduler.framework.wakeups import ADD, ADMITTED_LATER, NODE, on
 
 OTHER_NODE = Reason("node(s) didn't match the requested node name", resolvable=False)
 

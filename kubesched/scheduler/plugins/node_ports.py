@@ -6,11 +6,13 @@ The ports of one pod are not checked against each other.
 
 from __future__ import annotations
 
-from kubesched.kube.api.node import Node
-from kubesched.kube.api.pod import Pod
-from kubesched.kube.api.requests import host_ports, ports_conflict
+from kubesched.kube.api import Node, Pod, host_ports, ports_conflict
 from kubesched.scheduler.framework import (
+    ADMITTED_LATER,
+    NODE,
+    POD,
     SKIP,
+    Action,
     CycleState,
     Input,
     Plugin,
@@ -19,8 +21,8 @@ from kubesched.scheduler.framework import (
     Reason,
     Rejections,
     Snapshot,
+    on,
 )
-from kubesched.scheduler.framework.wakeups import ADMITTED_LATER, NODE, POD, Action, on
 
 TAKEN = Reason("node(s) didn't have free ports for the requested pod ports")
 

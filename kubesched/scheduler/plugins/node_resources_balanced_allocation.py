@@ -8,14 +8,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from kubesched.kube.api.requests import is_scalar_name
+from kubesched.kube.api import is_scalar_name
 from kubesched.scheduler import kernels
 from kubesched.scheduler.cluster import Bools, Ints
-from kubesched.scheduler.config.args import CPU_AND_MEMORY, Args, ResourceSpec
-from kubesched.scheduler.config.documents.fielderrors import FieldError, Path, duplicate, invalid
-from kubesched.scheduler.config.releases.gates import Gates
-from kubesched.scheduler.framework import SKIP, CycleState, Input, Plugin, PodView, Snapshot, Status
-from kubesched.scheduler.framework.ports import Handle
+from kubesched.scheduler.config import CPU_AND_MEMORY, Args, FieldError, Gates, Path, ResourceSpec, duplicate, invalid
+from kubesched.scheduler.framework import SKIP, CycleState, Handle, Input, Plugin, PodView, Snapshot, Status
 from kubesched.scheduler.kernels import Floats, Usage
 from kubesched.scheduler.plugins.shared.device_classes import ServedByDevices
 

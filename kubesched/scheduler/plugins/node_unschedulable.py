@@ -4,13 +4,23 @@ from __future__ import annotations
 
 import numpy as np
 
-from kubesched.kube.api import matching
-from kubesched.kube.api.matching import UNSCHEDULABLE_TAINT
-from kubesched.kube.api.node import Node
-from kubesched.kube.api.pod import Pod
-from kubesched.scheduler.framework import CycleState, Input, Plugin, PodView, Reason, Rejections, Snapshot
-from kubesched.scheduler.framework.advice import Advice, Refused
-from kubesched.scheduler.framework.wakeups import ADMITTED_LATER, NODE, POD, Action, on
+from kubesched.kube.api import UNSCHEDULABLE_TAINT, Node, Pod, matching
+from kubesched.scheduler.framework import (
+    ADMITTED_LATER,
+    NODE,
+    POD,
+    Action,
+    Advice,
+    CycleState,
+    Input,
+    Plugin,
+    PodView,
+    Reason,
+    Refused,
+    Rejections,
+    Snapshot,
+    on,
+)
 
 CORDONED = Reason("node(s) were unschedulable", resolvable=False)
 

@@ -8,10 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from kubesched.scheduler.cluster import GroupKey, Snapshot
-from kubesched.scheduler.framework import Plugin, Status, failed
-from kubesched.scheduler.framework.group_hierarchy import GroupHierarchy
-from kubesched.scheduler.framework.grouping import Proposal
-from kubesched.scheduler.framework.ports import Handle
+from kubesched.scheduler.framework import GroupHierarchy, Handle, Plugin, Proposal, Status, failed
 
 
 class PodGroupPodsCount(Plugin):

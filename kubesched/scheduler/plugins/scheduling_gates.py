@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from kubesched.kube.api.pod import Pod
-from kubesched.scheduler.framework import Plugin, PodView, Status, unresolvable
-from kubesched.scheduler.framework.wakeups import POD, Action, on
+from kubesched.kube.api import Pod
+from kubesched.scheduler.framework import POD, Action, Plugin, PodView, Status, on, unresolvable
 
 
 class SchedulingGates(Plugin):

@@ -11,10 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from kubesched.scheduler.cluster import ABSENT, GroupKey, Snapshot
-from kubesched.scheduler.framework import Plugin, Status, failed
-from kubesched.scheduler.framework.group_hierarchy import GroupHierarchy
-from kubesched.scheduler.framework.grouping import Placement
-from kubesched.scheduler.framework.ports import Handle
+from kubesched.scheduler.framework import GroupHierarchy, Handle, Placement, Plugin, Status, failed
 
 NO_DOMAIN = "cannot determine domain for already scheduled pods: "
 

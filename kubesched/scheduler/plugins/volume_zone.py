@@ -12,19 +12,29 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kubesched.kube.api.matching import Requirement
-from kubesched.kube.api.pod import Pod
-from kubesched.kube.api.selectors import IN
-from kubesched.kube.api.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
-from kubesched.kube.values.well_known import BETA_REGION, BETA_ZONE, REGION, ZONE
-from kubesched.scheduler.cluster import ABSENT, Bools, Objects, PodView, Snapshot
-from kubesched.scheduler.cluster.claims import class_of_claim
-from kubesched.scheduler.cluster.selection import match_requirement
-from kubesched.scheduler.framework.cycle_state import CycleState
-from kubesched.scheduler.framework.inputs import Input
-from kubesched.scheduler.framework.plugin import Plugin, PreFilterAnswer
-from kubesched.scheduler.framework.verdicts import SKIP, Reason, Rejections, Status, unresolvable
-from kubesched.scheduler.framework.wakeups import ADD, ADMITTED_LATER, NODE, PV, PVC, STORAGE_CLASS, UPDATE, Action, on
+from kubesched.kube.api import IN, PersistentVolume, PersistentVolumeClaim, Pod, Requirement, StorageClass
+from kubesched.kube.values import BETA_REGION, BETA_ZONE, REGION, ZONE
+from kubesched.scheduler.cluster import ABSENT, Bools, Objects, PodView, Snapshot, class_of_claim, match_requirement
+from kubesched.scheduler.framework import (
+    ADD,
+    ADMITTED_LATER,
+    NODE,
+    PV,
+    PVC,
+    SKIP,
+    STORAGE_CLASS,
+    UPDATE,
+    Action,
+    CycleState,
+    Input,
+    Plugin,
+    PreFilterAnswer,
+    Reason,
+    Rejections,
+    Status,
+    on,
+    unresolvable,
+)
 from kubesched.scheduler.plugins.shared.volumes import WAIT_FOR_FIRST_CONSUMER, claim_not_found, direct_claim_names, names_claim
 
 ZONE_CONFLICT = Reason("node(s) had no available volume zone", resolvable=False)

@@ -17,7 +17,7 @@ from heapq import heapify, heappop, heappush
 from itertools import count
 from typing import Any
 
-from kubesched.scheduler.framework.runtime.blame import blamed
+from kubesched.scheduler.framework import blamed
 from kubesched.scheduler.queue.queued import QueuedPod
 
 _FEW = 64

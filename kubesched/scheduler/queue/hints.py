@@ -16,10 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kubesched.errors import ConfigError
-from kubesched.scheduler.framework.plugin import Plugin
-from kubesched.scheduler.framework.runtime.profile import Profile
-from kubesched.scheduler.framework.runtime.registry import points_of
-from kubesched.scheduler.framework.wakeups import (
+from kubesched.scheduler.framework import (
     ADD,
     ALL,
     INTERESTED_IN_ALL,
@@ -29,9 +26,12 @@ from kubesched.scheduler.framework.wakeups import (
     Action,
     ClusterEvent,
     Hint,
+    Plugin,
+    Profile,
     Wakeup,
     matches,
     on,
+    points_of,
     unhinted,
 )
 

@@ -12,7 +12,7 @@ from collections import Counter, OrderedDict
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-from kubesched.scheduler.framework.wakeups import ClusterEvent
+from kubesched.scheduler.framework import ClusterEvent
 
 POPPED = "PodPopped"
 

@@ -9,11 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
 
-from kubesched.kube.api.meta import ObjectMeta
-from kubesched.kube.api.pod import Pod
-from kubesched.scheduler.cluster import PodView
-from kubesched.scheduler.cluster.changelog import ChangeLog
-from kubesched.scheduler.framework.verdicts import Nomination
+from kubesched.kube.api import ObjectMeta, Pod
+from kubesched.scheduler.cluster import ChangeLog, PodView
+from kubesched.scheduler.framework import Nomination
 
 Lookup = Callable[[str], PodView | None]
 """namespace/name -> the pod, or None"""

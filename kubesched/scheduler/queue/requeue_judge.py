@@ -11,9 +11,8 @@ import time
 from enum import IntEnum
 from typing import Any
 
-from kubesched.kube.api.pod import Pod
-from kubesched.scheduler.framework.runtime.blame import blamed
-from kubesched.scheduler.framework.wakeups import ClusterEvent
+from kubesched.kube.api import Pod
+from kubesched.scheduler.framework import ClusterEvent, blamed
 from kubesched.scheduler.queue.hints import Hints, Registered
 from kubesched.scheduler.queue.observer import BROKE, QUEUED, SKIPPED, QueueObserver
 from kubesched.scheduler.queue.queued import QueuedPod

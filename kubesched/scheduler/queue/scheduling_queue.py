@@ -23,10 +23,16 @@ from typing import Any, Protocol
 import msgspec
 
 from kubesched.errors import SchedulerError
-from kubesched.kube.api.pod import Pod
+from kubesched.kube.api import Pod
 from kubesched.scheduler.cluster import PodView
-from kubesched.scheduler.framework.runtime.profile import Profile
-from kubesched.scheduler.framework.wakeups import FORCE_ACTIVATE, UNSCHEDULABLE_POD, UNSCHEDULABLE_TIMEOUT, Action, ClusterEvent
+from kubesched.scheduler.framework import (
+    FORCE_ACTIVATE,
+    UNSCHEDULABLE_POD,
+    UNSCHEDULABLE_TIMEOUT,
+    Action,
+    ClusterEvent,
+    Profile,
+)
 from kubesched.scheduler.queue.backoff import Pauses
 from kubesched.scheduler.queue.hints import Hints
 from kubesched.scheduler.queue.inflight import InFlight

@@ -7,7 +7,7 @@ times carry a monotonic reading for that.
 
 from __future__ import annotations
 
-from kubesched.scheduler.framework.ports import Clock
+from kubesched.scheduler.framework import Clock
 
 
 class SteadyClock:

@@ -13,9 +13,7 @@ from typing import Any
 
 from kubesched.errors import PluginError
 from kubesched.scheduler.cluster import PodView
-from kubesched.scheduler.framework.plugin import Plugin
-from kubesched.scheduler.framework.runtime.blame import blamed
-from kubesched.scheduler.framework.wakeups import ADD, FORCE_ACTIVATE, UNSCHEDULABLE_POD, UPDATE, ClusterEvent
+from kubesched.scheduler.framework import ADD, FORCE_ACTIVATE, UNSCHEDULABLE_POD, UPDATE, ClusterEvent, Plugin, blamed
 from kubesched.scheduler.queue.active import ActiveQueue
 from kubesched.scheduler.queue.backoff import BackoffQueue, Pauses
 from kubesched.scheduler.queue.nominated import Nominated

@@ -8,8 +8,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from kubesched.kube.client.timing import ClientClock
-from kubesched.scheduler.engine.loop import Engine
+from kubesched.kube.client import ClientClock
+from kubesched.scheduler.engine import Engine
 from kubesched.telemetry.logs import logger
 
 log = logger(__name__)

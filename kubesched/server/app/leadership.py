@@ -10,16 +10,21 @@ import logging
 from collections.abc import Callable
 
 from kubesched.errors import ConfigError
-from kubesched.kube.api.meta import ObjectReference
-from kubesched.kube.client.connection import Connection
-from kubesched.kube.client.leases.fencing import FencedConnection, FencedLock
-from kubesched.kube.client.leases.leader_election import Callbacks, LeaderElector, Timing
-from kubesched.kube.client.leases.lease_candidate import LeaseCandidate
-from kubesched.kube.client.leases.locks import LOCKS
-from kubesched.kube.client.timing import Chance
-from kubesched.kube.client.writes.recorder import Recorder
+from kubesched.kube.api import ObjectReference
+from kubesched.kube.client import (
+    LOCKS,
+    Callbacks,
+    Chance,
+    Connection,
+    FencedConnection,
+    FencedLock,
+    LeaderElector,
+    LeaseCandidate,
+    Recorder,
+    Timing,
+)
 from kubesched.scheduler import config
-from kubesched.scheduler.config.types import LeaderElection
+from kubesched.scheduler.config import LeaderElection
 from kubesched.telemetry import Metrics
 
 log = logging.getLogger(__name__)

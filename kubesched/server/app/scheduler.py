@@ -17,33 +17,47 @@ from dataclasses import replace
 from typing import Any, Protocol
 
 from kubesched.errors import ApiError, ConfigError, Unreachable
-from kubesched.kube.api.core import ConfigMap
-from kubesched.kube.client.api_errors import advice
-from kubesched.kube.client.connection import Connection, Observers, connect
-from kubesched.kube.client.informers.reading import get_object
-from kubesched.kube.client.informers.reflectors import Reflectors
-from kubesched.kube.client.informers.resources import watch_set
-from kubesched.kube.client.leases.fencing import LeaseLost
-from kubesched.kube.client.leases.locks import make_identity
-from kubesched.kube.client.timing import Backoff, Chance, LogThrottle
-from kubesched.kube.client.writes.api_dispatcher import ApiDispatcher
-from kubesched.kube.client.writes.recorder import CORE_V1, Broadcaster, Recorder
-from kubesched.kube.client.writes.writer import Writer
+from kubesched.kube.api import ConfigMap
+from kubesched.kube.client import (
+    CORE_V1,
+    ApiDispatcher,
+    Backoff,
+    Broadcaster,
+    Chance,
+    Connection,
+    LeaseLost,
+    LogThrottle,
+    Observers,
+    Recorder,
+    Reflectors,
+    Writer,
+    advice,
+    connect,
+    get_object,
+    make_identity,
+    watch_set,
+)
 from kubesched.scheduler import config, legacy
-from kubesched.scheduler.cluster import PodView, Store
-from kubesched.scheduler.cluster.pods import Templates
-from kubesched.scheduler.config.releases.versions import text_of
-from kubesched.scheduler.engine.arrivals.inbox import Changed, LoopCall
-from kubesched.scheduler.engine.arrivals.inbox_log import InboxLog
-from kubesched.scheduler.engine.assembly import Ports, assemble, engine_options, new_handle, queue_options, registry_with
-from kubesched.scheduler.engine.cache_debugger import debug_later
-from kubesched.scheduler.engine.gc_tuning import await_the_list, spare_the_collector
-from kubesched.scheduler.engine.handle import EngineHandle
-from kubesched.scheduler.engine.loop import Engine
-from kubesched.scheduler.engine.records.decision_recorder import DecisionRecorder
-from kubesched.scheduler.framework.plugin import Plugin
-from kubesched.scheduler.framework.runtime.building import catalogue
-from kubesched.scheduler.framework.runtime.registry import Registry
+from kubesched.scheduler.cluster import PodView, Store, Templates
+from kubesched.scheduler.config import text_of
+from kubesched.scheduler.engine import (
+    Changed,
+    DecisionRecorder,
+    Engine,
+    EngineHandle,
+    InboxLog,
+    LoopCall,
+    Ports,
+    assemble,
+    await_the_list,
+    debug_later,
+    engine_options,
+    new_handle,
+    queue_options,
+    registry_with,
+    spare_the_collector,
+)
+from kubesched.scheduler.framework import Plugin, Registry, catalogue
 from kubesched.server import web
 from kubesched.server.app.backlog import say_if_behind
 from kubesched.server.app.leadership import Leadership

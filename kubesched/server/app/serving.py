@@ -11,9 +11,7 @@ from typing import TYPE_CHECKING, Any
 from prometheus_client import CollectorRegistry
 
 from kubesched.errors import ConfigError
-from kubesched.kube.client.access_reviews import Reviews
-from kubesched.kube.client.connection import Connection, connect
-from kubesched.kube.client.credentials import delegated_credentials
+from kubesched.kube.client import Connection, Reviews, connect, delegated_credentials
 from kubesched.scheduler import config
 from kubesched.scheduler.cluster import PodView
 from kubesched.server import web

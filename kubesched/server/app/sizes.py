@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from kubesched.kube.client.informers.reflectors import Reflectors
-from kubesched.scheduler.engine.loop import Engine
+from kubesched.kube.client import Reflectors
+from kubesched.scheduler.engine import Engine
 from kubesched.telemetry import Metrics
 
 INFORMERS_OF = "kube-scheduler"

@@ -6,14 +6,10 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import IO, TYPE_CHECKING, Any
 
-from kubesched.kube.client.connection import Connection
-from kubesched.kube.client.credentials import CredentialSource
-from kubesched.kube.client.timing import SYSTEM_CHANCE, SYSTEM_CLOCK, Chance, ClientClock
+from kubesched.kube.client import SYSTEM_CHANCE, SYSTEM_CLOCK, Chance, ClientClock, Connection, CredentialSource
 from kubesched.scheduler import config, legacy
-from kubesched.scheduler.engine.records.decision_log import DecisionLog
-from kubesched.scheduler.engine.records.decision_recorder import SHARE
-from kubesched.scheduler.engine.records.decision_spans import DecisionSpans
-from kubesched.scheduler.framework.plugin import Plugin
+from kubesched.scheduler.engine import SHARE, DecisionLog, DecisionSpans
+from kubesched.scheduler.framework import Plugin
 from kubesched.server.app.extender_client import HttpPoster
 from kubesched.telemetry import MetricsSettings
 

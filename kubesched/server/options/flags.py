@@ -5,9 +5,7 @@
 
 from __future__ import annotations
 
-from kubesched.scheduler.config.documents.durations import Duration
-from kubesched.scheduler.config.releases.gates import known_gates
-from kubesched.scheduler.config.releases.versions import NEWEST, OLDEST_EMULATED, text_of
+from kubesched.scheduler.config import NEWEST, OLDEST_EMULATED, Duration, known_gates, text_of
 from kubesched.server.options.flagset import (
     ADDRESS,
     BOOL,

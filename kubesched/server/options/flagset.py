@@ -16,9 +16,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kubesched.errors import ConfigError, SchedulerError
-from kubesched.kube.values import quantity
-from kubesched.kube.values.go_format import go_quote
-from kubesched.scheduler.config.documents.durations import Duration
+from kubesched.kube.values import go_quote, quantity
+from kubesched.scheduler.config import Duration
 
 _TRUE = frozenset({"1", "t", "T", "TRUE", "true", "True"})
 _FALSE = frozenset({"0", "f", "F", "FALSE", "false", "False"})

@@ -10,8 +10,7 @@ from __future__ import annotations
 import msgspec
 
 from kubesched.errors import ConfigError
-from kubesched.scheduler.config.releases.gates import read_pairs
-from kubesched.scheduler.config.types import ClientConnection
+from kubesched.scheduler.config import ClientConnection, read_pairs
 from kubesched.scheduler.legacy import (
     ComponentConfig,
     LegacyScheduler,

@@ -16,16 +16,29 @@ from pathlib import Path as FilePath
 import msgspec
 
 from kubesched.errors import ConfigError
-from kubesched.kube.values import quantity
-from kubesched.kube.values.go_format import aggregate, go_quote
-from kubesched.scheduler.config import Configuration, Duration, Gates, defaults, load
-from kubesched.scheduler.config.building import unreadable
-from kubesched.scheduler.config.catalogue import Catalogue
-from kubesched.scheduler.config.documents.fielderrors import FieldError, Path, forbidden, invalid
-from kubesched.scheduler.config.documents.wire import plain
-from kubesched.scheduler.config.documents.yamltext import read_yaml
-from kubesched.scheduler.config.releases.versions import NEWEST, OLDEST_EMULATED, OLDEST_RECORDED, RELEASES, Version, text_of
-from kubesched.scheduler.config.types import ClientConnection
+from kubesched.kube.values import aggregate, go_quote, quantity
+from kubesched.scheduler.config import (
+    NEWEST,
+    OLDEST_EMULATED,
+    OLDEST_RECORDED,
+    RELEASES,
+    Catalogue,
+    ClientConnection,
+    Configuration,
+    Duration,
+    FieldError,
+    Gates,
+    Path,
+    Version,
+    defaults,
+    forbidden,
+    invalid,
+    load,
+    plain,
+    read_yaml,
+    text_of,
+    unreadable,
+)
 from kubesched.scheduler.legacy import LegacyScheduler
 from kubesched.scheduler.legacy.scheduler import ASSUMED_TTL_SECONDS, MAX_WAITING_SECONDS
 from kubesched.server.options import flags as table

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from kubesched.scheduler.config.documents.durations import Duration
+from kubesched.scheduler.config import Duration
 from kubesched.server.options.flagset import ADDRESS, BOOL, DURATION, INT, INT32, STRING, WORDS, flags_of
 
 LEGACY_RELEASES = ("1.4", "1.6", "1.13", "1.17")

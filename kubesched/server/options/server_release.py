@@ -12,14 +12,18 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from kubesched.errors import SchedulerError
-from kubesched.kube.client.connection import connect
-from kubesched.kube.client.credentials import CredentialSource, find_credentials
-from kubesched.kube.client.informers.discovery import Served, discover
-from kubesched.scheduler.config.documents.reading import Object
-from kubesched.scheduler.config.documents.wire import plain
-from kubesched.scheduler.config.documents.yamltext import read_yaml
-from kubesched.scheduler.config.releases.gates import OUR_GATES, Gates
-from kubesched.scheduler.config.releases.versions import OLDEST_EMULATED, Version, nearest_recorded, text_of
+from kubesched.kube.client import CredentialSource, Served, connect, discover, find_credentials
+from kubesched.scheduler.config import (
+    OLDEST_EMULATED,
+    OUR_GATES,
+    Gates,
+    Object,
+    Version,
+    nearest_recorded,
+    plain,
+    read_yaml,
+    text_of,
+)
 from kubesched.server.options.flagset import Parsed, UsageError, parse
 from kubesched.server.options.usage import ALL_FLAGS
 

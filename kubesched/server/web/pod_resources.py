@@ -10,9 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from kubesched.errors import SchedulerError
-from kubesched.kube.api.pod import Pod, is_finished
-from kubesched.kube.api.requests import is_pod_level_name, pod_requests, sum_of_containers
-from kubesched.kube.values.quantity import milli_value, parse, value
+from kubesched.kube.api import Pod, is_finished, is_pod_level_name, pod_requests, sum_of_containers
+from kubesched.kube.values import milli_value, parse, value
 from kubesched.scheduler.cluster import PodView
 from kubesched.telemetry.logs import logger
 

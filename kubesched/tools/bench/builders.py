@@ -7,10 +7,20 @@ from __future__ import annotations
 
 from typing import Any
 
-from kubesched.kube.api.meta import ObjectMeta, OwnerReference, Quantity
-from kubesched.kube.api.node import Node, NodeCondition, NodeSpec, NodeStatus
-from kubesched.kube.api.pod import Container, Pod, PodSpec, ResourceRequirements
-from kubesched.kube.values.well_known import HOSTNAME, ZONE
+from kubesched.kube.api import (
+    Container,
+    Node,
+    NodeCondition,
+    NodeSpec,
+    NodeStatus,
+    ObjectMeta,
+    OwnerReference,
+    Pod,
+    PodSpec,
+    Quantity,
+    ResourceRequirements,
+)
+from kubesched.kube.values import HOSTNAME, ZONE
 
 NAMESPACE = "sched-0"
 ASKED = ResourceRequirements(requests={"cpu": "100m", "memory": "500Mi"})

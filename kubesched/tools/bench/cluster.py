@@ -29,12 +29,8 @@ from typing import Any
 import numpy as np
 
 from kubesched.errors import SchedulerError
-from kubesched.kube.api.core import Namespace
-from kubesched.kube.api.meta import ObjectMeta, ObjectReference
-from kubesched.kube.client.connection import Connection
-from kubesched.kube.client.informers.resources import collection_path
-from kubesched.kube.client.writes.recorder import Broadcaster
-from kubesched.kube.client.writes.writer import Writer
+from kubesched.kube.api import Namespace, ObjectMeta, ObjectReference
+from kubesched.kube.client import Broadcaster, Connection, Writer, collection_path
 from kubesched.tools.bench import workloads
 from kubesched.tools.bench.processes import (
     PROGRAM,

@@ -10,23 +10,34 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kubesched.kube.api.apps import ReplicaSet, ReplicaSetSpec, StatefulSet, StatefulSetSpec
-from kubesched.kube.api.core import Service, ServiceSpec
-from kubesched.kube.api.meta import LabelSelector, ObjectMeta, TopLevel
-from kubesched.kube.api.node import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
-from kubesched.kube.api.pod import (
+from kubesched.kube.api import (
     Affinity,
+    GangSchedulingPolicy,
+    LabelSelector,
     NodeAffinity,
+    NodeSelector,
+    NodeSelectorRequirement,
+    NodeSelectorTerm,
+    ObjectMeta,
     Pod,
     PodAffinity,
     PodAffinityTerm,
+    PodGroup,
+    PodGroupSchedulingPolicy,
+    PodGroupSpec,
     PodSchedulingGroup,
+    ReplicaSet,
+    ReplicaSetSpec,
     ResourceRequirements,
+    Service,
+    ServiceSpec,
+    StatefulSet,
+    StatefulSetSpec,
     Toleration,
+    TopLevel,
     TopologySpreadConstraint,
 )
-from kubesched.kube.api.workload import GangSchedulingPolicy, PodGroup, PodGroupSchedulingPolicy, PodGroupSpec
-from kubesched.kube.values.well_known import HOSTNAME, ZONE
+from kubesched.kube.values import HOSTNAME, ZONE
 from kubesched.tools.bench.builders import NAMESPACE, make_pod
 
 KINDS = ("owned", "statefulset", "apart", "indexed-job", "daemonset", "gang", "unlike", "appspread")

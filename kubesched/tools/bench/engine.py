@@ -18,15 +18,20 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from kubesched.kube.api.pod import Pod
+from kubesched.kube.api import Pod
 from kubesched.scheduler import config, kernels
-from kubesched.scheduler.cluster.pods import sign
-from kubesched.scheduler.engine.arrivals.inbox import AssumedBinding
-from kubesched.scheduler.engine.assembly import Ports, assemble, default_configuration, engine_options
-from kubesched.scheduler.engine.gc_tuning import spare_the_collector
-from kubesched.scheduler.engine.loop import Engine
-from kubesched.scheduler.engine.records.decision_recorder import DecisionRecorder
-from kubesched.scheduler.framework.runtime.registry import Registry
+from kubesched.scheduler.cluster import sign
+from kubesched.scheduler.engine import (
+    AssumedBinding,
+    DecisionRecorder,
+    Engine,
+    Ports,
+    assemble,
+    default_configuration,
+    engine_options,
+    spare_the_collector,
+)
+from kubesched.scheduler.framework import Registry
 from kubesched.tools.bench import workloads
 
 

@@ -10,9 +10,7 @@ from __future__ import annotations
 from typing import NamedTuple, TypeVar
 
 from kubesched.contrib.gpu_table import MILLI, MODEL
-from kubesched.kube.api.meta import Quantity
-from kubesched.kube.api.node import Node
-from kubesched.kube.api.pod import Pod, ResourceRequirements
+from kubesched.kube.api import Node, Pod, Quantity, ResourceRequirements
 from kubesched.tools.bench.builders import make_node, make_pod
 
 _GOLDEN = 0.6180339887498949

@@ -19,16 +19,11 @@ import msgspec
 import numpy as np
 
 from kubesched.errors import NotFound
-from kubesched.kube.api import codec
-from kubesched.kube.api.kinds import INFO
-from kubesched.kube.api.meta import TopLevel, format_time
-from kubesched.kube.api.pod import Pod, PodCondition
-from kubesched.kube.client.writes.recorder import Broadcaster
+from kubesched.kube.api import INFO, Pod, PodCondition, TopLevel, codec, format_time
+from kubesched.kube.client import Broadcaster
 from kubesched.scheduler import config, kernels
 from kubesched.scheduler.cluster import PodView
-from kubesched.scheduler.engine.arrivals.inbox import Changed
-from kubesched.scheduler.engine.assembly import Ports, assemble, default_configuration, engine_options
-from kubesched.scheduler.engine.records.decision_recorder import DecisionRecorder
+from kubesched.scheduler.engine import Changed, DecisionRecorder, Ports, assemble, default_configuration, engine_options
 from kubesched.telemetry.metrics import Metrics
 from kubesched.telemetry.reporting import Reporter
 from kubesched.tools.simulation.clock import VirtualClock, VirtualLoop

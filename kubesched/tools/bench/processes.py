@@ -21,14 +21,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from kubesched.errors import AlreadyExists, ConfigError, NotFound, SchedulerError
-from kubesched.kube.api import codec
-from kubesched.kube.api.kinds import INFO
-from kubesched.kube.api.meta import TopLevel
-from kubesched.kube.api.pod import Pod
-from kubesched.kube.client.connection import Connection, connect
-from kubesched.kube.client.credentials import KubeconfigSource
-from kubesched.kube.client.informers.reflector import Reflector, Sink
-from kubesched.kube.client.informers.resources import Watched, collection_path
+from kubesched.kube.api import INFO, Pod, TopLevel, codec
+from kubesched.kube.client import Connection, KubeconfigSource, Reflector, Sink, Watched, collection_path, connect
 
 PROGRAM = (sys.executable, "-c", "from kubesched.cli import main; main()")
 N_WRITERS = 32

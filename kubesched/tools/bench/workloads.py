@@ -10,25 +10,13 @@ from typing import Any
 
 import msgspec
 
-from kubesched.kube.api.meta import LabelSelector, ObjectMeta, ObjectReference, Quantity, TopLevel
-from kubesched.kube.api.node import (
-    Node,
-    NodeSelector,
-    NodeSelectorRequirement,
-    NodeSelectorTerm,
-)
-from kubesched.kube.api.pod import (
+from kubesched.kube.api import (
     Affinity,
-    Pod,
-    PodAffinity,
-    PodAffinityTerm,
-    PodResourceClaim,
-    ResourceRequirements,
-    TopologySpreadConstraint,
-    WeightedPodAffinityTerm,
-)
-from kubesched.kube.api.resource import (
     CELDeviceSelector,
+    CSINode,
+    CSINodeDriver,
+    CSINodeSpec,
+    CsiPersistentVolume,
     Device,
     DeviceAttribute,
     DeviceCapacity,
@@ -38,31 +26,39 @@ from kubesched.kube.api.resource import (
     DeviceRequest,
     DeviceSelector,
     ExactDeviceRequest,
+    LabelSelector,
+    Node,
+    NodeSelector,
+    NodeSelectorRequirement,
+    NodeSelectorTerm,
+    ObjectMeta,
+    ObjectReference,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    PersistentVolumeClaimSource,
+    PersistentVolumeClaimSpec,
+    PersistentVolumeClaimStatus,
+    PersistentVolumeSpec,
+    Pod,
+    PodAffinity,
+    PodAffinityTerm,
+    PodResourceClaim,
+    Quantity,
     ResourceClaim,
     ResourceClaimSpec,
     ResourcePool,
+    ResourceRequirements,
     ResourceSlice,
     ResourceSliceSpec,
-)
-from kubesched.kube.api.storage import (
-    CSINode,
-    CSINodeDriver,
-    CSINodeSpec,
-    PersistentVolume,
-    PersistentVolumeClaim,
-    PersistentVolumeClaimStatus,
-    PersistentVolumeSpec,
+    TopLevel,
+    TopologySpreadConstraint,
+    Volume,
     VolumeNodeAffinity,
     VolumeNodeResources,
-)
-from kubesched.kube.api.volumes import (
-    CsiPersistentVolume,
-    PersistentVolumeClaimSource,
-    PersistentVolumeClaimSpec,
-    Volume,
     VolumeResources,
+    WeightedPodAffinityTerm,
 )
-from kubesched.kube.values.well_known import BIND_COMPLETED, HOSTNAME, ZONE
+from kubesched.kube.values import BIND_COMPLETED, HOSTNAME, ZONE
 from kubesched.tools.bench import controller_pods, gpu_pods
 from kubesched.tools.bench.builders import NAMESPACE as NAMESPACE
 from kubesched.tools.bench.builders import make_node, make_pod

@@ -14,15 +14,21 @@ from typing import Any
 
 from kubesched.errors import ConfigError
 from kubesched.scheduler import legacy
-from kubesched.scheduler.config import Configuration, Gates, effective, load
-from kubesched.scheduler.config.building import unreadable
-from kubesched.scheduler.config.documents.reading import Object, is_json, read_json
-from kubesched.scheduler.config.documents.wire import encode, plain
-from kubesched.scheduler.config.documents.yamltext import read_yaml
-from kubesched.scheduler.engine.assembly import Ports, new_handle, registry_with
-from kubesched.scheduler.framework import Plugin
-from kubesched.scheduler.framework.runtime.building import catalogue
-from kubesched.scheduler.framework.runtime.finding import find_plugins, run_module
+from kubesched.scheduler.config import (
+    Configuration,
+    Gates,
+    Object,
+    effective,
+    encode,
+    is_json,
+    load,
+    plain,
+    read_json,
+    read_yaml,
+    unreadable,
+)
+from kubesched.scheduler.engine import Ports, new_handle, registry_with
+from kubesched.scheduler.framework import Plugin, catalogue, find_plugins, run_module
 from kubesched.scheduler.legacy.policies.componentconfig import API_VERSION as OLD_API_VERSION
 from kubesched.scheduler.legacy.policies.policy import KIND as POLICY
 from kubesched.scheduler.legacy.policies.policy import PolicyExtender

@@ -17,26 +17,23 @@ from typing import Any
 import msgspec
 
 from kubesched.errors import SchedulerError
-from kubesched.kube.api import codec
-from kubesched.kube.api.node import Node
-from kubesched.kube.api.pod import Pod, is_finished
-from kubesched.kube.values.bounds import lines_of
+from kubesched.kube.api import Node, Pod, codec, is_finished
+from kubesched.kube.values import lines_of
 from kubesched.scheduler import config
 from kubesched.scheduler.cluster import PodView
-from kubesched.scheduler.engine.assembly import (
+from kubesched.scheduler.engine import (
+    Attempt,
+    FirstByName,
     Ports,
+    Rules,
+    attempt,
     build_profiles,
     default_configuration,
     new_handle,
     queue_options,
     registry_with,
 )
-from kubesched.scheduler.engine.deciding.cycle import Attempt, Rules, attempt
-from kubesched.scheduler.engine.deciding.ties import FirstByName
-from kubesched.scheduler.framework.runtime.building import catalogue
-from kubesched.scheduler.framework.runtime.profile import Profile
-from kubesched.scheduler.framework.runtime.registry import Registry
-from kubesched.scheduler.framework.verdicts import Failed, Placed, Status, Unschedulable
+from kubesched.scheduler.framework import Failed, Placed, Profile, Registry, Status, Unschedulable, catalogue
 from kubesched.scheduler.queue import Queue
 from kubesched.tools.simulation.clock import StillClock
 

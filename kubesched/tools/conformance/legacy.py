@@ -8,16 +8,11 @@ from typing import Any
 import msgspec
 
 from kubesched.errors import SchedulerError
-from kubesched.kube.api import codec
-from kubesched.kube.api.kinds import INFO
-from kubesched.kube.api.node import Node
-from kubesched.kube.api.pod import Pod
+from kubesched.kube.api import INFO, Node, Pod, codec
 from kubesched.scheduler import config
 from kubesched.scheduler.cluster import Store
-from kubesched.scheduler.engine.deciding.cycle import Rules, attempt
-from kubesched.scheduler.engine.deciding.ties import FirstByName
-from kubesched.scheduler.engine.handle import EngineHandle
-from kubesched.scheduler.framework.verdicts import Failed, Unschedulable
+from kubesched.scheduler.engine import EngineHandle, FirstByName, Rules, attempt
+from kubesched.scheduler.framework import Failed, Unschedulable
 from kubesched.scheduler.legacy import Algorithm, Options, load_policy, profile_from_policy, profile_from_provider
 from kubesched.scheduler.legacy.shared.pod_requests import as_placed
 from kubesched.tools.conformance.cases import Case, Difference

@@ -11,14 +11,9 @@ from typing import Any
 import msgspec
 
 from kubesched.errors import SchedulerError
-from kubesched.kube.api import codec
-from kubesched.kube.api.meta import TopLevel
-from kubesched.kube.api.node import Node
-from kubesched.kube.api.pod import Pod
-from kubesched.scheduler.engine.arrivals.intake import Intake
-from kubesched.scheduler.engine.deciding.cycle import Rules, attempt
-from kubesched.scheduler.engine.deciding.ties import FirstByName
-from kubesched.scheduler.framework.verdicts import Placed, Unschedulable
+from kubesched.kube.api import Node, Pod, TopLevel, codec
+from kubesched.scheduler.engine import FirstByName, Intake, Rules, attempt
+from kubesched.scheduler.framework import Placed, Unschedulable
 from kubesched.tools.conformance.cases import Case, Cluster, Difference
 
 LEFT = ("active", "backoff")

@@ -10,9 +10,9 @@ from typing import Any
 import msgspec
 
 from kubesched.errors import SchedulerError
-from kubesched.kube.client.scheduler_client import SchedulerAddress, ask_for_decisions, ask_for_decisions_about
-from kubesched.kube.values.bounds import lines_of
-from kubesched.scheduler.engine.records.decision_record import DecisionFilter, document
+from kubesched.kube.client import SchedulerAddress, ask_for_decisions, ask_for_decisions_about
+from kubesched.kube.values import lines_of
+from kubesched.scheduler.engine import DecisionFilter, document
 from kubesched.tools.simulation.replay import decide_again
 from kubesched.tools.snapshots.sources import Policy
 

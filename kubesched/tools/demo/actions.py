@@ -16,12 +16,8 @@ from kubesched.embedded import ObjectStore
 from kubesched.embedded.controllers import FakeCluster
 from kubesched.embedded.verbs.patching import APPLY_PATCH, MERGE_PATCH
 from kubesched.errors import AlreadyExists, ApiError, SchedulerError
-from kubesched.kube.api import codec
-from kubesched.kube.api.kinds import INFO
-from kubesched.kube.api.node import Node
-from kubesched.kube.api.pod import Pod, is_finished
-from kubesched.kube.values.bounds import Content
-from kubesched.kube.values.well_known import HOSTNAME
+from kubesched.kube.api import INFO, Node, Pod, codec, is_finished
+from kubesched.kube.values import HOSTNAME, Content
 from kubesched.server.web.page.data import Document
 from kubesched.server.web.page.page import answer
 from kubesched.tools.plan.cluster_files import cluster_in

@@ -19,10 +19,9 @@ from kubesched.embedded import ApiServer, ObjectStore
 from kubesched.embedded.controllers import FakeCluster, Pace
 from kubesched.errors import AlreadyExists
 from kubesched.http import raise_file_limit
-from kubesched.kube.client.connection import connect
-from kubesched.kube.client.credentials import find_credentials
+from kubesched.kube.client import connect, find_credentials
 from kubesched.scheduler import config
-from kubesched.scheduler.engine.records.decision_recorder import SHARE
+from kubesched.scheduler.engine import SHARE
 from kubesched.server import web
 from kubesched.server.app import Scheduler, Wiring
 from kubesched.tools.demo import actions, sample

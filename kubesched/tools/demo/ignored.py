@@ -11,7 +11,7 @@ from collections.abc import Callable
 from kubesched.embedded import ObjectStore
 from kubesched.embedded.storage.watch import Change
 from kubesched.scheduler import config
-from kubesched.scheduler.config.releases.gates import Stage, spec_of
+from kubesched.scheduler.config import Stage, spec_of
 
 _GATES = {
     "podgroups.scheduling.k8s.io": ("PodGroup", ("GenericWorkload", "GangScheduling")),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kubesched.kube.values.well_known import HOSTNAME, ZONE
+from kubesched.kube.values import HOSTNAME, ZONE
 
 ZONES = ("zone-a", "zone-b", "zone-c")
 NAMESPACE = "demo"

@@ -25,14 +25,8 @@ from kubesched.contrib.gpu_table import COUNT, WHOLE, request_of, table_of
 from kubesched.errors import ConfigError, SchedulerError
 from kubesched.scheduler.cluster import CPU, MEMORY, Ints, PodView, Snapshot
 from kubesched.scheduler.config import Configuration, Gates
-from kubesched.scheduler.engine.acting.attempts import Turn
-from kubesched.scheduler.engine.assembly import registry_with
-from kubesched.scheduler.engine.deciding.all_nodes import filter_nodes
-from kubesched.scheduler.engine.deciding.attempt import Question
-from kubesched.scheduler.framework.cycle_state import CycleState
-from kubesched.scheduler.framework.equivalence_cache.cache import EquivalenceCache
-from kubesched.scheduler.framework.level_rows import LevelRows
-from kubesched.scheduler.framework.runtime.finding import find_plugins
+from kubesched.scheduler.engine import Question, Turn, filter_nodes, registry_with
+from kubesched.scheduler.framework import CycleState, EquivalenceCache, LevelRows, find_plugins
 from kubesched.tools.simulation.build import build_simulation
 from kubesched.tools.simulation.configuration import read_configuration
 from kubesched.tools.simulation.scenario import read_scenario, scenario_from, seconds

@@ -22,7 +22,7 @@ from typing import Any, Literal
 import msgspec
 
 from kubesched.errors import ConfigError
-from kubesched.kube.values.bounds import check_yaml
+from kubesched.kube.values import check_yaml
 from kubesched.tools.plan.manifests import SUFFIXES
 from kubesched.tools.simulation.scenario import Scenario, Strict, read_document
 

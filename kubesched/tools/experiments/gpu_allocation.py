@@ -14,8 +14,7 @@ import numpy as np
 
 from kubesched.contrib.gpu_fragmentation import Fragmentation, typical_pods
 from kubesched.contrib.gpu_table import COUNT, INDEX, MODEL, WHOLE, GpuRequest, request_of
-from kubesched.kube.api import requests
-from kubesched.kube.api.node import Node
+from kubesched.kube.api import Node, requests
 from kubesched.kube.values import quantity
 from kubesched.tools.simulation.pod_record import PodRecord
 from kubesched.tools.simulation.simulation import Simulation

@@ -16,9 +16,8 @@ import msgspec
 
 from kubesched.errors import ConfigError, SchedulerError
 from kubesched.scheduler import config
-from kubesched.scheduler.engine.assembly import default_configuration, registry_with
-from kubesched.scheduler.framework.runtime.building import catalogue
-from kubesched.scheduler.framework.runtime.finding import find_plugins, run_module
+from kubesched.scheduler.engine import default_configuration, registry_with
+from kubesched.scheduler.framework import catalogue, find_plugins, run_module
 from kubesched.tools.experiments.experiment import Experiment, Trial, set_at, set_weight
 from kubesched.tools.simulation.build import build_simulation
 from kubesched.tools.simulation.scenario import scenario_from, seconds

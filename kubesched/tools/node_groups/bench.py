@@ -13,9 +13,9 @@ from typing import Any
 
 import msgspec
 
-from kubesched.kube.api.pod import Container, Pod, ResourceRequirements
-from kubesched.kube.values.well_known import ZONE
-from kubesched.scheduler.engine.gc_tuning import spare_the_collector
+from kubesched.kube.api import Container, Pod, ResourceRequirements
+from kubesched.kube.values import ZONE
+from kubesched.scheduler.engine import spare_the_collector
 from kubesched.tools.bench import workloads
 from kubesched.tools.bench.engine import Bench, build_engine
 from kubesched.tools.node_groups.estimate import NodeEstimator

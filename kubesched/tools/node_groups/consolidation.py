@@ -8,7 +8,7 @@ the engine, within disruption budgets. Only nodes of groups that may shrink are 
 from __future__ import annotations
 
 from kubesched.scheduler.cluster import PodView
-from kubesched.scheduler.engine.loop import Engine
+from kubesched.scheduler.engine import Engine
 from kubesched.tools.node_groups.daemonset_pods import DaemonSetPods
 from kubesched.tools.node_groups.sizes import GroupSizes
 from kubesched.tools.plan.plan import SparedNode

@@ -11,9 +11,7 @@ from collections.abc import Iterable
 import msgspec
 
 from kubesched.embedded.controllers.workloads.daemonsets import runs_on
-from kubesched.kube.api.matching import RequiredNodeAffinity, compile_required_node_affinity
-from kubesched.kube.api.node import Node, NodeSelectorTerm
-from kubesched.kube.api.pod import Pod
+from kubesched.kube.api import Node, NodeSelectorTerm, Pod, RequiredNodeAffinity, compile_required_node_affinity
 
 _with = msgspec.structs.replace
 

@@ -17,16 +17,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from kubesched.kube.api.node import Node
-from kubesched.kube.api.pod import Pod
-from kubesched.kube.api.requests import node_allocatable
+from kubesched.kube.api import Node, Pod, node_allocatable
 from kubesched.scheduler.cluster import Bools, Ints, PodView, Snapshot
-from kubesched.scheduler.engine.deciding.cycle import Attempt, Rules, attempt
-from kubesched.scheduler.engine.loop import Engine
-from kubesched.scheduler.framework.inputs import compares_nodes, is_kept, own_inputs
-from kubesched.scheduler.framework.level_rows import LevelRows
-from kubesched.scheduler.framework.runtime.profile import Profile
-from kubesched.scheduler.framework.verdicts import Placed
+from kubesched.scheduler.engine import Attempt, Engine, Rules, attempt
+from kubesched.scheduler.framework import LevelRows, Placed, Profile, compares_nodes, is_kept, own_inputs
 from kubesched.tools.node_groups.daemonset_pods import DaemonSetPods
 from kubesched.tools.node_groups.sizes import GroupSizes
 from kubesched.tools.simulation.scenario import NodeGroup

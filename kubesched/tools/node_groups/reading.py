@@ -14,11 +14,16 @@ from pathlib import Path
 import msgspec
 
 from kubesched.errors import ConfigError
-from kubesched.kube.api.matching import compile_node_selector
-from kubesched.kube.api.meta import ObjectMeta, Quantity
-from kubesched.kube.api.node import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm, Taint
-from kubesched.kube.values.bounds import yaml_documents
-from kubesched.kube.values.well_known import ZONE
+from kubesched.kube.api import (
+    NodeSelector,
+    NodeSelectorRequirement,
+    NodeSelectorTerm,
+    ObjectMeta,
+    Quantity,
+    Taint,
+    compile_node_selector,
+)
+from kubesched.kube.values import ZONE, yaml_documents
 from kubesched.tools.simulation.scenario import NodeGroup, Seconds, Spot, Strict, check_group, naming, refused
 
 ARCH, OS = "kubernetes.io/arch", "kubernetes.io/os"

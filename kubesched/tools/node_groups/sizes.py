@@ -11,10 +11,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from math import lcm
 
-from kubesched.kube.api.meta import ObjectMeta
-from kubesched.kube.api.node import Node, NodeCondition, NodeSpec, NodeStatus
-from kubesched.kube.values import quantity
-from kubesched.kube.values.well_known import HOSTNAME
+from kubesched.kube.api import Node, NodeCondition, NodeSpec, NodeStatus, ObjectMeta
+from kubesched.kube.values import HOSTNAME, quantity
 from kubesched.tools.simulation.scenario import NodeGroup, numbered
 
 _MODULUS = re.compile(r"\{i%([1-9][0-9]*)\}")

@@ -31,13 +31,7 @@ from kubesched.embedded.verbs.patching import copied
 from kubesched.embedded.verbs.writing import settled
 from kubesched.embedded.verbs.writing import store as put
 from kubesched.errors import ApiError, SchedulerError
-from kubesched.kube.api import codec
-from kubesched.kube.api.kinds import INFO, KINDS
-from kubesched.kube.api.matching import compile_required_node_affinity
-from kubesched.kube.api.meta import TopLevel
-from kubesched.kube.api.node import Node
-from kubesched.kube.api.pod import Pod
-from kubesched.kube.api.storage import PersistentVolumeClaim
+from kubesched.kube.api import INFO, KINDS, Node, PersistentVolumeClaim, Pod, TopLevel, codec, compile_required_node_affinity
 from kubesched.tools.plan.manifests import Manifest, Raw
 from kubesched.tools.simulation.clock import EPOCH
 

@@ -14,16 +14,23 @@ from typing import Any
 import msgspec
 
 from kubesched.errors import SchedulerError
-from kubesched.kube.api import codec
-from kubesched.kube.api.core import Namespace
-from kubesched.kube.api.meta import ObjectMeta
-from kubesched.kube.api.node import Node
-from kubesched.kube.api.pod import Pod, is_finished
-from kubesched.kube.api.policy import PodDisruptionBudget, ResourceQuota
-from kubesched.kube.api.requests import node_allocatable
-from kubesched.kube.api.resource import ResourceClaim, ResourceClaimTemplate
-from kubesched.kube.api.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
-from kubesched.scheduler.cluster.claims import class_of_claim
+from kubesched.kube.api import (
+    Namespace,
+    Node,
+    ObjectMeta,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    Pod,
+    PodDisruptionBudget,
+    ResourceClaim,
+    ResourceClaimTemplate,
+    ResourceQuota,
+    StorageClass,
+    codec,
+    is_finished,
+    node_allocatable,
+)
+from kubesched.scheduler.cluster import class_of_claim
 from kubesched.scheduler.plugins.shared.volumes import is_fully_bound
 from kubesched.tools.plan.admission import Admission, renamed
 from kubesched.tools.plan.claims import settled_at_once, with_allowance, with_claims

@@ -21,23 +21,21 @@ import msgspec
 import numpy as np
 
 from kubesched.errors import SchedulerError
-from kubesched.kube.api.kinds import INFO
-from kubesched.kube.api.meta import TopLevel
-from kubesched.kube.api.node import Node
-from kubesched.kube.api.pod import Container, Pod, ResourceRequirements
-from kubesched.kube.api.requests import node_allocatable
-from kubesched.kube.values.well_known import MIRROR_POD, ZONE
+from kubesched.kube.api import INFO, Container, Node, Pod, ResourceRequirements, TopLevel, node_allocatable
+from kubesched.kube.values import MIRROR_POD, ZONE
 from kubesched.scheduler.cluster import CPU, PodView
-from kubesched.scheduler.engine.arrivals.inbox import AssumedBinding
-from kubesched.scheduler.engine.assembly import Ports
-from kubesched.scheduler.engine.deciding.cycle import Rules, attempt
-from kubesched.scheduler.engine.deciding.ties import SeededTies
-from kubesched.scheduler.engine.explaining.explain import Explanation, explain
-from kubesched.scheduler.engine.loop import Engine
-from kubesched.scheduler.engine.observer import NoObserver
-from kubesched.scheduler.framework.cycle_state import CycleState
-from kubesched.scheduler.framework.inputs import own_inputs
-from kubesched.scheduler.framework.runtime.profile import Profile
+from kubesched.scheduler.engine import (
+    AssumedBinding,
+    Engine,
+    Explanation,
+    NoObserver,
+    Ports,
+    Rules,
+    SeededTies,
+    attempt,
+    explain,
+)
+from kubesched.scheduler.framework import CycleState, Profile, own_inputs
 from kubesched.scheduler.plugins import IN_TREE
 from kubesched.scheduler.plugins.node_resources_fit import NodeResourcesFit
 from kubesched.scheduler.plugins.pod_topology_spread import PodTopologySpread

@@ -14,23 +14,30 @@ import msgspec
 
 from kubesched.embedded.controllers.resource_claims import FROM_POD_CLAIM
 from kubesched.embedded.controllers.volumes import NO_PROVISIONER, PROVISIONED_BY
-from kubesched.kube.api import codec
-from kubesched.kube.api.matching import compile_selector
-from kubesched.kube.api.meta import ObjectMeta, ObjectReference, OwnerReference, TopLevel
-from kubesched.kube.api.node import Node, NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
-from kubesched.kube.api.pod import Pod, PodResourceClaimStatus
-from kubesched.kube.api.policy import PodDisruptionBudget
-from kubesched.kube.api.resource import ResourceClaim, ResourceClaimTemplate
-from kubesched.kube.api.storage import (
+from kubesched.kube.api import (
+    CsiPersistentVolume,
+    Node,
+    NodeSelector,
+    NodeSelectorRequirement,
+    NodeSelectorTerm,
+    ObjectMeta,
+    ObjectReference,
+    OwnerReference,
     PersistentVolume,
     PersistentVolumeClaim,
     PersistentVolumeSpec,
+    Pod,
+    PodDisruptionBudget,
+    PodResourceClaimStatus,
+    ResourceClaim,
+    ResourceClaimTemplate,
     StorageClass,
+    TopLevel,
     VolumeNodeAffinity,
+    codec,
+    compile_selector,
 )
-from kubesched.kube.api.volumes import CsiPersistentVolume
-from kubesched.kube.values import quantity
-from kubesched.kube.values.well_known import BIND_COMPLETED, BOUND_BY_CONTROLLER, ZONE
+from kubesched.kube.values import BIND_COMPLETED, BOUND_BY_CONTROLLER, ZONE, quantity
 from kubesched.tools.plan.admission import Admission, uid_of
 
 _replace = msgspec.structs.replace

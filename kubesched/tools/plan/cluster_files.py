@@ -17,17 +17,29 @@ from typing import Any
 import msgspec
 
 from kubesched.errors import SchedulerError
-from kubesched.kube.api import codec
-from kubesched.kube.api.apps import PodTemplateSpec, ReplicaSet, StatefulSet
-from kubesched.kube.api.core import Namespace, ReplicationController, Service
-from kubesched.kube.api.kinds import INFO
-from kubesched.kube.api.meta import parse_time
-from kubesched.kube.api.pod import Pod, is_finished
-from kubesched.kube.api.policy import PodDisruptionBudget
-from kubesched.kube.api.resource import DeviceClass, ResourceClaim, ResourceSlice
-from kubesched.kube.api.storage import CSINode, PersistentVolume, PersistentVolumeClaim, StorageClass
-from kubesched.kube.api.workload import PriorityClass
-from kubesched.kube.values.bounds import Content, content_of, shown
+from kubesched.kube.api import (
+    INFO,
+    CSINode,
+    DeviceClass,
+    Namespace,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    Pod,
+    PodDisruptionBudget,
+    PodTemplateSpec,
+    PriorityClass,
+    ReplicaSet,
+    ReplicationController,
+    ResourceClaim,
+    ResourceSlice,
+    Service,
+    StatefulSet,
+    StorageClass,
+    codec,
+    is_finished,
+    parse_time,
+)
+from kubesched.kube.values import Content, content_of, shown
 from kubesched.tools.plan.applying import apply_manifests
 from kubesched.tools.plan.manifests import SILENT, WORKLOADS, Manifest, objects_in
 from kubesched.tools.snapshots.captured import Captured, read_captured

@@ -14,14 +14,20 @@ from typing import Any
 
 import msgspec
 
-from kubesched.kube.api import codec
-from kubesched.kube.api.apps import PodTemplateSpec, ReplicaSet, StatefulSet
-from kubesched.kube.api.core import ReplicationController
-from kubesched.kube.api.meta import TopLevel
-from kubesched.kube.api.node import Node
-from kubesched.kube.api.pod import Container, Pod, PodSpec, is_finished
-from kubesched.kube.values import quantity
-from kubesched.kube.values.well_known import CONTROLLER_REVISION_HASH, POD_TEMPLATE_HASH, REGION, ZONE
+from kubesched.kube.api import (
+    Container,
+    Node,
+    Pod,
+    PodSpec,
+    PodTemplateSpec,
+    ReplicaSet,
+    ReplicationController,
+    StatefulSet,
+    TopLevel,
+    codec,
+    is_finished,
+)
+from kubesched.kube.values import CONTROLLER_REVISION_HASH, POD_TEMPLATE_HASH, REGION, ZONE, quantity
 from kubesched.tools.plan.admission import Admission
 from kubesched.tools.plan.manifests import Raw
 

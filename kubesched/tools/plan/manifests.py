@@ -16,12 +16,9 @@ from typing import Any
 import msgspec
 
 from kubesched.errors import ConfigError, SchedulerError
-from kubesched.kube.api import codec
-from kubesched.kube.api.kinds import KINDS
-from kubesched.kube.api.meta import TopLevel
-from kubesched.kube.values.bounds import content_of, shown
-from kubesched.scheduler.config.documents.reading import compact
-from kubesched.scheduler.config.documents.yamltext import read_yaml
+from kubesched.kube.api import KINDS, TopLevel, codec
+from kubesched.kube.values import content_of, shown
+from kubesched.scheduler.config import compact, read_yaml
 
 Raw = dict[str, Any]
 

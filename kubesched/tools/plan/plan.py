@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kubesched.errors import SchedulerError
-from kubesched.kube.api.pod import Pod
+from kubesched.kube.api import Pod
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -11,11 +11,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from kubesched.kube.api.node import Node
-from kubesched.kube.api.pod import Pod, is_finished
-from kubesched.kube.values.well_known import ZONE
-from kubesched.scheduler.engine.assembly import Ports
-from kubesched.scheduler.engine.loop import Engine
+from kubesched.kube.api import Node, Pod, is_finished
+from kubesched.kube.values import ZONE
+from kubesched.scheduler.engine import Engine, Ports
 from kubesched.tools.node_groups.consolidation import spare_nodes
 from kubesched.tools.node_groups.daemonset_pods import DaemonSetPods
 from kubesched.tools.node_groups.estimate import NewNode, NodeEstimator

@@ -14,12 +14,7 @@ from kubesched.embedded.schema.resources import Resource
 from kubesched.embedded.verbs.context import Context, key_of
 from kubesched.embedded.verbs.writing import store as put
 from kubesched.errors import Forbidden
-from kubesched.kube.api import codec
-from kubesched.kube.api.kinds import INFO
-from kubesched.kube.api.meta import TopLevel
-from kubesched.kube.api.pod import Pod
-from kubesched.kube.api.policy import ResourceQuota
-from kubesched.kube.api.storage import PersistentVolumeClaim
+from kubesched.kube.api import INFO, PersistentVolumeClaim, Pod, ResourceQuota, TopLevel, codec
 
 _COUNTED = (Pod, PersistentVolumeClaim)
 

@@ -11,11 +11,8 @@ from collections.abc import Iterator
 from kubesched.embedded.controllers.shared.pods import template_hash
 from kubesched.embedded.controllers.workloads.statefulsets import numbered_pod
 from kubesched.errors import SchedulerError
-from kubesched.kube.api.meta import TopLevel
-from kubesched.kube.api.pod import Pod
-from kubesched.kube.api.resource import ResourceClaimTemplate
-from kubesched.kube.api.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
-from kubesched.scheduler.cluster.claims import class_of_claim
+from kubesched.kube.api import PersistentVolume, PersistentVolumeClaim, Pod, ResourceClaimTemplate, StorageClass, TopLevel
+from kubesched.scheduler.cluster import class_of_claim
 from kubesched.tools.plan.admission import Admission, renamed
 from kubesched.tools.plan.claims import settled_at_once, with_claims
 from kubesched.tools.plan.existing import kept_by

@@ -18,12 +18,10 @@ from aiohttp import web
 from aiohttp.typedefs import Handler
 
 from kubesched.errors import SchedulerError
-from kubesched.kube.client.connection import Connection
+from kubesched.kube.client import Connection
 from kubesched.scheduler import config
-from kubesched.scheduler.engine.assembly import Ports
-from kubesched.scheduler.engine.loop import Engine
-from kubesched.scheduler.framework.runtime.building import catalogue
-from kubesched.scheduler.framework.runtime.registry import Registry
+from kubesched.scheduler.engine import Engine, Ports
+from kubesched.scheduler.framework import Registry, catalogue
 from kubesched.server.app import Scheduler
 from kubesched.server.web.page.data import Document
 from kubesched.server.web.page.page import answer

@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 from kubesched.errors import ConfigError
-from kubesched.scheduler.engine.assembly import registry_with
+from kubesched.scheduler.engine import registry_with
 
 _TEMPLATE = '''"""{name}: say here what it is for."""
 

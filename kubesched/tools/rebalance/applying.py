@@ -15,8 +15,7 @@ from typing import Any
 import msgspec
 
 from kubesched.errors import SchedulerError
-from kubesched.kube.client.connection import Connection, connect
-from kubesched.kube.client.credentials import kubectl_credentials
+from kubesched.kube.client import Connection, connect, kubectl_credentials
 from kubesched.tools.rebalance.board import Move
 from kubesched.tools.rebalance.goals import MovePlan
 

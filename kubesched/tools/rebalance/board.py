@@ -15,15 +15,11 @@ from dataclasses import dataclass
 
 import msgspec
 
-from kubesched.kube.api.matching import compile_selector
-from kubesched.kube.api.pod import Pod
-from kubesched.kube.api.policy import PodDisruptionBudget
-from kubesched.kube.values.well_known import MIRROR_POD
+from kubesched.kube.api import Pod, PodDisruptionBudget, compile_selector
+from kubesched.kube.values import MIRROR_POD
 from kubesched.scheduler.cluster import CPU, MEMORY, PodView
-from kubesched.scheduler.engine.deciding.cycle import Rules, attempt
-from kubesched.scheduler.engine.deciding.ties import FirstByName, best_rows
-from kubesched.scheduler.engine.loop import Engine
-from kubesched.scheduler.framework.verdicts import Placed
+from kubesched.scheduler.engine import Engine, FirstByName, Rules, attempt, best_rows
+from kubesched.scheduler.framework import Placed
 
 SYSTEM_PRIORITY = 2_000_000_000
 BELONGS = "it belongs to its node"

@@ -11,8 +11,8 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from typing import Any
 
-from kubesched.kube.api.pod import Pod
-from kubesched.kube.values.well_known import ZONE
+from kubesched.kube.api import Pod
+from kubesched.kube.values import ZONE
 from kubesched.scheduler.cluster import CPU, PodView
 from kubesched.tools.rebalance.board import BELONGS, Board, Move, replacement
 

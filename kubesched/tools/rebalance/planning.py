@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from kubesched.errors import SchedulerError
-from kubesched.kube.api.pod import Pod
-from kubesched.scheduler.engine.assembly import Ports
-from kubesched.scheduler.engine.loop import Engine
+from kubesched.kube.api import Pod
+from kubesched.scheduler.engine import Engine, Ports
 from kubesched.tools.rebalance import goals
 from kubesched.tools.rebalance.board import Board
 from kubesched.tools.rebalance.goals import MovePlan

@@ -10,10 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from kubesched.kube.api.pod import Pod, is_finished
-from kubesched.scheduler.engine.assembly import Ports
-from kubesched.scheduler.engine.deciding.ties import FirstByName
-from kubesched.scheduler.engine.loop import Engine
+from kubesched.kube.api import Pod, is_finished
+from kubesched.scheduler.engine import Engine, FirstByName, Ports
 from kubesched.tools.rebalance.goals import MovePlan
 from kubesched.tools.simulation.cluster import incidents
 from kubesched.tools.simulation.simulation import Simulation

@@ -19,17 +19,25 @@ from kubesched import telemetry
 from kubesched.errors import ConfigError, SchedulerError
 from kubesched.http import raise_file_limit
 from kubesched.kube.cel.checking import NO_CEL
-from kubesched.kube.client.credentials import find_credentials
-from kubesched.kube.client.informers.discovery import Served
-from kubesched.kube.client.leases.fencing import LeaseLost
-from kubesched.scheduler.config import Configuration, Gates, as_yaml, effective
-from kubesched.scheduler.config.releases.gates import NO_EFFECT, NOT_OURS, Stage, spec_of
-from kubesched.scheduler.config.releases.versions import NEWEST, OLDEST_RECORDED, Version, nearest_recorded, text_of
-from kubesched.scheduler.config.types import ClientConnection
-from kubesched.scheduler.engine.records.decision_log import DecisionLog
-from kubesched.scheduler.engine.records.decision_spans import spans_to
-from kubesched.scheduler.framework.plugin import Plugin
-from kubesched.scheduler.framework.runtime.finding import classes_in, find_plugins, run_module
+from kubesched.kube.client import LeaseLost, Served, find_credentials
+from kubesched.scheduler.config import (
+    NEWEST,
+    NO_EFFECT,
+    NOT_OURS,
+    OLDEST_RECORDED,
+    ClientConnection,
+    Configuration,
+    Gates,
+    Stage,
+    Version,
+    as_yaml,
+    effective,
+    nearest_recorded,
+    spec_of,
+    text_of,
+)
+from kubesched.scheduler.engine import DecisionLog, spans_to
+from kubesched.scheduler.framework import Plugin, classes_in, find_plugins, run_module
 from kubesched.scheduler.legacy import LegacyScheduler
 from kubesched.scheduler.legacy.log_lines import say_start
 from kubesched.scheduler.legacy.registry import CUSTOM

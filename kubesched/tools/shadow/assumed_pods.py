@@ -14,10 +14,8 @@ from typing import Any
 
 import msgspec
 
-from kubesched.kube.api.pod import Pod
-from kubesched.kube.api.resource import ResourceClaim
-from kubesched.kube.api.storage import PersistentVolume, PersistentVolumeClaim
-from kubesched.kube.values.well_known import SELECTED_NODE
+from kubesched.kube.api import PersistentVolume, PersistentVolumeClaim, Pod, ResourceClaim
+from kubesched.kube.values import SELECTED_NODE
 from kubesched.tools.shadow.changes import Change, is_refused, volume_claims
 
 _NODE_FIELD = "metadata.name"

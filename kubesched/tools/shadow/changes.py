@@ -9,8 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from kubesched.kube.api.node import Node
-from kubesched.kube.api.pod import Pod, is_finished
+from kubesched.kube.api import Node, Pod, is_finished
 
 POD = "Pod"
 Key = tuple[str, str]

@@ -10,9 +10,7 @@ import asyncio
 from collections.abc import Callable
 
 from kubesched.errors import SchedulerError
-from kubesched.kube.client.connection import Connection
-from kubesched.kube.client.informers.reflectors import Reflectors
-from kubesched.kube.client.informers.resources import watch_set
+from kubesched.kube.client import Connection, Reflectors, watch_set
 from kubesched.tools.shadow.judging import Judge
 
 _SETTLE_EVERY_SECONDS = 0.25

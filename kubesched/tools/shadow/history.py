@@ -18,12 +18,10 @@ from typing import Any
 import msgspec
 
 from kubesched.errors import SchedulerError
-from kubesched.kube.api.kinds import INFO
-from kubesched.kube.api.node import Node
-from kubesched.kube.api.pod import Pod, PodSchedulingGate, is_finished
+from kubesched.kube.api import INFO, Node, Pod, PodSchedulingGate, is_finished
 from kubesched.scheduler.cluster import PodView
-from kubesched.scheduler.engine.loop import Engine
-from kubesched.scheduler.queue.nominated import Nominated
+from kubesched.scheduler.engine import Engine
+from kubesched.scheduler.queue import Nominated
 from kubesched.tools.shadow.changes import Change, Key, device_claims, volume_claims
 
 log = logging.getLogger(__name__)

@@ -19,16 +19,11 @@ from typing import Any
 
 import msgspec
 
-from kubesched.kube.api.pod import Pod
+from kubesched.kube.api import Pod
 from kubesched.scheduler import config
 from kubesched.scheduler.cluster import PodView
-from kubesched.scheduler.engine.assembly import Ports, assemble
-from kubesched.scheduler.engine.deciding.agreement import Agreement, Comparison, compare
-from kubesched.scheduler.engine.deciding.cycle import Rules
-from kubesched.scheduler.engine.deciding.ties import SeededTies
-from kubesched.scheduler.engine.loop import Engine
-from kubesched.scheduler.framework.ports import Clock
-from kubesched.scheduler.framework.runtime.registry import Registry
+from kubesched.scheduler.engine import Agreement, Comparison, Engine, Ports, Rules, SeededTies, assemble, compare
+from kubesched.scheduler.framework import Clock, Registry
 from kubesched.tools.shadow.assumed_pods import AssumedPods
 from kubesched.tools.shadow.changes import Change, Key
 from kubesched.tools.shadow.history import History

@@ -26,8 +26,8 @@ from itertools import count, islice
 from math import inf
 from typing import Any
 
-from kubesched.kube.api.pod import Pod
-from kubesched.scheduler.engine.deciding.agreement import Comparison
+from kubesched.kube.api import Pod
+from kubesched.scheduler.engine import Comparison
 from kubesched.tools.shadow.changes import POD, Change, Key, is_refused, priority_of
 
 MOST_STATES = 320

@@ -13,7 +13,7 @@ from typing import Any
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
-from kubesched.scheduler.engine.deciding.agreement import Agreement
+from kubesched.scheduler.engine import Agreement
 from kubesched.tools.shadow.judging import PROMISED, RACE, Judge, Judged
 
 MOST_DIFFERENCES = 1000

@@ -17,10 +17,9 @@ from typing import Any
 
 from prometheus_client import CollectorRegistry
 
-from kubesched.kube.client.connection import Observers, connect
-from kubesched.kube.client.credentials import CredentialSource
-from kubesched.scheduler.config.releases.versions import text_of
-from kubesched.scheduler.engine.handle import SystemClock
+from kubesched.kube.client import CredentialSource, Observers, connect
+from kubesched.scheduler.config import text_of
+from kubesched.scheduler.engine import SystemClock
 from kubesched.server import web
 from kubesched.server.web.shadow_app import DOCUMENT, shadow_app
 from kubesched.tools.shadow.following import follow

@@ -15,12 +15,10 @@ from pathlib import Path
 from random import Random
 
 from kubesched.errors import ConfigError, SchedulerError
-from kubesched.kube.api import codec
-from kubesched.kube.api.node import Node
+from kubesched.kube.api import Node, codec
 from kubesched.scheduler import config as configs
-from kubesched.scheduler.engine.assembly import EngineOptions
-from kubesched.scheduler.engine.deciding.ties import FirstByName, FirstShuffled, Ties, UniformTies
-from kubesched.scheduler.framework.runtime.registry import Registry
+from kubesched.scheduler.engine import EngineOptions, FirstByName, FirstShuffled, Ties, UniformTies
+from kubesched.scheduler.framework import Registry
 from kubesched.tools.node_groups.daemonset_pods import DaemonSetPods
 from kubesched.tools.plan.admission import Admission
 from kubesched.tools.plan.cluster_files import read_cluster_file

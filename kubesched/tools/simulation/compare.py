@@ -11,11 +11,10 @@ from typing import Any
 
 import msgspec
 
-from kubesched.kube.api.pod import Pod, PodStatus, is_finished
-from kubesched.kube.api.resource import ResourceClaim, ResourceClaimStatus
-from kubesched.kube.values.well_known import MIRROR_POD
+from kubesched.kube.api import Pod, PodStatus, ResourceClaim, ResourceClaimStatus, is_finished
+from kubesched.kube.values import MIRROR_POD
 from kubesched.scheduler import config as configs
-from kubesched.scheduler.framework.runtime.registry import Registry
+from kubesched.scheduler.framework import Registry
 from kubesched.tools.simulation.simulation import Simulation
 from kubesched.tools.snapshots.captured import Captured, after_what_it_needs
 

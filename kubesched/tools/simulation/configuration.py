@@ -13,10 +13,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from kubesched.scheduler.config import Configuration, Configured, Gates, Profile, load
-from kubesched.scheduler.engine.assembly import default_configuration
-from kubesched.scheduler.framework.plugin import Plugin
-from kubesched.scheduler.framework.runtime.building import catalogue
-from kubesched.scheduler.framework.runtime.registry import Registry, points_of
+from kubesched.scheduler.engine import default_configuration
+from kubesched.scheduler.framework import Plugin, Registry, catalogue, points_of
 
 
 def read_configuration(given: Configuration | str | os.PathLike[str] | None, gates: Gates, registry: Registry) -> Configuration:

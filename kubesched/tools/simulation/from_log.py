@@ -12,11 +12,10 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from kubesched.kube.api.node import Node
-from kubesched.kube.api.pod import Pod, is_finished
+from kubesched.kube.api import Node, Pod, is_finished
 from kubesched.scheduler import config as configs
-from kubesched.scheduler.engine.assembly import EngineOptions
-from kubesched.scheduler.framework.runtime.registry import Registry
+from kubesched.scheduler.engine import EngineOptions
+from kubesched.scheduler.framework import Registry
 from kubesched.tools.simulation.cluster.simulated_cluster import REMOVED
 from kubesched.tools.simulation.pod_record import RUNNING
 from kubesched.tools.simulation.scenario import DECISION_SECONDS

@@ -14,8 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from kubesched.scheduler.cluster import Snapshot
-from kubesched.scheduler.cluster.pods import CPU, MEMORY
+from kubesched.scheduler.cluster import CPU, MEMORY, Snapshot
 from kubesched.tools.simulation.pod_record import DELETED, FINISHED, PENDING, RUNNING, PodRecord
 
 _DIGITS = 6

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from kubesched.kube.values.bounds import content_of, shown
+from kubesched.kube.values import content_of, shown
 from kubesched.tools.plan.cluster_files import holds_cluster, inbox_log_in
 from kubesched.tools.simulation.build import build_simulation
 from kubesched.tools.simulation.cluster.simulated_cluster import LogWriter

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from kubesched.kube.api.pod import Pod
+from kubesched.kube.api import Pod
 
 PENDING, RUNNING, FINISHED, DELETED = "pending", "running", "finished", "deleted"
 

@@ -19,13 +19,9 @@ from kubesched.errors import MalformedObject, SchedulerError, ServerFault
 from kubesched.kube.api import codec
 from kubesched.scheduler import config
 from kubesched.scheduler.cluster import PodView
-from kubesched.scheduler.config.releases.versions import NEWEST, OLDEST_EMULATED, Version
-from kubesched.scheduler.engine.arrivals.inbox import Changed
-from kubesched.scheduler.engine.assembly import Ports, assemble, default_configuration
-from kubesched.scheduler.engine.loop import Engine
-from kubesched.scheduler.engine.records.decision_record import DecisionRecord
-from kubesched.scheduler.engine.records.decision_recorder import DecisionRecorder
-from kubesched.scheduler.framework.runtime.registry import Registry
+from kubesched.scheduler.config import NEWEST, OLDEST_EMULATED, Version
+from kubesched.scheduler.engine import Changed, DecisionRecord, DecisionRecorder, Engine, Ports, assemble, default_configuration
+from kubesched.scheduler.framework import Registry
 from kubesched.tools.simulation.clock import VirtualClock, run_virtually
 
 _AFTERWARDS_SECONDS = 60.0

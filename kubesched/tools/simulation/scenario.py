@@ -15,10 +15,8 @@ from typing import Any, Literal, TypeVar, dataclass_transform
 import msgspec
 
 from kubesched.errors import ConfigError
-from kubesched.kube.api.meta import Quantity
-from kubesched.kube.api.node import Taint
-from kubesched.kube.values import quantity
-from kubesched.kube.values.bounds import yaml_document
+from kubesched.kube.api import Quantity, Taint
+from kubesched.kube.values import quantity, yaml_document
 from kubesched.scheduler.config import Duration
 
 T = TypeVar("T")

@@ -20,19 +20,21 @@ from typing import Any, TypeVar
 
 from msgspec import Struct
 
-from kubesched.kube.api import codec
-from kubesched.kube.api.meta import TopLevel
-from kubesched.kube.api.node import Node
-from kubesched.kube.api.pod import Pod
+from kubesched.kube.api import Node, Pod, TopLevel, codec
 from kubesched.scheduler import config as configs
 from kubesched.scheduler.cluster import PodView
-from kubesched.scheduler.engine.acting.attempts import Turn
-from kubesched.scheduler.engine.arrivals.inbox import AssumedBinding
-from kubesched.scheduler.engine.assembly import EngineOptions, Ports, assemble, engine_options, registry_with
-from kubesched.scheduler.engine.deciding.ties import Ties
-from kubesched.scheduler.engine.loop import Engine
-from kubesched.scheduler.framework.plugin import Plugin
-from kubesched.scheduler.framework.runtime.registry import Registry
+from kubesched.scheduler.engine import (
+    AssumedBinding,
+    Engine,
+    EngineOptions,
+    Ports,
+    Ties,
+    Turn,
+    assemble,
+    engine_options,
+    registry_with,
+)
+from kubesched.scheduler.framework import Plugin, Registry
 from kubesched.tools.simulation.agenda import Agenda
 from kubesched.tools.simulation.clock import EPOCH, VirtualClock, VirtualLoop
 from kubesched.tools.simulation.cluster.fake_api import FakeApi

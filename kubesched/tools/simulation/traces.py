@@ -22,11 +22,8 @@ import msgspec
 
 from kubesched.contrib.gpu_table import COUNT, MILLI, MODEL
 from kubesched.errors import ConfigError
-from kubesched.kube.api.meta import ObjectMeta, Quantity
-from kubesched.kube.api.node import Node, NodeCondition, NodeStatus
-from kubesched.kube.api.requests import is_scalar_name
-from kubesched.kube.values import quantity
-from kubesched.kube.values.well_known import HOSTNAME
+from kubesched.kube.api import Node, NodeCondition, NodeStatus, ObjectMeta, Quantity, is_scalar_name
+from kubesched.kube.values import HOSTNAME, quantity
 from kubesched.tools.simulation.scenario import Arrivals, seconds
 
 _COLUMNS = ("time", "name", "namespace", "cpu", "memory", "duration", "priority")

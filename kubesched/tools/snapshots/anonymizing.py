@@ -15,20 +15,35 @@ from typing import Any
 
 import msgspec
 
-from kubesched.kube.api.core import Namespace
-from kubesched.kube.api.kinds import INFO, KIND_TABLE
-from kubesched.kube.api.meta import LabelSelectorRequirement, ObjectMeta, ObjectReference, OwnerReference, TopLevel, Wire
-from kubesched.kube.api.node import ContainerImage, Node, NodeSelectorRequirement, Taint
-from kubesched.kube.api.pod import Container, ContainerPort, Pod, Toleration
-from kubesched.kube.api.policy import LimitRange, ResourceQuota, RuntimeClass
-from kubesched.kube.api.resource import (
+from kubesched.kube.api import (
     DELETE_PROTECTION_FINALIZER,
     EXTENDED_RESOURCE_CLAIM_ANNOTATION,
+    INFO,
+    KIND_TABLE,
+    Container,
+    ContainerImage,
+    ContainerPort,
+    ControllerReference,
+    CSIDriver,
     DeviceTaint,
     DeviceToleration,
+    LabelSelectorRequirement,
+    LimitRange,
+    Namespace,
+    Node,
+    NodeSelectorRequirement,
+    ObjectMeta,
+    ObjectReference,
+    OwnerReference,
+    Pod,
+    ResourceQuota,
+    RuntimeClass,
+    Taint,
+    Toleration,
+    TopLevel,
+    TopologySelectorLabelRequirement,
+    Wire,
 )
-from kubesched.kube.api.storage import CSIDriver, TopologySelectorLabelRequirement
-from kubesched.kube.api.workload import ControllerReference
 from kubesched.tools.snapshots.captured import Captured
 from kubesched.tools.snapshots.pseudonyms import Pseudonyms
 

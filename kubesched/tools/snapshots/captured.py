@@ -15,22 +15,22 @@ from typing import Any
 import msgspec
 
 from kubesched.errors import ApiError, Forbidden, NotFound, SchedulerError
-from kubesched.kube.api import codec
-from kubesched.kube.api.kinds import INFO
-from kubesched.kube.api.node import Node
-from kubesched.kube.api.pod import Pod
-from kubesched.kube.api.policy import LimitRange, ResourceQuota, RuntimeClass
-from kubesched.kube.api.resource import ResourceClaimTemplate
-from kubesched.kube.api.workload import PriorityClass
-from kubesched.kube.client.connection import Connection
-from kubesched.kube.client.informers.discovery import Served, discover
-from kubesched.kube.client.informers.reading import list_objects
-from kubesched.kube.client.informers.resources import Watched, row_of, watch_set
+from kubesched.kube.api import (
+    INFO,
+    LimitRange,
+    Node,
+    Pod,
+    PriorityClass,
+    ResourceClaimTemplate,
+    ResourceQuota,
+    RuntimeClass,
+    codec,
+)
+from kubesched.kube.client import Connection, Served, Watched, discover, list_objects, row_of, watch_set
 from kubesched.scheduler import config
-from kubesched.scheduler.config.releases.versions import Version, nearest_recorded, text_of
-from kubesched.scheduler.engine.assembly import Ports, assemble
-from kubesched.scheduler.engine.loop import Engine
-from kubesched.scheduler.framework.runtime.registry import Registry
+from kubesched.scheduler.config import Version, nearest_recorded, text_of
+from kubesched.scheduler.engine import Engine, Ports, assemble
+from kubesched.scheduler.framework import Registry
 from kubesched.tools.simulation.clock import StillClock
 from kubesched.tools.simulation.replay import entries_of
 

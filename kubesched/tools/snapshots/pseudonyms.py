@@ -10,10 +10,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from kubesched.kube.api.resource import DEVICE_CLASS_RESOURCE_PREFIX
-from kubesched.kube.api.selectors import parse_int64
-from kubesched.kube.values.naming import label_value_complaints, qualified_name_complaints
-from kubesched.kube.values.well_known import HOSTNAME
+from kubesched.kube.api import DEVICE_CLASS_RESOURCE_PREFIX, parse_int64
+from kubesched.kube.values import HOSTNAME, label_value_complaints, qualified_name_complaints
 from kubesched.tools.snapshots.checksums import with_same_checksum
 
 KEPT_WORDS = frozenset(("", "default", "kube-system", "kube-public", "kube-node-lease", "latest", "true", "false"))

@@ -19,17 +19,12 @@ import msgspec
 from rich.console import Console
 
 from kubesched.errors import ConfigError, SchedulerError
-from kubesched.kube.client.connection import connect
-from kubesched.kube.client.credentials import default_kubeconfig, kubeconfig_files, kubectl_credentials
-from kubesched.kube.values.bounds import content_of, shown, yaml_document
+from kubesched.kube.client import connect, default_kubeconfig, kubeconfig_files, kubectl_credentials
+from kubesched.kube.values import content_of, shown, yaml_document
 from kubesched.scheduler import config
-from kubesched.scheduler.config.releases.versions import Version
-from kubesched.scheduler.engine.assembly import Ports, default_configuration, registry_with
-from kubesched.scheduler.engine.loop import Engine
-from kubesched.scheduler.framework.plugin import Plugin
-from kubesched.scheduler.framework.runtime.building import catalogue
-from kubesched.scheduler.framework.runtime.finding import find_plugins
-from kubesched.scheduler.framework.runtime.registry import Registry
+from kubesched.scheduler.config import Version
+from kubesched.scheduler.engine import Engine, Ports, default_configuration, registry_with
+from kubesched.scheduler.framework import Plugin, Registry, catalogue, find_plugins
 from kubesched.server.options.server_release import release_of
 from kubesched.tools.plan.cluster_files import inbox_log_in, read_cluster_file
 from kubesched.tools.plan.manifests import Manifest, manifests_in, read_manifests

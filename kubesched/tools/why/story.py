@@ -11,14 +11,16 @@ from collections.abc import Iterable
 from typing import Any
 
 from kubesched.errors import NotFound, SchedulerError
-from kubesched.kube.api.pod import Pod
-from kubesched.kube.client.connection import connect
-from kubesched.kube.client.credentials import kubectl_credentials
-from kubesched.kube.client.informers.reading import get_object
-from kubesched.kube.client.scheduler_client import SchedulerAddress, ask_about_pod, ask_for_decisions_about
-from kubesched.scheduler.engine.explaining.patches import workload_of
-from kubesched.scheduler.engine.explaining.pending_groups import PendingGroups, alike
-from kubesched.scheduler.engine.explaining.pod_report import GONE, pod_report
+from kubesched.kube.api import Pod
+from kubesched.kube.client import (
+    SchedulerAddress,
+    ask_about_pod,
+    ask_for_decisions_about,
+    connect,
+    get_object,
+    kubectl_credentials,
+)
+from kubesched.scheduler.engine import GONE, PendingGroups, alike, pod_report, workload_of
 from kubesched.tools.decisions.finding import newest_placement
 from kubesched.tools.snapshots.captured import Captured
 from kubesched.tools.snapshots.sources import Policy

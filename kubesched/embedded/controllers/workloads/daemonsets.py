@@ -13,11 +13,8 @@ from kubesched.embedded.controllers.workloads.deployments import whole
 from kubesched.embedded.schema.resources import Object
 from kubesched.embedded.storage.watch import Change
 from kubesched.embedded.store import ObjectStore
-from kubesched.kube.api.codec import convert
-from kubesched.kube.api.matching import RequiredNodeAffinity, compile_required_node_affinity, is_tolerated
-from kubesched.kube.api.node import Node
-from kubesched.kube.api.pod import Pod
-from kubesched.kube.values.well_known import CONTROLLER_REVISION_HASH
+from kubesched.kube.api import Node, Pod, RequiredNodeAffinity, compile_required_node_affinity, convert, is_tolerated
+from kubesched.kube.values import CONTROLLER_REVISION_HASH
 
 _ALWAYS_TOLERATED = (
     ("node.kubernetes.io/not-ready", "NoExecute"),

@@ -16,7 +16,7 @@ from kubesched.embedded.schema.resources import Object
 from kubesched.embedded.store import ObjectStore
 from kubesched.embedded.verbs.conditions import condition, with_condition
 from kubesched.embedded.verbs.patching import copied
-from kubesched.kube.values.well_known import POD_TEMPLATE_HASH
+from kubesched.kube.values import POD_TEMPLATE_HASH
 
 REVISION = "deployment.kubernetes.io/revision"
 

@@ -20,7 +20,7 @@ from kubesched.embedded.controllers.shared.pods import (
 from kubesched.embedded.schema.resources import Object
 from kubesched.embedded.store import ObjectStore
 from kubesched.embedded.verbs.patching import copied
-from kubesched.kube.values.well_known import CONTROLLER_REVISION_HASH
+from kubesched.kube.values import CONTROLLER_REVISION_HASH
 
 
 class StatefulSets(PodController):

@@ -18,8 +18,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from kubesched.errors import AnswerLost, MalformedObject
-from kubesched.kube.api import codec
-from kubesched.kube.api.meta import ListMeta, ObjectMeta, Status, Wire
+from kubesched.kube.api import ListMeta, ObjectMeta, Status, Wire, codec
 from kubesched.kube.client.informers.resources import CustomObject, Watched
 
 ADDED, MODIFIED, DELETED, BOOKMARK, ERROR = "ADDED", "MODIFIED", "DELETED", "BOOKMARK", "ERROR"

@@ -11,8 +11,7 @@ from __future__ import annotations
 
 from msgspec.structs import force_setattr
 
-from kubesched.kube.api.meta import ObjectMeta
-from kubesched.kube.api.pod import Pod, PodSpec, PodStatus
+from kubesched.kube.api import ObjectMeta, Pod, PodSpec, PodStatus
 
 _MOST_FAMILIES = 1 << 14
 

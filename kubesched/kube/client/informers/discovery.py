@@ -16,7 +16,7 @@ from typing import TypeVar
 import msgspec
 
 from kubesched.errors import NotFound, Unreachable
-from kubesched.kube.api.meta import Wire
+from kubesched.kube.api import Wire
 from kubesched.kube.client.connection import Connection
 from kubesched.kube.client.informers.resources import Watched
 

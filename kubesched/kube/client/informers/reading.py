@@ -6,9 +6,7 @@ from typing import TypeVar
 from urllib.parse import quote
 
 from kubesched.errors import NotFound
-from kubesched.kube.api import codec
-from kubesched.kube.api.kinds import INFO
-from kubesched.kube.api.meta import TopLevel
+from kubesched.kube.api import INFO, TopLevel, codec
 from kubesched.kube.client.connection import Connection
 from kubesched.kube.client.informers.decoding import Decoder, garbage_kept
 from kubesched.kube.client.informers.discovery import discover

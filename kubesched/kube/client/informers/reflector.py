@@ -24,8 +24,7 @@ from typing import Any, Protocol
 from urllib.parse import quote
 
 from kubesched.errors import ApiError, BadRequest, Forbidden, Gone, Invalid, NotFound, SchedulerError, Unreachable
-from kubesched.kube.api.meta import ObjectMeta
-from kubesched.kube.api.pod import Pod
+from kubesched.kube.api import ObjectMeta, Pod
 from kubesched.kube.client.api_errors import advice, is_version_unknown, refusal_of
 from kubesched.kube.client.connection import Connection
 from kubesched.kube.client.informers.decoding import ADDED, BOOKMARK, DELETED, ERROR, MODIFIED, Decoder, Event, garbage_kept

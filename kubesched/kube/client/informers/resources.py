@@ -12,24 +12,32 @@ from typing import Any
 from urllib.parse import quote
 
 from kubesched.errors import ConfigError
-from kubesched.kube.api.apps import ReplicaSet, StatefulSet
-from kubesched.kube.api.core import Namespace, ReplicationController, Service
-from kubesched.kube.api.kinds import INFO
-from kubesched.kube.api.meta import ObjectMeta, TopLevel
-from kubesched.kube.api.node import Node
-from kubesched.kube.api.pod import Pod
-from kubesched.kube.api.policy import PodDisruptionBudget
-from kubesched.kube.api.resource import DeviceClass, DeviceTaintRule, ResourceClaim, ResourceSlice
-from kubesched.kube.api.storage import (
+from kubesched.kube.api import (
+    INFO,
+    CompositePodGroup,
     CSIDriver,
     CSINode,
     CSIStorageCapacity,
+    DeviceClass,
+    DeviceTaintRule,
+    Namespace,
+    Node,
+    ObjectMeta,
     PersistentVolume,
     PersistentVolumeClaim,
+    Pod,
+    PodDisruptionBudget,
+    PodGroup,
+    ReplicaSet,
+    ReplicationController,
+    ResourceClaim,
+    ResourceSlice,
+    Service,
+    StatefulSet,
     StorageClass,
+    TopLevel,
     VolumeAttachment,
 )
-from kubesched.kube.api.workload import CompositePodGroup, PodGroup
 
 LIVE_PODS = "status.phase!=Succeeded,status.phase!=Failed"
 """A pod that ends stops matching, so its end arrives as a deletion."""

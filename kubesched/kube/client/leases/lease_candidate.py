@@ -15,8 +15,7 @@ from urllib.parse import quote
 import msgspec
 
 from kubesched.errors import MalformedObject, NotFound, SchedulerError
-from kubesched.kube.api import codec
-from kubesched.kube.api.meta import format_micro_time, parse_time
+from kubesched.kube.api import codec, format_micro_time, parse_time
 from kubesched.kube.client.api_errors import advice
 from kubesched.kube.client.connection import Connection
 from kubesched.kube.client.informers.resources import collection_path

@@ -18,8 +18,7 @@ from urllib.parse import quote
 import msgspec
 
 from kubesched.errors import AlreadyExists, MalformedObject, NotFound
-from kubesched.kube.api import codec
-from kubesched.kube.api.meta import format_micro_time, format_time, parse_time
+from kubesched.kube.api import codec, format_micro_time, format_time, parse_time
 from kubesched.kube.client.connection import Connection
 from kubesched.kube.client.informers.resources import collection_path
 

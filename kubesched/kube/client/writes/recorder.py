@@ -17,8 +17,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from kubesched.errors import AlreadyExists, ApiError, NotFound, SchedulerError
-from kubesched.kube.api import codec
-from kubesched.kube.api.meta import ObjectReference, format_micro_time, format_time
+from kubesched.kube.api import ObjectReference, codec, format_micro_time, format_time
 from kubesched.kube.client.connection import STRATEGIC_MERGE_PATCH, Connection
 from kubesched.kube.client.informers.resources import collection_path
 from kubesched.kube.client.timing import SYSTEM_CHANCE, Chance

@@ -35,11 +35,7 @@ from kubesched.errors import (
     Unauthorized,
     Unreachable,
 )
-from kubesched.kube.api import codec
-from kubesched.kube.api.core import Binding
-from kubesched.kube.api.kinds import INFO
-from kubesched.kube.api.meta import DeleteOptions, ObjectMeta, ObjectReference, Preconditions, TopLevel
-from kubesched.kube.api.pod import Pod
+from kubesched.kube.api import INFO, Binding, DeleteOptions, ObjectMeta, ObjectReference, Pod, Preconditions, TopLevel, codec
 from kubesched.kube.client.connection import STRATEGIC_MERGE_PATCH, Connection
 from kubesched.kube.client.informers.resources import collection_path, object_path, version_of
 from kubesched.kube.client.timing import SYSTEM_CHANCE, Chance

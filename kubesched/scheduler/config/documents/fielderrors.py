@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from kubesched.kube.values.go_format import go_json, go_quote
+from kubesched.kube.values import go_json, go_quote
 from kubesched.scheduler.config.documents.durations import Duration
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from kubesched.errors import ConfigError
-from kubesched.kube.values.bounds import LONGEST_NUMBER
+from kubesched.kube.values import LONGEST_NUMBER
 
 
 class Number(str):

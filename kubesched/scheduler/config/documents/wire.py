@@ -26,7 +26,7 @@ from typing import Annotated, Any, TypeVar
 import msgspec
 
 from kubesched.errors import ConfigError
-from kubesched.kube.values.go_format import go_quote
+from kubesched.kube.values import go_quote
 from kubesched.scheduler.config.documents.durations import Duration
 from kubesched.scheduler.config.documents.reading import Number, Object, Value, compact
 

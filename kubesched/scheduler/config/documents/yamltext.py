@@ -16,9 +16,8 @@ from typing import Any
 import yaml
 
 from kubesched.errors import ConfigError
-from kubesched.kube.values.bounds import DEEPEST as _MAX_DEPTH
-from kubesched.kube.values.bounds import check_yaml
-from kubesched.kube.values.go_format import go_quote
+from kubesched.kube.values import DEEPEST as _MAX_DEPTH
+from kubesched.kube.values import check_yaml, go_quote
 from kubesched.scheduler.config.documents.reading import Number, Object, Value, compact
 
 _WORDS: dict[str, Value] = {

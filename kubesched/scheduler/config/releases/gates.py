@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from kubesched.errors import ConfigError
-from kubesched.kube.values.go_format import aggregate, go_quote
+from kubesched.kube.values import aggregate, go_quote
 from kubesched.scheduler.config.releases.other_gates import OTHER_GATES, OTHER_NEEDS
 from kubesched.scheduler.config.releases.versions import NEWEST, RELEASES, Behaviour, Version
 

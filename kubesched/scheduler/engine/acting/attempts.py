@@ -27,13 +27,17 @@ from kubesched.scheduler.engine.deciding.preemptor import Preemptor
 from kubesched.scheduler.engine.groups.group import Rehearsal
 from kubesched.scheduler.engine.groups.pod_groups import Gang, Gangs
 from kubesched.scheduler.engine.records.tried import Tried
-from kubesched.scheduler.framework.cycle_state import CycleState
-from kubesched.scheduler.framework.equivalence_cache.cache import EquivalenceCache
-from kubesched.scheduler.framework.grouping import GroupTurn
-from kubesched.scheduler.framework.preemption.preempting import Preemption
-from kubesched.scheduler.framework.runtime.profile import Profile
-from kubesched.scheduler.framework.verdicts import Failed, Placed, Unschedulable
-from kubesched.scheduler.queue.queued import QueuedPod
+from kubesched.scheduler.framework import (
+    CycleState,
+    EquivalenceCache,
+    Failed,
+    GroupTurn,
+    Placed,
+    Preemption,
+    Profile,
+    Unschedulable,
+)
+from kubesched.scheduler.queue import QueuedPod
 from kubesched.telemetry.logs import logger
 
 log = logger(__name__)

@@ -17,8 +17,7 @@ from kubesched.scheduler.engine.arrivals.inbox import AssumedBinding, BindFailed
 from kubesched.scheduler.engine.core import Core
 from kubesched.scheduler.engine.deciding.extenders import Extenders
 from kubesched.scheduler.engine.deciding.failure import explain
-from kubesched.scheduler.framework.plugin import Plugin
-from kubesched.scheduler.framework.verdicts import SUCCESS, Code, Status, failed
+from kubesched.scheduler.framework import SUCCESS, Code, Plugin, Status, failed
 
 SIBLING_FAILED = "some other PreBind operation failed"
 

@@ -15,10 +15,8 @@ from functools import partial
 import msgspec
 
 from kubesched.errors import PluginError, SchedulerError
-from kubesched.kube.api.pod import Pod
-from kubesched.kube.api.resource import ResourceClaim
-from kubesched.scheduler.cluster import PodView
-from kubesched.scheduler.cluster.device_claims import DeviceClaims
+from kubesched.kube.api import Pod, ResourceClaim
+from kubesched.scheduler.cluster import DeviceClaims, PodView
 from kubesched.scheduler.engine.acting.binding import Binder
 from kubesched.scheduler.engine.acting.failures import Failures
 from kubesched.scheduler.engine.acting.permits import LONGEST_WAIT_SECONDS, WaitingPod, WaitingPods
@@ -27,9 +25,7 @@ from kubesched.scheduler.engine.arrivals.intake import CLAIM_CHANGED, POD_WENT
 from kubesched.scheduler.engine.core import Core
 from kubesched.scheduler.engine.deciding.failure import Failure, explain, refused_on_node
 from kubesched.scheduler.engine.records.tried import Tried
-from kubesched.scheduler.framework.cycle_state import CycleState
-from kubesched.scheduler.framework.runtime.profile import Profile
-from kubesched.scheduler.framework.verdicts import CLEAR, Status
+from kubesched.scheduler.framework import CLEAR, CycleState, Profile, Status
 
 log = logging.getLogger(__name__)
 

@@ -19,15 +19,14 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from kubesched.errors import NotFound, SchedulerError
-from kubesched.kube.api.meta import format_time
-from kubesched.kube.api.pod import Pod
+from kubesched.kube.api import Pod, format_time
 from kubesched.scheduler.cluster import PodView
 from kubesched.scheduler.engine.acting.binding import Binder
 from kubesched.scheduler.engine.acting.permits import WaitingPods
 from kubesched.scheduler.engine.arrivals.inbox import LoopCall
 from kubesched.scheduler.engine.core import Core
 from kubesched.scheduler.engine.deciding.preemptor import Preemptor
-from kubesched.scheduler.framework.preemption.preempting import Preemption
+from kubesched.scheduler.framework import Preemption
 
 DISRUPTION_TARGET = "DisruptionTarget"
 BY_SCHEDULER = "PreemptionByScheduler"

@@ -12,14 +12,12 @@ from collections.abc import Callable
 from typing import Any
 
 from kubesched.errors import NotFound, SchedulerError
-from kubesched.kube.api.meta import format_time
-from kubesched.kube.api.pod import Pod
+from kubesched.kube.api import Pod, format_time
 from kubesched.scheduler.cluster import PodView
 from kubesched.scheduler.engine.core import Core
 from kubesched.scheduler.engine.deciding.failure import Failure
 from kubesched.scheduler.engine.records.tried import Tried
-from kubesched.scheduler.queue import QueueError
-from kubesched.scheduler.queue.queued import QueuedPod
+from kubesched.scheduler.queue import QueuedPod, QueueError
 
 log = logging.getLogger(__name__)
 

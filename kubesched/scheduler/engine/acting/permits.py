@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 
 from kubesched.scheduler.cluster import PodView
 from kubesched.scheduler.config import Duration
-from kubesched.scheduler.framework.verdicts import SUCCESS, Code, Status
+from kubesched.scheduler.framework import SUCCESS, Code, Status
 
 LONGEST_WAIT_SECONDS = 15 * 60.0
 

@@ -8,12 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from kubesched.kube.api import requests
-from kubesched.kube.api.meta import Quantity
-from kubesched.kube.api.node import Node
+from kubesched.kube.api import Node, Quantity, requests
 from kubesched.kube.values import quantity
 from kubesched.scheduler.cluster import PodView
-from kubesched.scheduler.framework.wakeups import ASSIGNED_POD, NODE, TARGET_POD, Action, ClusterEvent
+from kubesched.scheduler.framework import ASSIGNED_POD, NODE, TARGET_POD, Action, ClusterEvent
 
 
 def pod_changes(old: PodView, new: PodView, *, pending_as: str = TARGET_POD, tells_scale_up: bool = True) -> list[ClusterEvent]:

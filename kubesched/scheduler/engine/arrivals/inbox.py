@@ -14,12 +14,10 @@ from typing import Any
 
 from msgspec import Struct
 
-from kubesched.kube.api.resource import ResourceClaim
+from kubesched.kube.api import ResourceClaim
 from kubesched.scheduler.cluster import PodView
-from kubesched.scheduler.framework.cycle_state import CycleState
-from kubesched.scheduler.framework.runtime.profile import Profile
-from kubesched.scheduler.framework.verdicts import Status
-from kubesched.scheduler.queue.queued import QueuedPod
+from kubesched.scheduler.framework import CycleState, Profile, Status
+from kubesched.scheduler.queue import QueuedPod
 
 
 @dataclass(frozen=True, slots=True)

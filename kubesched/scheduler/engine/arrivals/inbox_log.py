@@ -13,7 +13,7 @@ import msgspec
 
 from kubesched.kube.api import codec
 from kubesched.scheduler.engine.arrivals.inbox import Arrival, BindFailed, Bound, Changed, Inbox
-from kubesched.scheduler.framework.ports import Clock
+from kubesched.scheduler.framework import Clock
 
 _encode = msgspec.json.Encoder().encode
 

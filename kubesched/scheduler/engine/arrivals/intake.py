@@ -17,29 +17,31 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
 from typing import Any, Protocol
 
 from kubesched.errors import SchedulerError
-from kubesched.kube.api.kinds import INFO
-from kubesched.kube.api.meta import TopLevel
-from kubesched.kube.api.node import Node
-from kubesched.kube.api.pod import Pod, is_resize_deferred
-from kubesched.kube.api.resource import DeviceClass, DeviceTaintRule, ResourceClaim, ResourceSlice
-from kubesched.kube.api.storage import (
+from kubesched.kube.api import (
+    INFO,
+    CompositePodGroup,
     CSIDriver,
     CSINode,
     CSIStorageCapacity,
+    DeviceClass,
+    DeviceTaintRule,
+    Node,
     PersistentVolume,
     PersistentVolumeClaim,
+    Pod,
+    PodGroup,
+    ResourceClaim,
+    ResourceSlice,
     StorageClass,
+    TopLevel,
     VolumeAttachment,
+    is_resize_deferred,
 )
-from kubesched.kube.api.workload import CompositePodGroup, PodGroup
-from kubesched.scheduler.cluster import PodView, Store
-from kubesched.scheduler.cluster.device_claims import DeviceClaims
+from kubesched.scheduler.cluster import DeviceClaims, PodView, Store
 from kubesched.scheduler.config import Gates
 from kubesched.scheduler.engine.arrivals import prechecks
 from kubesched.scheduler.engine.arrivals.changes import node_changes, pod_changes
-from kubesched.scheduler.framework import wakeups
-from kubesched.scheduler.framework.ports import FeatureGates
-from kubesched.scheduler.framework.wakeups import (
+from kubesched.scheduler.framework import (
     ADD,
     ASSIGNED_POD,
     DELETE,
@@ -50,6 +52,8 @@ from kubesched.scheduler.framework.wakeups import (
     UPDATE,
     Action,
     ClusterEvent,
+    FeatureGates,
+    wakeups,
 )
 from kubesched.scheduler.queue import Queue
 

@@ -10,16 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from kubesched.kube.api.core import Namespace
-from kubesched.kube.api.matching import HARD_EFFECTS
-from kubesched.kube.api.pod import Pod
-from kubesched.kube.api.storage import StorageClass
-from kubesched.kube.values.amount import wrapped
-from kubesched.scheduler.cluster import PodView, Store
-from kubesched.scheduler.cluster.objects import Objects
-from kubesched.scheduler.cluster.pods import PodTemplate
-from kubesched.scheduler.framework.runtime.lifting import NodeView
-from kubesched.scheduler.framework.wakeups import ADD, ClusterEvent
+from kubesched.kube.api import HARD_EFFECTS, Namespace, Pod, StorageClass
+from kubesched.kube.values import wrapped
+from kubesched.scheduler.cluster import Objects, PodTemplate, PodView, Store
+from kubesched.scheduler.framework import ADD, ClusterEvent, NodeView
 from kubesched.scheduler.queue import Queue
 
 Precheck = Callable[[PodView], bool]

@@ -18,8 +18,7 @@ from kubesched.scheduler.engine.deciding.attempt import Attempt, Rules
 from kubesched.scheduler.engine.deciding.cycle import attempt
 from kubesched.scheduler.engine.deciding.sampling import adaptive_percentage, n_wanted
 from kubesched.scheduler.engine.deciding.ties import best_rows
-from kubesched.scheduler.framework.runtime.profile import Profile
-from kubesched.scheduler.framework.verdicts import Failed, Placed
+from kubesched.scheduler.framework import Failed, Placed, Profile
 
 UNKNOWN_NODE = "the node is not known"
 _WORKERS = 16

@@ -13,11 +13,7 @@ from kubesched.scheduler.cluster import Bools
 from kubesched.scheduler.engine.deciding.attempt import Attempt, Question, Ranking
 from kubesched.scheduler.engine.deciding.extenders import BareNodes
 from kubesched.scheduler.engine.deciding.no_node import give_up
-from kubesched.scheduler.framework.cycle_state import CycleState
-from kubesched.scheduler.framework.level_rows import LevelRows
-from kubesched.scheduler.framework.runtime.profile import PreFiltered
-from kubesched.scheduler.framework.runtime.with_nominated import filter_with_nominated
-from kubesched.scheduler.framework.verdicts import Diagnosis, Placed
+from kubesched.scheduler.framework import CycleState, Diagnosis, LevelRows, Placed, PreFiltered, filter_with_nominated
 
 
 class Filtered(Struct, frozen=True):

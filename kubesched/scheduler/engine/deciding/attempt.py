@@ -17,14 +17,21 @@ from kubesched.scheduler.cluster import Bools, Ints, PodView, Snapshot, Store
 from kubesched.scheduler.engine.deciding.extenders import Extenders
 from kubesched.scheduler.engine.deciding.sampling import Sampling
 from kubesched.scheduler.engine.deciding.ties import Ties
-from kubesched.scheduler.framework.cycle_state import NODE_ALLOCATABLE, CycleState
-from kubesched.scheduler.framework.equivalence_cache.cache import CachedAnswer
-from kubesched.scheduler.framework.grouping import GroupTurn
-from kubesched.scheduler.framework.level_rows import LevelRows
-from kubesched.scheduler.framework.plugin import PostFiltered
-from kubesched.scheduler.framework.ports import Nominations
-from kubesched.scheduler.framework.runtime.profile import PreFiltered, Profile, Scores
-from kubesched.scheduler.framework.verdicts import Decision, Diagnosis, Verdicts
+from kubesched.scheduler.framework import (
+    NODE_ALLOCATABLE,
+    CachedAnswer,
+    CycleState,
+    Decision,
+    Diagnosis,
+    GroupTurn,
+    LevelRows,
+    Nominations,
+    PostFiltered,
+    PreFiltered,
+    Profile,
+    Scores,
+    Verdicts,
+)
 
 
 @dataclass(frozen=True, slots=True)

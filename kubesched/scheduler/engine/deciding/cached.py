@@ -14,15 +14,21 @@ from kubesched.errors import PluginError, PluginRaised, SchedulerError
 from kubesched.scheduler.cluster import Bools
 from kubesched.scheduler.engine.deciding.attempt import Attempt, Question, Ranking
 from kubesched.scheduler.engine.deciding.no_node import give_up
-from kubesched.scheduler.framework.cycle_state import CycleState
-from kubesched.scheduler.framework.equivalence_cache.cache import CachedAnswer, EquivalenceCache
-from kubesched.scheduler.framework.grouping import GROUP_TURN
-from kubesched.scheduler.framework.level_rows import LevelRows
-from kubesched.scheduler.framework.plugin import PostFiltered
-from kubesched.scheduler.framework.runtime.blame import is_ctrl_c
-from kubesched.scheduler.framework.runtime.profile import PreFiltered
-from kubesched.scheduler.framework.runtime.with_nominated import feasible_beside_nominated, refuse_for_nominated
-from kubesched.scheduler.framework.verdicts import Diagnosis, Placed, Unschedulable
+from kubesched.scheduler.framework import (
+    GROUP_TURN,
+    CachedAnswer,
+    CycleState,
+    Diagnosis,
+    EquivalenceCache,
+    LevelRows,
+    Placed,
+    PostFiltered,
+    PreFiltered,
+    Unschedulable,
+    feasible_beside_nominated,
+    is_ctrl_c,
+    refuse_for_nominated,
+)
 
 log = logging.getLogger(__name__)
 

@@ -15,11 +15,17 @@ from kubesched.errors import PluginRaised, SchedulerError
 from kubesched.scheduler.cluster import Bools, PodView, Snapshot
 from kubesched.scheduler.engine.deciding import all_nodes, cached, few_nodes
 from kubesched.scheduler.engine.deciding.attempt import Attempt, Question, Rules
-from kubesched.scheduler.framework.cycle_state import CycleState
-from kubesched.scheduler.framework.equivalence_cache.cache import EquivalenceCache
-from kubesched.scheduler.framework.grouping import GROUP_TURN, GroupTurn
-from kubesched.scheduler.framework.runtime.profile import Profile
-from kubesched.scheduler.framework.verdicts import CLEAR, Diagnosis, Failed, Unschedulable
+from kubesched.scheduler.framework import (
+    CLEAR,
+    GROUP_TURN,
+    CycleState,
+    Diagnosis,
+    EquivalenceCache,
+    Failed,
+    GroupTurn,
+    Profile,
+    Unschedulable,
+)
 
 __all__ = ["NO_NODES", "Attempt", "Rules", "attempt"]
 

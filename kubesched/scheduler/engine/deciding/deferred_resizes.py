@@ -16,15 +16,13 @@ from dataclasses import replace
 
 import msgspec
 
-from kubesched.kube.api.meta import ObjectMeta, Quantity
-from kubesched.kube.api.pod import Container, Pod, PodSpec, ResourceRequirements
-from kubesched.kube.values.quantity import amount_text
+from kubesched.kube.api import Container, ObjectMeta, Pod, PodSpec, Quantity, ResourceRequirements
+from kubesched.kube.values import amount_text
 from kubesched.scheduler.cluster import PodView, Store
 from kubesched.scheduler.engine.deciding.attempt import Attempt, Rules
 from kubesched.scheduler.engine.deciding.cycle import attempt
 from kubesched.scheduler.engine.deciding.failure import Failure, refusal
-from kubesched.scheduler.framework.runtime.profile import Profile
-from kubesched.scheduler.framework.verdicts import Failed, Placed, Unschedulable
+from kubesched.scheduler.framework import Failed, Placed, Profile, Unschedulable
 
 _ASKED = frozenset({"NodeName", "NodeResourcesFit", "DeferredPodScheduling", "DefaultPreemption"})
 _POINTS = ("pre_filter", "filter", "post_filter")

@@ -23,12 +23,10 @@ import msgspec
 import numpy as np
 
 from kubesched.errors import PluginError, SchedulerError
-from kubesched.kube.api import codec
-from kubesched.kube.api.pod import Pod
+from kubesched.kube.api import Pod, codec
 from kubesched.scheduler.cluster import Bools, Ints, PodView, Snapshot
 from kubesched.scheduler.config import Extender as ExtenderConfig
-from kubesched.scheduler.framework.preemption.preempting import Preemption
-from kubesched.scheduler.framework.verdicts import Code, Diagnosis, Status
+from kubesched.scheduler.framework import Code, Diagnosis, Preemption, Status
 
 MAX_EXTENDER_SCORE = 10
 SCALE = 100 // MAX_EXTENDER_SCORE

@@ -13,8 +13,7 @@ from msgspec import Struct
 from kubesched.errors import PluginRaised, SchedulerError
 from kubesched.scheduler.cluster import PodView
 from kubesched.scheduler.engine.observer import EngineObserver
-from kubesched.scheduler.framework.preemption.preempting import Preemption
-from kubesched.scheduler.framework.verdicts import CLEAR, Diagnosis, Nomination, Status, Unschedulable
+from kubesched.scheduler.framework import CLEAR, Diagnosis, Nomination, Preemption, Status, Unschedulable
 from kubesched.telemetry.throttle import Throttle
 
 log = logging.getLogger(__name__)

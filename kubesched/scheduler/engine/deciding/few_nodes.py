@@ -9,11 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from kubesched.scheduler.engine.deciding.attempt import Attempt, Question, Ranking
-from kubesched.scheduler.framework.cycle_state import CycleState
-from kubesched.scheduler.framework.level_rows import LevelRows
-from kubesched.scheduler.framework.runtime.profile import PreFiltered
-from kubesched.scheduler.framework.runtime.with_nominated import filter_with_nominated
-from kubesched.scheduler.framework.verdicts import Placed
+from kubesched.scheduler.framework import CycleState, LevelRows, Placed, PreFiltered, filter_with_nominated
 
 FEW_NODES = 64
 """Up to so many nodes named by PreFilter are looked at on their own."""

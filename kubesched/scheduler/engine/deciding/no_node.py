@@ -7,10 +7,7 @@ from __future__ import annotations
 
 from kubesched.scheduler.cluster import Bools
 from kubesched.scheduler.engine.deciding.attempt import Attempt, Question
-from kubesched.scheduler.framework.cycle_state import CycleState
-from kubesched.scheduler.framework.plugin import PostFiltered
-from kubesched.scheduler.framework.runtime.profile import PreFiltered
-from kubesched.scheduler.framework.verdicts import CLEAR, Diagnosis, Unschedulable
+from kubesched.scheduler.framework import CLEAR, CycleState, Diagnosis, PostFiltered, PreFiltered, Unschedulable
 
 
 def give_up(

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from kubesched.scheduler.cluster import Bools, Ints, Snapshot
-from kubesched.scheduler.framework.verdicts import Verdicts
+from kubesched.scheduler.framework import Verdicts
 
 FEWEST = 100
 """Below so many nodes all are looked at, and never fewer are asked for."""

@@ -13,7 +13,7 @@ from zlib import crc32
 import numpy as np
 
 from kubesched.scheduler.cluster import Ints, PodView, Snapshot
-from kubesched.scheduler.framework.level_rows import LevelRows
+from kubesched.scheduler.framework import LevelRows
 
 
 class Ties(Protocol):

@@ -23,10 +23,7 @@ from kubesched.scheduler.engine.explaining.obstacles import Obstacles, Retrying
 from kubesched.scheduler.engine.explaining.suggestions import suggest
 from kubesched.scheduler.engine.explaining.waking import Wakes, wakes_on
 from kubesched.scheduler.engine.records.refusals import Refusal, refusals_of
-from kubesched.scheduler.framework.advice import Advice
-from kubesched.scheduler.framework.preemption.preempting import Preemption
-from kubesched.scheduler.framework.runtime.profile import Profile
-from kubesched.scheduler.framework.verdicts import Failed, Placed, Status, Unschedulable
+from kubesched.scheduler.framework import Advice, Failed, Placed, Preemption, Profile, Status, Unschedulable
 
 
 @dataclass(frozen=True, slots=True)

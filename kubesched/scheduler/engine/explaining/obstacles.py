@@ -11,16 +11,11 @@ from collections.abc import Callable, Collection, Iterable
 import numpy as np
 
 from kubesched.errors import SchedulerError
-from kubesched.kube.api.matching import UNSCHEDULABLE_TAINT
-from kubesched.kube.api.pod import Pod
+from kubesched.kube.api import UNSCHEDULABLE_TAINT, Pod
 from kubesched.scheduler.cluster import Bools, Ints, PodView, Snapshot
 from kubesched.scheduler.engine.deciding.all_nodes import Filtered, filter_nodes
 from kubesched.scheduler.engine.deciding.attempt import Attempt, Question, Rules
-from kubesched.scheduler.framework.advice import Refused, first_names
-from kubesched.scheduler.framework.cycle_state import CycleState
-from kubesched.scheduler.framework.plugin import Plugin
-from kubesched.scheduler.framework.runtime.profile import Profile
-from kubesched.scheduler.framework.verdicts import Reason, Status, Verdicts
+from kubesched.scheduler.framework import CycleState, Plugin, Profile, Reason, Refused, Status, Verdicts, first_names
 from kubesched.scheduler.plugins.node_unschedulable import NodeUnschedulable
 from kubesched.scheduler.plugins.taint_toleration.advice import untolerated
 from kubesched.scheduler.plugins.taint_toleration.plugin import TaintToleration

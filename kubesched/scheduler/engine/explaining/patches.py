@@ -11,10 +11,9 @@ import shlex
 from collections.abc import Iterator
 from typing import Any
 
-from kubesched.kube.api import codec
-from kubesched.kube.api.pod import Pod
-from kubesched.kube.values.well_known import POD_TEMPLATE_HASH
-from kubesched.scheduler.framework.advice import Advice
+from kubesched.kube.api import Pod, codec
+from kubesched.kube.values import POD_TEMPLATE_HASH
+from kubesched.scheduler.framework import Advice
 
 _ADMITTED = frozenset({"node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"})
 _TEMPLATES: dict[str, tuple[str, ...]] = {

@@ -9,17 +9,14 @@ from __future__ import annotations
 from typing import Any
 
 from kubesched.errors import SchedulerError
-from kubesched.kube.api.pod import Pod, is_finished
-from kubesched.kube.api.workload import COSCHEDULING_LABEL, COSCHEDULING_LABEL_OLD
-from kubesched.kube.values.quantity import amount_text
-from kubesched.scheduler.cluster import PodView
-from kubesched.scheduler.cluster.groups import GroupKey
+from kubesched.kube.api import COSCHEDULING_LABEL, COSCHEDULING_LABEL_OLD, Pod, is_finished
+from kubesched.kube.values import amount_text
+from kubesched.scheduler.cluster import GroupKey, PodView
 from kubesched.scheduler.engine.core import EngineState
 from kubesched.scheduler.engine.explaining.explain import Explanation, explain_now, gate_of
 from kubesched.scheduler.engine.explaining.patches import patches_of
 from kubesched.scheduler.engine.explaining.waking import wakes_on
-from kubesched.scheduler.framework.preemption.preempting import Preemption
-from kubesched.scheduler.framework.runtime.profile import Profile
+from kubesched.scheduler.framework import Preemption, Profile
 from kubesched.scheduler.plugins.dynamic_resources.plugin import DynamicResources
 
 PLACED, PENDING, GATED, LEAVING, NOT_OURS, FINISHED = "placed", "pending", "gated", "leaving", "notOurs", "finished"

@@ -14,9 +14,7 @@ import numpy as np
 from kubesched.scheduler.cluster import Bools
 from kubesched.scheduler.engine.deciding.attempt import Attempt
 from kubesched.scheduler.engine.explaining.obstacles import Obstacles, Retrying
-from kubesched.scheduler.framework.advice import AMOUNT, REMARK, Advice, Refused, first_names, would_take_it
-from kubesched.scheduler.framework.plugin import Plugin
-from kubesched.scheduler.framework.verdicts import Status
+from kubesched.scheduler.framework import AMOUNT, REMARK, Advice, Plugin, Refused, Status, first_names, would_take_it
 
 log = logging.getLogger(__name__)
 

@@ -9,9 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from kubesched.scheduler.framework import wakeups
-from kubesched.scheduler.framework.runtime.profile import Profile
-from kubesched.scheduler.framework.wakeups import INTERESTED_IN_ALL, Action, ClusterEvent, Wakeup
+from kubesched.scheduler.framework import INTERESTED_IN_ALL, Action, ClusterEvent, Profile, Wakeup, wakeups
 
 _NOUNS = {
     wakeups.POD: "a pod",

@@ -23,12 +23,22 @@ from kubesched.scheduler.engine.deciding.attempt import Attempt
 from kubesched.scheduler.engine.deciding.failure import Failure, broken, refusal, refused_on_node
 from kubesched.scheduler.engine.deciding.preemptor import Preemptor
 from kubesched.scheduler.engine.records.tried import Tried
-from kubesched.scheduler.framework.cycle_state import CycleState
-from kubesched.scheduler.framework.grouping import GroupRefusal, GroupTurn, Placement, Proposal
-from kubesched.scheduler.framework.preemption.preempting import Preemption
-from kubesched.scheduler.framework.runtime.profile import Profile
-from kubesched.scheduler.framework.verdicts import Code, Failed, Nomination, Placed, Status, Unschedulable
-from kubesched.scheduler.queue.queued import QueuedPod
+from kubesched.scheduler.framework import (
+    Code,
+    CycleState,
+    Failed,
+    GroupRefusal,
+    GroupTurn,
+    Nomination,
+    Placed,
+    Placement,
+    Preemption,
+    Profile,
+    Proposal,
+    Status,
+    Unschedulable,
+)
+from kubesched.scheduler.queue import QueuedPod
 
 UNSCHEDULABLE = "pod group is unschedulable"
 WAITS_FOR_ROOM = "pod group is waiting for preemption to complete"

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kubesched.errors import SchedulerError
-from kubesched.kube.api.meta import format_time
-from kubesched.kube.api.workload import PodGroup
+from kubesched.kube.api import PodGroup, format_time
 from kubesched.scheduler.cluster import GroupKey
 from kubesched.scheduler.engine.core import Core
 from kubesched.scheduler.engine.deciding.failure import SCHEDULER_ERROR, UNSCHEDULABLE

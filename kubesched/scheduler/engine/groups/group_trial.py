@@ -12,12 +12,9 @@ from contextlib import ExitStack, contextmanager
 
 import numpy as np
 
-from kubesched.scheduler.cluster import Bools, PodView, Snapshot, Store
-from kubesched.scheduler.cluster.store import Aside
+from kubesched.scheduler.cluster import Aside, Bools, PodView, Snapshot, Store
 from kubesched.scheduler.engine.groups.group import Fate, GroupCycle, Member, Rehearsal, Verdict
-from kubesched.scheduler.framework.preemption.whatif_filters import WhatIfFilters
-from kubesched.scheduler.framework.runtime.profile import Profile
-from kubesched.scheduler.framework.verdicts import SUCCESS, Nomination, Status, failed, unschedulable
+from kubesched.scheduler.framework import SUCCESS, Nomination, Profile, Status, WhatIfFilters, failed, unschedulable
 
 
 class StoreTrial:

@@ -17,8 +17,7 @@ from functools import partial
 import msgspec
 
 from kubesched.errors import PluginError
-from kubesched.scheduler.cluster import GroupKey, PodView
-from kubesched.scheduler.cluster.groups import Reader
+from kubesched.scheduler.cluster import GroupKey, GroupReader, PodView
 from kubesched.scheduler.engine.arrivals.inbox import LoopCall
 from kubesched.scheduler.engine.core import Core
 from kubesched.scheduler.engine.deciding.failure import Failure, broken, explain
@@ -37,20 +36,22 @@ from kubesched.scheduler.engine.groups.group_conditions import GroupConditions
 from kubesched.scheduler.engine.groups.group_trial import StoreTrial
 from kubesched.scheduler.engine.groups.whole_group import Branch, WholeGroupCycle
 from kubesched.scheduler.engine.records.tried import Tried
-from kubesched.scheduler.framework.group_hierarchy import GroupHierarchy
-from kubesched.scheduler.framework.grouping import (
+from kubesched.scheduler.framework import (
+    CLEAR,
     COMPOSITE,
     GROUP_TURN,
     WORKLOAD,
+    Diagnosis,
     FailedGroup,
+    GroupHierarchy,
     GroupTurn,
+    Nomination,
+    Plugin,
+    Profile,
     Shortfall,
     workload_of,
 )
-from kubesched.scheduler.framework.plugin import Plugin
-from kubesched.scheduler.framework.runtime.profile import Profile
-from kubesched.scheduler.framework.verdicts import CLEAR, Diagnosis, Nomination
-from kubesched.scheduler.queue.queued import QueuedPod
+from kubesched.scheduler.queue import QueuedPod
 
 log = logging.getLogger(__name__)
 
@@ -78,7 +79,7 @@ class Gang:
 def read_groups(core: Core) -> None:
     """Let the store know what makes pods a group: what they name themselves, and what plugins say."""
     gatherers = {type(plugin): (profile, plugin) for profile in core.profiles.values() for plugin in profile.gatherers}
-    readers: list[Reader] = [partial(_group_of, core, profile, plugin) for profile, plugin in gatherers.values()]
+    readers: list[GroupReader] = [partial(_group_of, core, profile, plugin) for profile, plugin in gatherers.values()]
     if core.handle.gates.is_enabled("GenericWorkload"):
         readers.insert(0, workload_of)
     placed = (pod for pod in core.store.pods() if not core.store.is_assumed(pod.uid))  # a booking may be taken back

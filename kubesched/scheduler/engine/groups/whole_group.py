@@ -29,11 +29,19 @@ from kubesched.scheduler.engine.groups.group import (
     concluded,
     mask_of,
 )
-from kubesched.scheduler.framework.grouping import COMPOSITE, GroupTurn, Placement, Progress
-from kubesched.scheduler.framework.runtime.group_points import NO_PLACEMENTS
-from kubesched.scheduler.framework.runtime.profile import Profile
-from kubesched.scheduler.framework.verdicts import Code, Status, failed, unschedulable
-from kubesched.scheduler.queue.queued import QueuedPod
+from kubesched.scheduler.framework import (
+    COMPOSITE,
+    NO_PLACEMENTS,
+    Code,
+    GroupTurn,
+    Placement,
+    Profile,
+    Progress,
+    Status,
+    failed,
+    unschedulable,
+)
+from kubesched.scheduler.queue import QueuedPod
 
 NOT_JUDGED = "failed to evaluate placement feasibility: "
 CHILD_BROKE = "composite pod group evaluation failed due to child error: "

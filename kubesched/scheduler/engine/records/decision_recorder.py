@@ -13,7 +13,7 @@ from collections.abc import Callable
 import numpy as np
 
 from kubesched.errors import SchedulerError
-from kubesched.kube.api.node import Node
+from kubesched.kube.api import Node
 from kubesched.scheduler.cluster import Ints, Snapshot
 from kubesched.scheduler.engine.deciding.attempt import Attempt, Rules
 from kubesched.scheduler.engine.deciding.cycle import attempt
@@ -37,10 +37,7 @@ from kubesched.scheduler.engine.records.node_changes import NodeChanges
 from kubesched.scheduler.engine.records.refusal_tally import RefusalCount, RefusalTally, Refused
 from kubesched.scheduler.engine.records.refusals import refusals_of
 from kubesched.scheduler.engine.records.tried import Tried
-from kubesched.scheduler.framework.equivalence_cache.node_answers import NodeAnswers
-from kubesched.scheduler.framework.ports import Clock
-from kubesched.scheduler.framework.runtime.profile import Profile, Scores
-from kubesched.scheduler.framework.verdicts import Placed
+from kubesched.scheduler.framework import Clock, NodeAnswers, Placed, Profile, Scores
 
 SHARE = 0.005
 """How much of the time may go into what takes longer."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from kubesched.errors import SchedulerError
 from kubesched.scheduler.engine.records.decision_record import ERROR, PLACED, DecisionRecord, sentence
-from kubesched.scheduler.framework.runtime.plugin_calls import PointObserver
+from kubesched.scheduler.framework import PointObserver
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import TracerProvider

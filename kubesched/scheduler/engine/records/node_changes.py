@@ -12,8 +12,7 @@ from typing import NamedTuple, TypeVar
 
 from msgspec import Struct
 
-from kubesched.kube.api.meta import Quantity
-from kubesched.kube.api.node import Node, Taint
+from kubesched.kube.api import Node, Quantity, Taint
 from kubesched.kube.values import quantity
 
 MOST_CHANGES = 5000

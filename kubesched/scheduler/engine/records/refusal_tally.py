@@ -15,9 +15,7 @@ import numpy.typing as npt
 from msgspec import Struct
 
 from kubesched.scheduler.cluster import Snapshot
-from kubesched.scheduler.framework.equivalence_cache.cache import CachedAnswer
-from kubesched.scheduler.framework.equivalence_cache.node_answers import NodeAnswers
-from kubesched.scheduler.framework.verdicts import DomainVerdicts, Reason, Rejections
+from kubesched.scheduler.framework import CachedAnswer, DomainVerdicts, NodeAnswers, Reason, Rejections
 
 _FEW_ROWS = 64
 _FEW_DOMAINS = 64

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from kubesched.scheduler.engine.deciding.attempt import Attempt
-from kubesched.scheduler.framework.advice import EXAMPLES
+from kubesched.scheduler.framework import EXAMPLES
 
 
 @dataclass(frozen=True, slots=True)

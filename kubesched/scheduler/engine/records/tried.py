@@ -6,8 +6,8 @@ from msgspec import Struct
 
 from kubesched.scheduler.engine.deciding.attempt import Attempt
 from kubesched.scheduler.engine.records.decision_record import DecisionRecord
-from kubesched.scheduler.framework.runtime.profile import Profile
-from kubesched.scheduler.queue.queued import QueuedPod
+from kubesched.scheduler.framework import Profile
+from kubesched.scheduler.queue import QueuedPod
 
 
 class Tried(Struct, frozen=True):

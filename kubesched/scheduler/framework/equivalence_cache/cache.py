@@ -37,8 +37,7 @@ from weakref import WeakValueDictionary
 import numpy as np
 
 from kubesched.scheduler import kernels
-from kubesched.scheduler.cluster import Bools, Ints, PodView, Snapshot
-from kubesched.scheduler.cluster.snapshot import is_uniform
+from kubesched.scheduler.cluster import Bools, Ints, PodView, Snapshot, is_uniform
 from kubesched.scheduler.framework.counting import CountsPods
 from kubesched.scheduler.framework.cycle_state import CycleState
 from kubesched.scheduler.framework.equivalence_cache.class_table import ClassTable, Key

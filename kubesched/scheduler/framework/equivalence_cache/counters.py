@@ -16,9 +16,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from kubesched.scheduler.cluster import Bools, Ints, PodView, Snapshot
-from kubesched.scheduler.cluster.changelog import Reader
-from kubesched.scheduler.cluster.journal import NODE, Change
+from kubesched.scheduler.cluster import NODE, Bools, Change, Ints, PodView, Reader, Snapshot
 from kubesched.scheduler.framework.equivalence_cache.tracked import Tracked
 
 BUDGET_BYTES = 64 << 20

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kubesched.scheduler.cluster import PodView, Snapshot
-from kubesched.scheduler.cluster.objects import KindVersions
+from kubesched.scheduler.cluster import KindVersions, PodView, Snapshot
 from kubesched.scheduler.framework.cycle_state import CycleState
 from kubesched.scheduler.framework.equivalence_cache.counters import CounterTable
 from kubesched.scheduler.framework.equivalence_cache.node_answers import NodeAnswers

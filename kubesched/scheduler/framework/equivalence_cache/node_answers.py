@@ -11,10 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from kubesched.scheduler.cluster import Bools, Ints, PodView, Snapshot
-from kubesched.scheduler.cluster.changelog import Reader
-from kubesched.scheduler.cluster.journal import ALLOCATABLE, NODE, Change
-from kubesched.scheduler.cluster.objects import KindVersions
+from kubesched.scheduler.cluster import ALLOCATABLE, NODE, Bools, Change, Ints, KindVersions, PodView, Reader, Snapshot
 from kubesched.scheduler.framework.cycle_state import CycleState
 from kubesched.scheduler.framework.equivalence_cache.plan import CachePlan
 from kubesched.scheduler.framework.equivalence_cache.tracked import FEW_ROWS

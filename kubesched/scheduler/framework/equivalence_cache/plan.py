@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from kubesched.kube.api.meta import TopLevel
+from kubesched.kube.api import TopLevel
 from kubesched.scheduler.framework.counting import CountsPods
 from kubesched.scheduler.framework.inputs import (
     UNLIKE,

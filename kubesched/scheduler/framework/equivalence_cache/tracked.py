@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy.typing as npt
 
-from kubesched.scheduler.cluster.changelog import ChangeLog
+from kubesched.scheduler.cluster import ChangeLog
 
 FEW_ROWS = 16
 """Up to so many rows are worked out one by one in plain Python: arrays of a few elements cost more than the sums on them."""

@@ -13,8 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kubesched.scheduler.cluster import Bools, Codes, Ints
-from kubesched.scheduler.cluster.pods import PodTemplate
+from kubesched.scheduler.cluster import Bools, Codes, Ints, PodTemplate
 
 _GROWTH = 256
 

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from kubesched.kube.api.requests import HostPort, ports_conflict
+from kubesched.kube.api import HostPort, ports_conflict
 from kubesched.scheduler.cluster import CPU, MEMORY, Bools, ClusterTables, Codes, Ints, PodView, Snapshot
 from kubesched.scheduler.framework.nominated import NominatedAbove
 from kubesched.scheduler.framework.preemption.listed_pods import DEFAULTED_CPU, DEFAULTED_MEMORY, ListedPods, TemplateNumbers

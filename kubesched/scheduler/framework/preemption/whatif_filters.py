@@ -13,8 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kubesched.scheduler.cluster import Bools, Ints, PodView, Snapshot
-from kubesched.scheduler.cluster.pods import PodTemplate
+from kubesched.scheduler.cluster import Bools, Ints, PodTemplate, PodView, Snapshot
 from kubesched.scheduler.framework.cycle_state import CycleState
 from kubesched.scheduler.framework.inputs import compares_nodes, follows_pods, is_counting, is_kept, kinds_of, own_inputs
 from kubesched.scheduler.framework.nominated import NominatedAbove

@@ -15,8 +15,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from kubesched.scheduler import kernels
-from kubesched.scheduler.cluster import Bools, Ints, Snapshot
-from kubesched.scheduler.cluster.changelog import Reader
+from kubesched.scheduler.cluster import Bools, Ints, Reader, Snapshot
 from kubesched.scheduler.framework.equivalence_cache.tracked import Tracked
 from kubesched.scheduler.framework.verdicts import FEW, DomainScores, DomainTable, DomainVerdicts
 

@@ -16,8 +16,7 @@ import numpy as np
 
 from kubesched.errors import PluginError
 from kubesched.scheduler import kernels
-from kubesched.scheduler.cluster import Bools, Ints, PodView, Snapshot
-from kubesched.scheduler.cluster.snapshot import is_uniform
+from kubesched.scheduler.cluster import Bools, Ints, PodView, Snapshot, is_uniform
 from kubesched.scheduler.framework.cycle_state import CycleState
 from kubesched.scheduler.framework.plugin import NodeNames, Plugin, PostFiltered
 from kubesched.scheduler.framework.runtime import lifting

@@ -10,7 +10,7 @@ import inspect
 from collections.abc import Iterator
 
 from kubesched.errors import ConfigError
-from kubesched.kube.api.meta import TopLevel
+from kubesched.kube.api import TopLevel
 from kubesched.scheduler.config import Args
 from kubesched.scheduler.framework.inputs import Input
 from kubesched.scheduler.framework.plugin import POINTS, Plugin

@@ -13,9 +13,7 @@ from collections import OrderedDict
 
 import numpy as np
 
-from kubesched.scheduler.cluster import Bools, Codes, Ints, PodView, Snapshot
-from kubesched.scheduler.cluster.changelog import Reader
-from kubesched.scheduler.cluster.journal import Change
+from kubesched.scheduler.cluster import Bools, Change, Codes, Ints, PodView, Reader, Snapshot
 from kubesched.scheduler.framework.cycle_state import CycleState
 from kubesched.scheduler.framework.nominated import NominatedAbove, NominatedByRow, nominated_by_row
 from kubesched.scheduler.framework.ports import Nominations

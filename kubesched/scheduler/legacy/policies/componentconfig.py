@@ -13,14 +13,29 @@ from typing import Annotated, Any, ClassVar
 import msgspec
 
 from kubesched.errors import ConfigError
-from kubesched.kube.values.go_format import aggregate
-from kubesched.scheduler.config.building import read_file
-from kubesched.scheduler.config.documents.fielderrors import FieldError, Path, invalid, required
-from kubesched.scheduler.config.documents.reading import Object, is_json, read_json
-from kubesched.scheduler.config.documents.wire import Go, Int32, Int64, Wire, decode, encode
-from kubesched.scheduler.config.documents.yamltext import read_yaml
-from kubesched.scheduler.config.types import API_GROUP, ClientConnection, LeaderElection, PluginConfig
-from kubesched.scheduler.config.types import KIND as CONFIGURATION
+from kubesched.kube.values import aggregate
+from kubesched.scheduler.config import (
+    API_GROUP,
+    ClientConnection,
+    FieldError,
+    Go,
+    Int32,
+    Int64,
+    LeaderElection,
+    Object,
+    Path,
+    PluginConfig,
+    Wire,
+    decode,
+    encode,
+    invalid,
+    is_json,
+    read_file,
+    read_json,
+    read_yaml,
+    required,
+)
+from kubesched.scheduler.config import KIND as CONFIGURATION
 from kubesched.scheduler.legacy.framework_plugins import OldPlugins
 from kubesched.scheduler.legacy.policies.providers import DEFAULT_PROVIDER
 from kubesched.scheduler.legacy.policies.sources import FromConfigMap, FromFile, FromProvider, Source

@@ -15,10 +15,8 @@ from typing import Any
 import msgspec
 
 from kubesched.scheduler import config
-from kubesched.scheduler.config.catalogue import at_release
-from kubesched.scheduler.config.documents.wire import encode
-from kubesched.scheduler.config.types import API_VERSION
-from kubesched.scheduler.config.types import KIND as CONFIGURATION
+from kubesched.scheduler.config import API_VERSION, at_release, encode
+from kubesched.scheduler.config import KIND as CONFIGURATION
 from kubesched.scheduler.legacy.algorithms import FILTER_PLUGINS, VOLUME_COUNTS
 from kubesched.scheduler.legacy.framework_plugins import camel
 from kubesched.scheduler.legacy.policies.policy import Policy, PriorityPolicy

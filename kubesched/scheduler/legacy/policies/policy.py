@@ -12,11 +12,23 @@ from typing import Annotated, Any, ClassVar
 import msgspec
 
 from kubesched.errors import ConfigError
-from kubesched.scheduler.config import Duration
-from kubesched.scheduler.config.documents.reading import Object, Value, is_json, read_json
-from kubesched.scheduler.config.documents.wire import Go, Int32, Int64, Wire, decode
-from kubesched.scheduler.config.documents.yamltext import read_yaml
-from kubesched.scheduler.config.types import API_GROUP, Extender, ExtenderManagedResource, ExtenderTLSConfig
+from kubesched.scheduler.config import (
+    API_GROUP,
+    Duration,
+    Extender,
+    ExtenderManagedResource,
+    ExtenderTLSConfig,
+    Go,
+    Int32,
+    Int64,
+    Object,
+    Value,
+    Wire,
+    decode,
+    is_json,
+    read_json,
+    read_yaml,
+)
 from kubesched.scheduler.legacy.releases import LATEST, Release, release_of
 
 KIND = "Policy"

@@ -7,9 +7,8 @@ program on the spot.
 from __future__ import annotations
 
 from kubesched.errors import ConfigError
-from kubesched.kube.api.requests import is_extended_name
-from kubesched.kube.values.go_format import aggregate, go_quote
-from kubesched.kube.values.naming import qualified_name_complaints
+from kubesched.kube.api import is_extended_name
+from kubesched.kube.values import aggregate, go_quote, qualified_name_complaints
 from kubesched.scheduler.legacy.policies.policy import (
     Policy,
     PolicyExtender,

@@ -13,10 +13,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from kubesched.errors import ConfigError
-from kubesched.kube.values.go_format import go_quote
-from kubesched.scheduler.config.documents.reading import read_json
-from kubesched.scheduler.config.documents.wire import Raw
-from kubesched.scheduler.config.types import PluginConfig
+from kubesched.kube.values import go_quote
+from kubesched.scheduler.config import PluginConfig, Raw, read_json
 from kubesched.scheduler.framework import Plugin
 from kubesched.scheduler.legacy.algorithms import PredicateFactory, PriorityFactory
 from kubesched.scheduler.legacy.policies.policy import Policy, PredicatePolicy, PriorityPolicy

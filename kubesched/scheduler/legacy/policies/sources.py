@@ -10,8 +10,8 @@ import os
 from dataclasses import dataclass
 
 from kubesched.errors import ConfigError
-from kubesched.kube.api.core import ConfigMap
-from kubesched.scheduler.config.building import unreadable
+from kubesched.kube.api import ConfigMap
+from kubesched.scheduler.config import unreadable
 from kubesched.scheduler.legacy.policies.policy import CONFIG_MAP_KEY, Policy, load_policy
 from kubesched.scheduler.legacy.policies.providers import DEFAULT_PROVIDER
 from kubesched.scheduler.legacy.releases import LATEST, Release, release_of

@@ -11,10 +11,19 @@ from collections.abc import Sequence
 from typing import Any, ClassVar, TypeVar
 
 from kubesched.scheduler.cluster import Bools, PodView, Snapshot
-from kubesched.scheduler.framework import SKIP, Code, CycleState, NodeNames, Plugin, PreFilterAnswer, Reason, Rejections
-from kubesched.scheduler.framework.ports import Handle
+from kubesched.scheduler.framework import (
+    SKIP,
+    Code,
+    CycleState,
+    Handle,
+    NodeNames,
+    Plugin,
+    PreFilterAnswer,
+    Reason,
+    Rejections,
+    Wakeup,
+)
 from kubesched.scheduler.framework.runtime import lifting
-from kubesched.scheduler.framework.wakeups import Wakeup
 from kubesched.scheduler.legacy.context import LegacyContext
 
 Cases = list[tuple[Bools, Reason]]

@@ -9,10 +9,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from kubesched.kube.api.node import Node
+from kubesched.kube.api import Node
 from kubesched.scheduler.cluster import PodView, Snapshot
-from kubesched.scheduler.framework import CycleState, NodeNames, Plugin, PreFilterAnswer, Rejections
-from kubesched.scheduler.framework.ports import Handle
+from kubesched.scheduler.framework import CycleState, Handle, NodeNames, Plugin, PreFilterAnswer, Rejections
 from kubesched.scheduler.legacy.context import LegacyContext
 from kubesched.scheduler.legacy.predicates.base import Cases, Predicate
 from kubesched.scheduler.legacy.shared.nodewise import NodeColumn

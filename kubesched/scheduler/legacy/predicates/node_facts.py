@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 
-from kubesched.kube.api.matching import UNSCHEDULABLE_TAINT, compile_required_node_affinity, find_untolerated
-from kubesched.kube.api.requests import CPU, EPHEMERAL_STORAGE, MEMORY, HostPort
-from kubesched.scheduler.cluster import ABSENT, PodView, Snapshot
-from kubesched.scheduler.cluster.selection import match_required
-from kubesched.scheduler.framework import CycleState, Input, Reason, Rejections
-from kubesched.scheduler.framework.ports import Handle
+from kubesched.kube.api import (
+    CPU,
+    EPHEMERAL_STORAGE,
+    MEMORY,
+    UNSCHEDULABLE_TAINT,
+    HostPort,
+    compile_required_node_affinity,
+    find_untolerated,
+)
+from kubesched.scheduler.cluster import ABSENT, PodView, Snapshot, match_required
+from kubesched.scheduler.framework import CycleState, Handle, Input, Reason, Rejections
 from kubesched.scheduler.legacy.context import LegacyContext
 from kubesched.scheduler.legacy.predicates.base import Cases, Predicate
 from kubesched.scheduler.legacy.shared.pod_requests import asked, host_ports

@@ -7,11 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kubesched.kube.api import matching
-from kubesched.kube.api.core import Namespace
+from kubesched.kube.api import Namespace, matching
 from kubesched.scheduler.cluster import ABSENT, Bools, PodView, Snapshot
-from kubesched.scheduler.framework import SKIP, CycleState, Input, PreFilterAnswer, Reason, Rejections, failed, wakeups
-from kubesched.scheduler.framework.ports import Handle
+from kubesched.scheduler.framework import SKIP, CycleState, Handle, Input, PreFilterAnswer, Reason, Rejections, failed, wakeups
 from kubesched.scheduler.legacy.context import LegacyContext
 from kubesched.scheduler.legacy.predicates.base import Cases, Predicate
 from kubesched.scheduler.legacy.shared.affinity import counting

@@ -15,14 +15,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from kubesched.kube.api.node import Node
-from kubesched.kube.api.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
-from kubesched.kube.api.volumes import PersistentVolumeSources, Volume
+from kubesched.kube.api import Node, PersistentVolume, PersistentVolumeClaim, PersistentVolumeSources, StorageClass, Volume
 from kubesched.kube.values import quantity
-from kubesched.scheduler.cluster import Bools, Ints, Objects, PodView, Snapshot
-from kubesched.scheduler.cluster.claims import class_of_claim
-from kubesched.scheduler.framework import SKIP, CycleState, Plugin, PreFilterAnswer, Rejections
-from kubesched.scheduler.framework.ports import Handle
+from kubesched.scheduler.cluster import Bools, Ints, Objects, PodView, Snapshot, class_of_claim
+from kubesched.scheduler.framework import SKIP, CycleState, Handle, Plugin, PreFilterAnswer, Rejections
 from kubesched.scheduler.legacy.shared.nodewise import NodeColumn
 from kubesched.scheduler.plugins.node_volume_limits.attachments import (
     Attached,

@@ -13,13 +13,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from kubesched.kube.api.pod import Pod
-from kubesched.kube.api.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
-from kubesched.kube.values.well_known import BETA_REGION, BETA_ZONE
-from kubesched.scheduler.cluster import Ints, Objects, PodView, Snapshot
-from kubesched.scheduler.cluster.claims import class_of_claim
-from kubesched.scheduler.framework import SKIP, Code, CycleState, Plugin, PreFilterAnswer, Reason, Rejections, Status
-from kubesched.scheduler.framework.ports import Handle
+from kubesched.kube.api import PersistentVolume, PersistentVolumeClaim, Pod, StorageClass
+from kubesched.kube.values import BETA_REGION, BETA_ZONE
+from kubesched.scheduler.cluster import Ints, Objects, PodView, Snapshot, class_of_claim
+from kubesched.scheduler.framework import SKIP, Code, CycleState, Handle, Plugin, PreFilterAnswer, Reason, Rejections, Status
 from kubesched.scheduler.legacy.context import LegacyContext
 from kubesched.scheduler.legacy.predicates.volume_counts import (
     InTreeVolumeCount,

@@ -9,8 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from kubesched.scheduler.cluster import Bools, Ints
-from kubesched.scheduler.framework import Plugin
-from kubesched.scheduler.framework.ports import Handle
+from kubesched.scheduler.framework import Handle, Plugin
 from kubesched.scheduler.legacy.context import LegacyContext
 
 

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from kubesched.kube.api.node import Node
-from kubesched.kube.api.requests import CPU, MEMORY
+from kubesched.kube.api import CPU, MEMORY, Node
 from kubesched.scheduler.cluster import Ints, PodView, Snapshot
-from kubesched.scheduler.framework import CycleState, Input
-from kubesched.scheduler.framework.ports import Handle
+from kubesched.scheduler.framework import CycleState, Handle, Input
 from kubesched.scheduler.legacy.context import LegacyContext
 from kubesched.scheduler.legacy.priorities.base import Priority
 from kubesched.scheduler.legacy.shared.pod_requests import asked

@@ -8,12 +8,9 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from kubesched.kube.api import matching
-from kubesched.kube.api.node import Node
-from kubesched.scheduler.cluster import ABSENT, Bools, Ints, PodView, Snapshot
-from kubesched.scheduler.cluster.selection import match_term
-from kubesched.scheduler.framework import CycleState, Input, Status
-from kubesched.scheduler.framework.ports import Handle
+from kubesched.kube.api import Node, matching
+from kubesched.scheduler.cluster import ABSENT, Bools, Ints, PodView, Snapshot, match_term
+from kubesched.scheduler.framework import CycleState, Handle, Input, Status
 from kubesched.scheduler.legacy.context import LegacyContext
 from kubesched.scheduler.legacy.priorities.base import Priority, scaled
 from kubesched.scheduler.legacy.shared.affinity import counting

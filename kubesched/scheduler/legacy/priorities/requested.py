@@ -11,11 +11,10 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from kubesched.kube.api.requests import CPU, MEMORY
+from kubesched.kube.api import CPU, MEMORY
 from kubesched.scheduler import kernels
 from kubesched.scheduler.cluster import Ints, PodView, Snapshot
-from kubesched.scheduler.framework import CycleState, Input
-from kubesched.scheduler.framework.ports import Handle
+from kubesched.scheduler.framework import CycleState, Handle, Input
 from kubesched.scheduler.legacy.context import LegacyContext
 from kubesched.scheduler.legacy.predicates.volumes import AttachedVolumes
 from kubesched.scheduler.legacy.priorities.base import Priority

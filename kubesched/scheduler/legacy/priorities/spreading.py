@@ -10,11 +10,9 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from kubesched.kube.api.matching import Selector, SelectorError
-from kubesched.scheduler.cluster import ABSENT, Bools, Ints, PodView, Snapshot
-from kubesched.scheduler.cluster.topology import REGION_LABELS, ZONE_LABELS
-from kubesched.scheduler.framework import SKIP, CycleState, Input, Status, failed
-from kubesched.scheduler.framework.ports import Handle
+from kubesched.kube.api import Selector, SelectorError
+from kubesched.scheduler.cluster import ABSENT, REGION_LABELS, ZONE_LABELS, Bools, Ints, PodView, Snapshot
+from kubesched.scheduler.framework import SKIP, CycleState, Handle, Input, Status, failed
 from kubesched.scheduler.legacy.context import LegacyContext
 from kubesched.scheduler.legacy.priorities.base import Priority
 from kubesched.scheduler.legacy.shared.siblings import all_of, count_matching, owner_selectors, service_selectors

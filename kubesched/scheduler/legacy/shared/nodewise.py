@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from kubesched.kube.api.node import Node
+from kubesched.kube.api import Node
 from kubesched.scheduler.cluster import Snapshot
 
 

@@ -14,11 +14,20 @@ from dataclasses import dataclass
 from msgspec.structs import replace
 
 from kubesched.errors import MalformedObject
-from kubesched.kube.api import requests
-from kubesched.kube.api.meta import Quantity
-from kubesched.kube.api.pod import Container, Pod, ResourceRequirements
-from kubesched.kube.api.requests import CPU, DEFAULT_CPU_MILLI, DEFAULT_MEMORY_BYTES, MEMORY, WILDCARD_IP, HostPort
-from kubesched.kube.values.quantity import QuantityError, parse
+from kubesched.kube.api import (
+    CPU,
+    DEFAULT_CPU_MILLI,
+    DEFAULT_MEMORY_BYTES,
+    MEMORY,
+    WILDCARD_IP,
+    Container,
+    HostPort,
+    Pod,
+    Quantity,
+    ResourceRequirements,
+    requests,
+)
+from kubesched.kube.values import QuantityError, parse
 from kubesched.scheduler.cluster import PodView
 
 Amounts = dict[str, int]

@@ -10,9 +10,16 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from kubesched.kube.api.apps import ReplicaSet, StatefulSet
-from kubesched.kube.api.core import ReplicationController, Service
-from kubesched.kube.api.matching import Selector, SelectorError, compile_selector, selector_from_map
+from kubesched.kube.api import (
+    ReplicaSet,
+    ReplicationController,
+    Selector,
+    SelectorError,
+    Service,
+    StatefulSet,
+    compile_selector,
+    selector_from_map,
+)
 from kubesched.scheduler.cluster import Ints, Objects, PodView, Snapshot
 
 

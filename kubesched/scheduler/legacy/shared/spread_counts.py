@@ -13,12 +13,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kubesched.kube.api import matching
-from kubesched.kube.api.pod import TopologySpreadConstraint
-from kubesched.scheduler.cluster import ABSENT, Bools, Ints, PodView, Snapshot
-from kubesched.scheduler.cluster.selection import match_required
-from kubesched.scheduler.framework import CycleState
-from kubesched.scheduler.framework.equivalence_cache.counters import PodCounts
+from kubesched.kube.api import TopologySpreadConstraint, matching
+from kubesched.scheduler.cluster import ABSENT, Bools, Ints, PodView, Snapshot, match_required
+from kubesched.scheduler.framework import CycleState, PodCounts
 
 
 @dataclass(frozen=True, slots=True)

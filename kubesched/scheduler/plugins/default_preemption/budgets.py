@@ -18,12 +18,8 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from kubesched.kube.api import matching
-from kubesched.kube.api.policy import PodDisruptionBudget
-from kubesched.scheduler.cluster import Bools, Codes, Ints, Objects, PodView
-from kubesched.scheduler.cluster.changelog import Reader
-from kubesched.scheduler.cluster.objects import ObjectChange
-from kubesched.scheduler.cluster.pods import LabelClass, LabelClasses
+from kubesched.kube.api import PodDisruptionBudget, matching
+from kubesched.scheduler.cluster import Bools, Codes, Ints, LabelClass, LabelClasses, ObjectChange, Objects, PodView, Reader
 
 
 @dataclass(eq=False, slots=True)

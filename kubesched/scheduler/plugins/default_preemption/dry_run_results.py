@@ -9,10 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from kubesched.scheduler.cluster import Bools, Codes, Ints, Snapshot
-from kubesched.scheduler.cluster.changelog import Reader
-from kubesched.scheduler.cluster.journal import Change
-from kubesched.scheduler.framework.nominated import NominatedByRow
+from kubesched.scheduler.cluster import Bools, Change, Codes, Ints, Reader, Snapshot
+from kubesched.scheduler.framework import NominatedByRow
 from kubesched.scheduler.plugins.default_preemption.budgets import Budgets
 from kubesched.scheduler.plugins.default_preemption.importance import MOST_PODS, Floats
 

@@ -10,9 +10,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from kubesched.scheduler.cluster import PodView
-from kubesched.scheduler.framework.grouping import FailedGroup, GroupPostFiltered, GroupTrial
-from kubesched.scheduler.framework.preemption.preempting import Preemption
-from kubesched.scheduler.framework.verdicts import Code, Nomination, Status, unresolvable
+from kubesched.scheduler.framework import (
+    Code,
+    FailedGroup,
+    GroupPostFiltered,
+    GroupTrial,
+    Nomination,
+    Preemption,
+    Status,
+    unresolvable,
+)
 from kubesched.scheduler.plugins.default_preemption.budgets import Budgets
 from kubesched.scheduler.plugins.default_preemption.victim_units import VictimUnits, makes_way
 

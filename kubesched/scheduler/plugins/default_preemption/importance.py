@@ -16,11 +16,9 @@ from math import inf
 import numpy as np
 import numpy.typing as npt
 
-from kubesched.kube.api.meta import parse_time
-from kubesched.scheduler.cluster import Bools, Codes, Ints, Objects, PodView, Snapshot
-from kubesched.scheduler.cluster.changelog import Reader
-from kubesched.scheduler.cluster.journal import Change
-from kubesched.scheduler.framework.preemption.listed_pods import TemplateNumbers
+from kubesched.kube.api import parse_time
+from kubesched.scheduler.cluster import Bools, Change, Codes, Ints, Objects, PodView, Reader, Snapshot
+from kubesched.scheduler.framework import TemplateNumbers
 
 Floats = npt.NDArray[np.float64]
 

@@ -15,37 +15,38 @@ from dataclasses import replace
 import numpy as np
 
 from kubesched.errors import SchedulerError
-from kubesched.kube.api.pod import Pod
-from kubesched.kube.api.workload import PodGroup
-from kubesched.kube.values.go_format import aggregate
-from kubesched.scheduler.cluster import Bools, Ints, PodView, Snapshot
-from kubesched.scheduler.cluster.columns import Array
-from kubesched.scheduler.config.args import Args
-from kubesched.scheduler.config.documents.fielderrors import FieldError, Path, invalid
-from kubesched.scheduler.config.documents.wire import Int32
-from kubesched.scheduler.config.releases.gates import Gates
-from kubesched.scheduler.framework.cycle_state import CycleState
-from kubesched.scheduler.framework.group_hierarchy import GroupHierarchy
-from kubesched.scheduler.framework.grouping import FailedGroup, GroupPostFiltered, GroupTrial, workload_of
-from kubesched.scheduler.framework.nominated import nominated_by_row
-from kubesched.scheduler.framework.plugin import Plugin, PostFiltered
-from kubesched.scheduler.framework.ports import Handle
-from kubesched.scheduler.framework.preemption.preempting import Preemption
-from kubesched.scheduler.framework.preemption.whatif_filters import WhatIfFilters
-from kubesched.scheduler.framework.runtime.profile import Profile
-from kubesched.scheduler.framework.verdicts import (
+from kubesched.kube.api import Pod, PodGroup
+from kubesched.kube.values import aggregate
+from kubesched.scheduler.cluster import Array, Bools, Ints, PodView, Snapshot
+from kubesched.scheduler.config import Args, FieldError, Gates, Int32, Path, invalid
+from kubesched.scheduler.framework import (
     CLEAR,
+    DELETE,
+    POD,
     SUCCESS,
     Code,
+    CycleState,
     Diagnosis,
+    FailedGroup,
+    GroupHierarchy,
+    GroupPostFiltered,
+    GroupTrial,
+    Handle,
     Nomination,
+    Plugin,
+    PostFiltered,
+    Preemption,
+    Profile,
     Status,
+    WhatIfFilters,
     failed,
+    nominated_by_row,
     none_available,
+    on,
     unresolvable,
     unschedulable,
+    workload_of,
 )
-from kubesched.scheduler.framework.wakeups import DELETE, POD, on
 from kubesched.scheduler.plugins.default_preemption.budgets import Budgets
 from kubesched.scheduler.plugins.default_preemption.dry_run_results import CANDIDATE, ERROR, PRIORITY_OFFSET, DryRunResults
 from kubesched.scheduler.plugins.default_preemption.group_preemption import make_room

@@ -11,8 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from kubesched.scheduler.cluster import GroupKey, Groups, PodView, Snapshot
-from kubesched.scheduler.framework.group_hierarchy import GroupHierarchy
-from kubesched.scheduler.framework.grouping import COMPOSITE, workload_of
+from kubesched.scheduler.framework import COMPOSITE, GroupHierarchy, workload_of
 from kubesched.scheduler.plugins.default_preemption.importance import started_at
 
 DISRUPTION_TARGET = "DisruptionTarget"

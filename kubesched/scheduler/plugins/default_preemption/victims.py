@@ -18,9 +18,7 @@ import numpy as np
 
 from kubesched.errors import PluginRaised, SchedulerError
 from kubesched.scheduler.cluster import Bools, Ints, PodView, Snapshot
-from kubesched.scheduler.framework.nominated import NominatedAbove, NominatedByRow
-from kubesched.scheduler.framework.preemption.whatif import WhatIf
-from kubesched.scheduler.framework.preemption.whatif_filters import NodeTrial, WhatIfFilters
+from kubesched.scheduler.framework import NodeTrial, NominatedAbove, NominatedByRow, WhatIf, WhatIfFilters
 from kubesched.scheduler.plugins.default_preemption.budgets import Budgets
 from kubesched.scheduler.plugins.default_preemption.dry_run_results import UNKNOWN, DryRunResults
 from kubesched.scheduler.plugins.default_preemption.importance import Importance, Lines, started_at

@@ -6,11 +6,7 @@ from typing import Annotated
 
 import msgspec
 
-from kubesched.scheduler.config.args import Args
-from kubesched.scheduler.config.documents.durations import Duration
-from kubesched.scheduler.config.documents.fielderrors import FieldError, Path, forbidden, invalid
-from kubesched.scheduler.config.documents.wire import Go
-from kubesched.scheduler.config.releases.gates import Gates
+from kubesched.scheduler.config import Args, Duration, FieldError, Gates, Go, Path, forbidden, invalid
 
 
 class DynamicResourcesArgs(Args, frozen=True, rename="camel"):

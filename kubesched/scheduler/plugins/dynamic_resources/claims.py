@@ -5,12 +5,9 @@ Problems are values: the text that the pod waits with.
 
 from __future__ import annotations
 
-from kubesched.kube.api.pod import Pod, PodResourceClaim
-from kubesched.kube.api.resource import DeviceClass, ResourceClaim
-from kubesched.kube.api.workload import PodGroup, PodGroupResourceClaim
-from kubesched.kube.values.go_format import go_quote
-from kubesched.scheduler.cluster import Objects
-from kubesched.scheduler.cluster.device_claims import DeviceClaims
+from kubesched.kube.api import DeviceClass, Pod, PodGroup, PodGroupResourceClaim, PodResourceClaim, ResourceClaim
+from kubesched.kube.values import go_quote
+from kubesched.scheduler.cluster import DeviceClaims, Objects
 from kubesched.scheduler.framework import Status, failed, unresolvable
 
 Claims = list[ResourceClaim]

@@ -5,8 +5,7 @@ In: an allocated claim with what drivers report about its devices. Out: ready, s
 
 from __future__ import annotations
 
-from kubesched.kube.api.meta import Condition, parse_time
-from kubesched.kube.api.resource import DeviceRequestAllocationResult, ResourceClaim
+from kubesched.kube.api import Condition, DeviceRequestAllocationResult, ResourceClaim, parse_time
 
 
 def has_conditions(claim: ResourceClaim) -> bool:

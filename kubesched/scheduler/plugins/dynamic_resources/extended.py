@@ -12,21 +12,22 @@ from dataclasses import dataclass
 
 import msgspec
 
-from kubesched.kube.api import requests
-from kubesched.kube.api.meta import ObjectMeta, OwnerReference
-from kubesched.kube.api.pod import ContainerExtendedResourceRequest, Pod
-from kubesched.kube.api.resource import (
+from kubesched.kube.api import (
     DEVICE_CLASS_RESOURCE_PREFIX,
     EXTENDED_RESOURCE_CLAIM_ANNOTATION,
+    ContainerExtendedResourceRequest,
     DeviceClaim,
     DeviceRequest,
     ExactDeviceRequest,
+    ObjectMeta,
+    OwnerReference,
+    Pod,
     ResourceClaim,
     ResourceClaimSpec,
+    requests,
 )
 from kubesched.kube.values import quantity
-from kubesched.scheduler.cluster import PodView
-from kubesched.scheduler.cluster.device_classes import DeviceClassMap
+from kubesched.scheduler.cluster import DeviceClassMap, PodView
 from kubesched.scheduler.plugins.dynamic_resources.allocation.shapes import EXACT_COUNT
 
 SPECIAL_NAME = "<extended-resources>"

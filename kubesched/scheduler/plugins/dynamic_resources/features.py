@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kubesched.scheduler.framework.ports import FeatureGates
+from kubesched.scheduler.framework import FeatureGates
 
 
 class Features:

@@ -12,15 +12,18 @@ from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
 
-from kubesched.kube.api.meta import Quantity
-from kubesched.kube.api.pod import (
+from kubesched.kube.api import (
+    HUGE_PAGES_PREFIX,
+    Amounts,
     Container,
     NodeAllocatableMappedResources,
     NodeAllocatableOverheadResources,
     NodeAllocatableResourceClaimStatus,
     Pod,
+    Quantity,
+    is_pod_level_name,
+    pod_requests,
 )
-from kubesched.kube.api.requests import HUGE_PAGES_PREFIX, Amounts, is_pod_level_name, pod_requests
 from kubesched.kube.values import quantity
 from kubesched.scheduler.plugins.dynamic_resources.allocation.devices import DeviceView
 from kubesched.scheduler.plugins.dynamic_resources.allocation.shapes import AllocationError

@@ -10,12 +10,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from kubesched.kube.api import requests
-from kubesched.kube.api.requests import CPU, EPHEMERAL_STORAGE, HUGE_PAGES_PREFIX, MEMORY
-from kubesched.scheduler.cluster import Bools, Ints, PodView, Snapshot
-from kubesched.scheduler.cluster.device_claims import DeviceId
-from kubesched.scheduler.framework.ports import FeatureGates
-from kubesched.scheduler.framework.verdicts import Bits, Reason
+from kubesched.kube.api import CPU, EPHEMERAL_STORAGE, HUGE_PAGES_PREFIX, MEMORY, requests
+from kubesched.scheduler.cluster import Bools, DeviceId, Ints, PodView, Snapshot
+from kubesched.scheduler.framework import Bits, FeatureGates, Reason
 from kubesched.scheduler.plugins.dynamic_resources import node_allocatable
 from kubesched.scheduler.plugins.dynamic_resources.allocation.pools import Pools
 from kubesched.scheduler.plugins.dynamic_resources.allocation.shapes import AllocationError

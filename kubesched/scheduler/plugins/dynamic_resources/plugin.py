@@ -17,49 +17,43 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from kubesched.kube.api.matching import compile_node_selector
-from kubesched.kube.api.pod import Pod
-from kubesched.kube.api.resource import AllocationResult, ResourceClaim
-from kubesched.kube.api.workload import PodGroup
-from kubesched.scheduler.cluster import Bools, Ints, PodView, Snapshot
-from kubesched.scheduler.cluster.device_claims import DeviceClaims
-from kubesched.scheduler.cluster.device_classes import DeviceClassMap
-from kubesched.scheduler.framework.cycle_state import NODE_ALLOCATABLE, CycleState
-from kubesched.scheduler.framework.grouping import (
-    GROUP_TURN,
-    FailedGroup,
-    GroupPostFiltered,
-    GroupTrial,
-    GroupTurn,
-    workload_of,
-)
-from kubesched.scheduler.framework.inputs import Input
-from kubesched.scheduler.framework.plugin import Plugin, PostFiltered, PreFilterAnswer
-from kubesched.scheduler.framework.ports import Handle
-from kubesched.scheduler.framework.runtime.profile import Profile
-from kubesched.scheduler.framework.verdicts import (
-    SKIP,
-    Diagnosis,
-    Reason,
-    Rejections,
-    Status,
-    failed,
-    unresolvable,
-    unschedulable,
-)
-from kubesched.scheduler.framework.wakeups import (
+from kubesched.kube.api import AllocationResult, Pod, PodGroup, ResourceClaim, compile_node_selector
+from kubesched.scheduler.cluster import Bools, DeviceClaims, DeviceClassMap, Ints, PodView, Snapshot
+from kubesched.scheduler.framework import (
     ADD,
     ADMITTED_LATER,
     DELETE,
     DEVICE_CLASS,
+    GROUP_TURN,
     NODE,
+    NODE_ALLOCATABLE,
     POD,
     RESOURCE_CLAIM,
     RESOURCE_SLICE,
+    SKIP,
     UPDATE,
     Action,
+    CycleState,
+    Diagnosis,
+    FailedGroup,
+    GroupPostFiltered,
+    GroupTrial,
+    GroupTurn,
+    Handle,
+    Input,
+    Plugin,
+    PostFiltered,
+    PreFilterAnswer,
+    Profile,
+    Reason,
+    Rejections,
+    Status,
     Wakeup,
+    failed,
     on,
+    unresolvable,
+    unschedulable,
+    workload_of,
 )
 from kubesched.scheduler.plugins.dynamic_resources import conditions, extended
 from kubesched.scheduler.plugins.dynamic_resources.allocation import results

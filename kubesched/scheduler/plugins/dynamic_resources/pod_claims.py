@@ -9,11 +9,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from kubesched.kube.api.matching import NodeSelectorMatcher
-from kubesched.kube.api.resource import AllocationResult, ResourceClaim
-from kubesched.kube.api.workload import PodGroup
-from kubesched.scheduler.cluster import Bools, PodView, Snapshot
-from kubesched.scheduler.cluster.selection import match_node_selector
+from kubesched.kube.api import AllocationResult, NodeSelectorMatcher, PodGroup, ResourceClaim
+from kubesched.scheduler.cluster import Bools, PodView, Snapshot, match_node_selector
 from kubesched.scheduler.plugins.dynamic_resources.allocation.outcomes import Outcomes
 from kubesched.scheduler.plugins.dynamic_resources.allocation.pools import OPTIONAL_NODE_OPERATIONS
 from kubesched.scheduler.plugins.dynamic_resources.extended import Variant

@@ -16,19 +16,19 @@ from weakref import WeakValueDictionary
 import msgspec
 
 from kubesched.errors import ApiError, Conflict, NotFound, SchedulerError, Unreachable
-from kubesched.kube.api.meta import format_time
-from kubesched.kube.api.pod import ContainerExtendedResourceRequest, NodeAllocatableResourceClaimStatus
-from kubesched.kube.api.resource import (
+from kubesched.kube.api import (
     DELETE_PROTECTION_FINALIZER,
     AllocationResult,
+    ContainerExtendedResourceRequest,
+    NodeAllocatableResourceClaimStatus,
+    PodGroup,
     ResourceClaim,
     ResourceClaimConsumerReference,
     ResourceClaimStatus,
+    format_time,
 )
-from kubesched.kube.api.workload import PodGroup
-from kubesched.scheduler.cluster import PodView
-from kubesched.scheduler.cluster.device_claims import ClaimError, DeviceClaims
-from kubesched.scheduler.framework.ports import Handle
+from kubesched.scheduler.cluster import ClaimError, DeviceClaims, PodView
+from kubesched.scheduler.framework import Handle
 from kubesched.scheduler.plugins.dynamic_resources import conditions
 from kubesched.scheduler.plugins.dynamic_resources.claims import is_reserved_for
 

@@ -14,16 +14,9 @@ from copy import copy
 
 import numpy as np
 
-from kubesched.kube.api import matching
-from kubesched.kube.api.core import Namespace
-from kubesched.kube.api.matching import AffinityTerm, PodAffinityTerms
-from kubesched.scheduler.cluster import Ints
-from kubesched.scheduler.cluster.intern import Memo
-from kubesched.scheduler.cluster.journal import Change
-from kubesched.scheduler.cluster.pods import AffinityGroup, LabelClass, Templates
-from kubesched.scheduler.framework import PodView, Snapshot
-from kubesched.scheduler.framework.equivalence_cache.counters import DomainCounts, PodCounts
-from kubesched.scheduler.framework.verdicts import DomainVerdicts
+from kubesched.kube.api import AffinityTerm, Namespace, PodAffinityTerms, matching
+from kubesched.scheduler.cluster import AffinityGroup, Change, Ints, LabelClass, Memo, Templates
+from kubesched.scheduler.framework import DomainCounts, DomainVerdicts, PodCounts, PodView, Snapshot
 
 _NO_SELECTION = matching.compile_selector(None)
 

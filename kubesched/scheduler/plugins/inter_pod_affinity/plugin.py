@@ -13,37 +13,37 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 
-from kubesched.kube.api import matching
-from kubesched.kube.api.core import Namespace
-from kubesched.kube.api.matching import AffinityTerm, PodAffinityTerms
-from kubesched.kube.api.node import Node
-from kubesched.kube.api.pod import Pod
+from kubesched.kube.api import AffinityTerm, Namespace, Node, Pod, PodAffinityTerms, matching
 from kubesched.scheduler import kernels
-from kubesched.scheduler.cluster import ABSENT, Bools, Ints
-from kubesched.scheduler.cluster.intern import Memo
-from kubesched.scheduler.config.args import Args
-from kubesched.scheduler.config.documents.fielderrors import FieldError, Path, invalid
-from kubesched.scheduler.config.documents.wire import Int32
-from kubesched.scheduler.config.releases.gates import Gates
+from kubesched.scheduler.cluster import ABSENT, Bools, Ints, Memo
+from kubesched.scheduler.config import Args, FieldError, Gates, Int32, Path, invalid
 from kubesched.scheduler.framework import (
+    ADD,
+    ADMITTED_LATER,
+    DELETE,
+    NODE,
+    POD,
     SKIP,
+    Action,
+    Advice,
+    CountsPods,
     CycleState,
+    DomainScores,
+    DomainVerdicts,
+    FeasibleNodes,
+    Handle,
     Input,
     PodView,
     PreFilterAnswer,
     Reason,
+    Refused,
     Rejections,
     Snapshot,
     Status,
     failed,
+    on,
     unresolvable,
 )
-from kubesched.scheduler.framework.advice import Advice, Refused
-from kubesched.scheduler.framework.counting import CountsPods
-from kubesched.scheduler.framework.ports import Handle
-from kubesched.scheduler.framework.runtime.feasible import FeasibleNodes
-from kubesched.scheduler.framework.verdicts import DomainScores, DomainVerdicts
-from kubesched.scheduler.framework.wakeups import ADD, ADMITTED_LATER, DELETE, NODE, POD, Action, on
 from kubesched.scheduler.plugins.inter_pod_affinity.counts import (
     AffinityCounts,
     Effect,

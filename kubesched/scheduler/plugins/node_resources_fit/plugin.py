@@ -11,49 +11,29 @@ from typing import Annotated
 import msgspec
 import numpy as np
 
-from kubesched.kube.api import requests
-from kubesched.kube.api.node import Node
-from kubesched.kube.api.pod import Pod, is_resize_deferred
-from kubesched.kube.api.resource import DEVICE_CLASS_RESOURCE_PREFIX, DeviceClass
-from kubesched.kube.values.amount import wrapped
+from kubesched.kube.api import DEVICE_CLASS_RESOURCE_PREFIX, DeviceClass, Node, Pod, is_resize_deferred, requests
+from kubesched.kube.values import wrapped
 from kubesched.scheduler import kernels
 from kubesched.scheduler.cluster import EPHEMERAL_STORAGE, Bools, GroupKey, Ints
-from kubesched.scheduler.config.args import (
+from kubesched.scheduler.config import (
     CPU_AND_MEMORY,
     Args,
-    ResourceSpec,
-    UtilizationShapePoint,
-    validate_label_key,
-    validate_shape,
-)
-from kubesched.scheduler.config.documents.fielderrors import (
     FieldError,
+    Gates,
+    Go,
     Path,
+    ResourceSpec,
     TypedString,
+    UtilizationShapePoint,
+    Wire,
     forbidden,
     invalid,
     not_supported,
     required,
+    validate_label_key,
+    validate_shape,
 )
-from kubesched.scheduler.config.documents.wire import Go, Wire
-from kubesched.scheduler.config.releases.gates import Gates
 from kubesched.scheduler.framework import (
-    CycleState,
-    Input,
-    NodeView,
-    Plugin,
-    PodView,
-    PreFilterAnswer,
-    Reason,
-    Refusal,
-    Rejections,
-    Snapshot,
-    Status,
-)
-from kubesched.scheduler.framework.advice import Advice, Refused
-from kubesched.scheduler.framework.grouping import Proposal
-from kubesched.scheduler.framework.ports import Handle
-from kubesched.scheduler.framework.wakeups import (
     ADD,
     ADMITTED_LATER,
     DELETE,
@@ -62,6 +42,21 @@ from kubesched.scheduler.framework.wakeups import (
     POD,
     UPDATE,
     Action,
+    Advice,
+    CycleState,
+    Handle,
+    Input,
+    NodeView,
+    Plugin,
+    PodView,
+    PreFilterAnswer,
+    Proposal,
+    Reason,
+    Refusal,
+    Refused,
+    Rejections,
+    Snapshot,
+    Status,
     Wakeup,
     on,
 )

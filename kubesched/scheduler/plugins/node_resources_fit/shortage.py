@@ -11,11 +11,10 @@ from collections.abc import Mapping
 import msgspec
 import numpy as np
 
-from kubesched.kube.api.pod import Container, Pod
-from kubesched.kube.values import quantity
-from kubesched.kube.values.quantity import amount_text
+from kubesched.kube.api import Container, Pod
+from kubesched.kube.values import amount_text, quantity
 from kubesched.scheduler.cluster import Bools
-from kubesched.scheduler.framework.advice import AMOUNT, REMARK, Advice, Refused
+from kubesched.scheduler.framework import AMOUNT, REMARK, Advice, Refused
 
 _SHORT = "Insufficient "
 

@@ -18,13 +18,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kubesched.kube.api.pod import Pod
-from kubesched.kube.api.storage import PersistentVolume, PersistentVolumeClaim, StorageClass, VolumeAttachment
-from kubesched.kube.api.volumes import Volume
-from kubesched.scheduler.cluster import Ints, Objects, PodView, Snapshot
-from kubesched.scheduler.cluster.changelog import Reader
-from kubesched.scheduler.cluster.claims import class_of_claim
-from kubesched.scheduler.cluster.objects import ObjectChange
+from kubesched.kube.api import PersistentVolume, PersistentVolumeClaim, Pod, StorageClass, Volume, VolumeAttachment
+from kubesched.scheduler.cluster import Ints, ObjectChange, Objects, PodView, Reader, Snapshot, class_of_claim
 from kubesched.scheduler.plugins.shared import csi_translation as csi
 from kubesched.scheduler.plugins.shared.placed import PlacedPods
 from kubesched.scheduler.plugins.shared.volumes import VolumeError, claim_name, claim_not_found, ownership_error

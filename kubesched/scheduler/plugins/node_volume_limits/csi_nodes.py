@@ -10,12 +10,9 @@ from collections import defaultdict
 
 import numpy as np
 
-from kubesched.kube.api.storage import CSINode
-from kubesched.kube.values.well_known import MIGRATED_PLUGINS
-from kubesched.scheduler.cluster import Bools, Ints, Objects, Snapshot
-from kubesched.scheduler.cluster.changelog import Reader
-from kubesched.scheduler.cluster.journal import Journal
-from kubesched.scheduler.cluster.objects import ObjectChange
+from kubesched.kube.api import CSINode
+from kubesched.kube.values import MIGRATED_PLUGINS
+from kubesched.scheduler.cluster import Bools, Ints, Journal, ObjectChange, Objects, Reader, Snapshot
 
 NO_LIMIT = 1 << 62
 """More than anybody attaches: the limit where none is set."""

@@ -14,15 +14,26 @@ from typing import Any
 
 import numpy as np
 
-from kubesched.kube.api.pod import Pod
-from kubesched.kube.api.storage import CSIDriver, CSINode, PersistentVolumeClaim, VolumeAttachment
+from kubesched.kube.api import CSIDriver, CSINode, PersistentVolumeClaim, Pod, VolumeAttachment
 from kubesched.scheduler.cluster import Bools, Ints, PodView, Snapshot
-from kubesched.scheduler.framework.cycle_state import CycleState
-from kubesched.scheduler.framework.inputs import Input
-from kubesched.scheduler.framework.plugin import Plugin, PreFilterAnswer
-from kubesched.scheduler.framework.ports import Handle
-from kubesched.scheduler.framework.verdicts import SKIP, Reason, Rejections
-from kubesched.scheduler.framework.wakeups import ADD, CSI_NODE, DELETE, POD, PVC, UPDATE, VOLUME_ATTACHMENT, on
+from kubesched.scheduler.framework import (
+    ADD,
+    CSI_NODE,
+    DELETE,
+    POD,
+    PVC,
+    SKIP,
+    UPDATE,
+    VOLUME_ATTACHMENT,
+    CycleState,
+    Handle,
+    Input,
+    Plugin,
+    PreFilterAnswer,
+    Reason,
+    Rejections,
+    on,
+)
 from kubesched.scheduler.plugins.node_volume_limits.attachments import (
     Attached,
     Attachments,

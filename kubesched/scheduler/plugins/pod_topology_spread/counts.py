@@ -19,18 +19,22 @@ import numpy as np
 import numpy.typing as npt
 
 from kubesched.kube.api import matching
-from kubesched.kube.values.well_known import HOSTNAME
-from kubesched.scheduler.cluster import ABSENT, Bools, Ints, PodView, Snapshot
-from kubesched.scheduler.cluster.changelog import Reader
-from kubesched.scheduler.cluster.columns import lowest
-from kubesched.scheduler.cluster.intern import Memo
-from kubesched.scheduler.cluster.journal import SPEC, Change
-from kubesched.scheduler.cluster.pods import LabelClass
-from kubesched.scheduler.cluster.selection import match_required
-from kubesched.scheduler.framework import Reason
-from kubesched.scheduler.framework.equivalence_cache.counters import PodCounts
-from kubesched.scheduler.framework.equivalence_cache.tracked import Tracked
-from kubesched.scheduler.framework.verdicts import FEW, Bits, DomainVerdicts
+from kubesched.kube.values import HOSTNAME
+from kubesched.scheduler.cluster import (
+    ABSENT,
+    SPEC,
+    Bools,
+    Change,
+    Ints,
+    LabelClass,
+    Memo,
+    PodView,
+    Reader,
+    Snapshot,
+    lowest,
+    match_required,
+)
+from kubesched.scheduler.framework import FEW, Bits, DomainVerdicts, PodCounts, Reason, Tracked
 from kubesched.scheduler.kernels import Spread
 
 MISSING_LABEL = Reason("node(s) didn't match pod topology spread constraints (missing required label)", resolvable=False)

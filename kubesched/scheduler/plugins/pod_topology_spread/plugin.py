@@ -13,46 +13,52 @@ from typing import Annotated
 import msgspec
 import numpy as np
 
-from kubesched.kube.api import matching
-from kubesched.kube.api.apps import ReplicaSet, StatefulSet
-from kubesched.kube.api.core import ReplicationController, Service
-from kubesched.kube.api.node import Node
-from kubesched.kube.api.pod import Pod
-from kubesched.kube.api.pod import TopologySpreadConstraint as ApiConstraint
-from kubesched.kube.values.well_known import HOSTNAME, ZONE
+from kubesched.kube.api import Node, Pod, ReplicaSet, ReplicationController, Service, StatefulSet, matching
+from kubesched.kube.api import TopologySpreadConstraint as ApiConstraint
+from kubesched.kube.values import HOSTNAME, ZONE
 from kubesched.scheduler import kernels
 from kubesched.scheduler.cluster import Bools, Ints
-from kubesched.scheduler.config.args import Args, validate_label_key
-from kubesched.scheduler.config.documents.fielderrors import (
+from kubesched.scheduler.config import (
+    Args,
     FieldError,
+    Gates,
+    Go,
     Path,
+    TopologySpreadConstraint,
     TypedString,
     duplicate,
     forbidden,
     invalid,
     not_supported,
     required,
+    validate_label_key,
 )
-from kubesched.scheduler.config.documents.wire import Go
-from kubesched.scheduler.config.releases.gates import Gates
-from kubesched.scheduler.config.selectors import TopologySpreadConstraint
 from kubesched.scheduler.framework import (
+    ADD,
+    DELETE,
+    NODE,
+    POD,
     SKIP,
+    Action,
+    Advice,
+    Bits,
+    CountsPods,
     CycleState,
+    DomainScores,
+    DomainVerdicts,
+    FeasibleNodes,
+    Handle,
     Input,
     PodView,
     PreFilterAnswer,
+    Refused,
     Rejections,
     Snapshot,
+    SpreadScores,
     Status,
     failed,
+    on,
 )
-from kubesched.scheduler.framework.advice import Advice, Refused
-from kubesched.scheduler.framework.counting import CountsPods
-from kubesched.scheduler.framework.ports import Handle
-from kubesched.scheduler.framework.runtime.feasible import FeasibleNodes
-from kubesched.scheduler.framework.verdicts import Bits, DomainScores, DomainVerdicts, SpreadScores
-from kubesched.scheduler.framework.wakeups import ADD, DELETE, NODE, POD, Action, on
 from kubesched.scheduler.plugins.pod_topology_spread.counts import (
     MISSING_LABEL,
     TOO_SKEWED,

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kubesched.kube.api.requests import is_scalar_name
+from kubesched.kube.api import is_scalar_name
 from kubesched.scheduler import kernels
 from kubesched.scheduler.cluster import Ints, PodView, Snapshot
-from kubesched.scheduler.config.args import MAX_SHAPE_SCORE, UtilizationShapePoint
-from kubesched.scheduler.framework.runtime.profile import MAX_SCORE
+from kubesched.scheduler.config import MAX_SHAPE_SCORE, UtilizationShapePoint
+from kubesched.scheduler.framework import MAX_SCORE
 from kubesched.scheduler.kernels import Usage
 from kubesched.scheduler.plugins.shared.device_classes import ServedByDevices
 

@@ -15,10 +15,16 @@ from urllib.parse import urlsplit
 from msgspec.structs import replace
 
 from kubesched.errors import SchedulerError
-from kubesched.kube.api.node import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
-from kubesched.kube.api.storage import PersistentVolume, PersistentVolumeSpec
-from kubesched.kube.api.volumes import AwsElasticBlockStore, Volume
-from kubesched.kube.values.well_known import BETA_REGION, BETA_ZONE, REGION, ZONE
+from kubesched.kube.api import (
+    AwsElasticBlockStore,
+    NodeSelector,
+    NodeSelectorRequirement,
+    NodeSelectorTerm,
+    PersistentVolume,
+    PersistentVolumeSpec,
+    Volume,
+)
+from kubesched.kube.values import BETA_REGION, BETA_ZONE, REGION, ZONE
 
 AWS_EBS, GCE_PD = "kubernetes.io/aws-ebs", "kubernetes.io/gce-pd"
 AZURE_DISK, AZURE_FILE = "kubernetes.io/azure-disk", "kubernetes.io/azure-file"

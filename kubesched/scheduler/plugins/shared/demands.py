@@ -14,12 +14,19 @@ from typing import TypeVar
 import msgspec
 import numpy as np
 
-from kubesched.kube.api.matching import NODE_NAME_FIELD, Requirement, compile_selector
-from kubesched.kube.api.node import NodeSelector, NodeSelectorTerm
-from kubesched.kube.api.pod import Affinity, Pod, PodAffinityTerm
-from kubesched.kube.api.selectors import SelectorError
+from kubesched.kube.api import (
+    NODE_NAME_FIELD,
+    Affinity,
+    NodeSelector,
+    NodeSelectorTerm,
+    Pod,
+    PodAffinityTerm,
+    Requirement,
+    SelectorError,
+    compile_selector,
+)
 from kubesched.scheduler.cluster import ABSENT
-from kubesched.scheduler.framework.advice import Advice, Refused
+from kubesched.scheduler.framework import Advice, Refused
 
 _MOST_VALUES = 3
 

@@ -7,14 +7,20 @@ from __future__ import annotations
 
 import numpy as np
 
-from kubesched.kube.api.matching import compile_node_selector
-from kubesched.kube.api.resource import Device, DeviceClass, ResourceSlice, ResourceSliceSpec
+from kubesched.kube.api import Device, DeviceClass, ResourceSlice, ResourceSliceSpec, compile_node_selector
 from kubesched.kube.cel import CelError, FactBook, holds
-from kubesched.scheduler.cluster import EPHEMERAL_STORAGE, Bools, Ints, Objects, Snapshot
-from kubesched.scheduler.cluster.device_claims import DeviceClaims, DeviceId
-from kubesched.scheduler.cluster.device_classes import DeviceClassMap
-from kubesched.scheduler.cluster.pods import Templates
-from kubesched.scheduler.cluster.selection import match_node_selector
+from kubesched.scheduler.cluster import (
+    EPHEMERAL_STORAGE,
+    Bools,
+    DeviceClaims,
+    DeviceClassMap,
+    DeviceId,
+    Ints,
+    Objects,
+    Snapshot,
+    Templates,
+    match_node_selector,
+)
 
 
 class ServedByDevices:

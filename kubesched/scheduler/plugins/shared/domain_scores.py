@@ -11,11 +11,8 @@ from typing import Protocol
 
 import numpy as np
 
-from kubesched.scheduler.cluster import Bools, Ints
-from kubesched.scheduler.cluster.changelog import Reader
-from kubesched.scheduler.cluster.columns import highest, lowest
-from kubesched.scheduler.framework.equivalence_cache.tracked import Tracked
-from kubesched.scheduler.framework.verdicts import FEW, DomainScores
+from kubesched.scheduler.cluster import Bools, Ints, Reader, highest, lowest
+from kubesched.scheduler.framework import FEW, DomainScores, Tracked
 
 
 class Scale(Protocol):

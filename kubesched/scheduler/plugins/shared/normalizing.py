@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from kubesched.scheduler.cluster import Bools, Ints, Snapshot
-from kubesched.scheduler.cluster.snapshot import is_uniform
+from kubesched.scheduler.cluster import Bools, Ints, Snapshot, is_uniform
 
 MAX_SCORE = 100
 

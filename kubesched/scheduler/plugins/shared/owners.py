@@ -4,12 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from kubesched.kube.api.apps import ReplicaSet, StatefulSet
-from kubesched.kube.api.core import ReplicationController, Service
-from kubesched.kube.api.matching import EVERYTHING, Selector, SelectorError, compile_selector, selector_from_map
-from kubesched.scheduler.cluster import Objects, PodView
-from kubesched.scheduler.cluster.changelog import Reader
-from kubesched.scheduler.cluster.objects import ObjectChange
+from kubesched.kube.api import (
+    EVERYTHING,
+    ReplicaSet,
+    ReplicationController,
+    Selector,
+    SelectorError,
+    Service,
+    StatefulSet,
+    compile_selector,
+    selector_from_map,
+)
+from kubesched.scheduler.cluster import ObjectChange, Objects, PodView, Reader
 
 
 class ServicesByLabel:

@@ -6,9 +6,7 @@ In: snapshots, one after the other. Out: calls of `came` and `left` for every po
 
 from __future__ import annotations
 
-from kubesched.scheduler.cluster import PodView, Snapshot
-from kubesched.scheduler.cluster.changelog import Reader
-from kubesched.scheduler.cluster.journal import Change
+from kubesched.scheduler.cluster import Change, PodView, Reader, Snapshot
 
 
 class PlacedPods:

@@ -12,11 +12,8 @@ from collections.abc import Set as AbstractSet
 import numpy as np
 
 from kubesched.errors import SchedulerError
-from kubesched.kube.api.pod import Pod
-from kubesched.kube.api.storage import PersistentVolumeClaim
-from kubesched.kube.api.volumes import Volume
-from kubesched.kube.values import quantity
-from kubesched.kube.values.well_known import BIND_COMPLETED
+from kubesched.kube.api import PersistentVolumeClaim, Pod, Volume
+from kubesched.kube.values import BIND_COMPLETED, quantity
 from kubesched.scheduler.cluster import Snapshot
 
 NO_PROVISIONER = "kubernetes.io/no-provisioner"

@@ -5,12 +5,9 @@ from __future__ import annotations
 import numpy as np
 from msgspec.structs import replace
 
-from kubesched.kube.api import codec
-from kubesched.kube.api.matching import HARD_EFFECTS
-from kubesched.kube.api.node import Taint
-from kubesched.kube.api.pod import Toleration
+from kubesched.kube.api import HARD_EFFECTS, Taint, Toleration, codec
 from kubesched.scheduler.cluster import PodView
-from kubesched.scheduler.framework.advice import Advice, Refused
+from kubesched.scheduler.framework import Advice, Refused
 
 _BY_NODE_LIFECYCLE = "node.kubernetes.io/"
 

@@ -7,13 +7,25 @@ from __future__ import annotations
 
 import numpy as np
 
-from kubesched.kube.api.matching import PREFER_NO_SCHEDULE, find_untolerated, is_tolerated
-from kubesched.kube.api.node import Node
-from kubesched.kube.api.pod import Pod
+from kubesched.kube.api import PREFER_NO_SCHEDULE, Node, Pod, find_untolerated, is_tolerated
 from kubesched.scheduler.cluster import Bools, Ints
-from kubesched.scheduler.framework import CycleState, Input, Plugin, PodView, Reason, Rejections, Snapshot, Status
-from kubesched.scheduler.framework.advice import Advice, Refused
-from kubesched.scheduler.framework.wakeups import ADMITTED_LATER, NODE, POD, Action, on
+from kubesched.scheduler.framework import (
+    ADMITTED_LATER,
+    NODE,
+    POD,
+    Action,
+    Advice,
+    CycleState,
+    Input,
+    Plugin,
+    PodView,
+    Reason,
+    Refused,
+    Rejections,
+    Snapshot,
+    Status,
+    on,
+)
 from kubesched.scheduler.plugins.shared.normalizing import scale_to_best
 from kubesched.scheduler.plugins.taint_toleration.advice import advise_toleration
 

@@ -4,10 +4,17 @@ from __future__ import annotations
 
 import msgspec
 
-from kubesched.scheduler.config.args import MAX_SHAPE_SCORE, Args, UtilizationShapePoint, validate_shape
-from kubesched.scheduler.config.documents.fielderrors import FieldError, Path, invalid
-from kubesched.scheduler.config.documents.wire import Int64
-from kubesched.scheduler.config.releases.gates import Gates
+from kubesched.scheduler.config import (
+    MAX_SHAPE_SCORE,
+    Args,
+    FieldError,
+    Gates,
+    Int64,
+    Path,
+    UtilizationShapePoint,
+    invalid,
+    validate_shape,
+)
 
 PREFER_ROOM = (UtilizationShapePoint(0, MAX_SHAPE_SCORE), UtilizationShapePoint(100, 0))
 

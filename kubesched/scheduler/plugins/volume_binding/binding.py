@@ -13,14 +13,10 @@ from dataclasses import dataclass, field
 from msgspec.structs import replace
 
 from kubesched.errors import ApiError, Unreachable
-from kubesched.kube.api.matching import compile_node_selector
-from kubesched.kube.api.meta import ObjectReference
-from kubesched.kube.api.node import Node
-from kubesched.kube.api.storage import CSINode, PersistentVolume, PersistentVolumeClaim
-from kubesched.kube.values.well_known import BOUND_BY_CONTROLLER, SELECTED_NODE
-from kubesched.scheduler.cluster import PodView
-from kubesched.scheduler.cluster.claims import ClaimCache, PromiseError, VolumeCache
-from kubesched.scheduler.framework.ports import Handle
+from kubesched.kube.api import CSINode, Node, ObjectReference, PersistentVolume, PersistentVolumeClaim, compile_node_selector
+from kubesched.kube.values import BOUND_BY_CONTROLLER, SELECTED_NODE
+from kubesched.scheduler.cluster import ClaimCache, PodView, PromiseError, VolumeCache
+from kubesched.scheduler.framework import Handle
 from kubesched.scheduler.plugins.node_volume_limits.csi_nodes import migrated_plugins
 from kubesched.scheduler.plugins.shared import csi_translation as csi
 from kubesched.scheduler.plugins.shared.volumes import VolumeError, is_fully_bound

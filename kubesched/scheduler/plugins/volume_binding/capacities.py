@@ -11,12 +11,9 @@ from collections import defaultdict
 
 import numpy as np
 
-from kubesched.kube.api.meta import Quantity
-from kubesched.kube.api.storage import CSIStorageCapacity
+from kubesched.kube.api import CSIStorageCapacity, Quantity
 from kubesched.kube.values import quantity
-from kubesched.scheduler.cluster import Ints, Objects
-from kubesched.scheduler.cluster.changelog import Reader
-from kubesched.scheduler.cluster.objects import ObjectChange
+from kubesched.scheduler.cluster import Ints, ObjectChange, Objects, Reader
 from kubesched.scheduler.plugins.volume_binding.rows_by_selector import RowsBySelector
 
 NONE = -1

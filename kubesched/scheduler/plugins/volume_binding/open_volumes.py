@@ -14,14 +14,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kubesched.kube.api.matching import Selector, SelectorError, compile_selector
-from kubesched.kube.api.node import NodeSelector
-from kubesched.kube.api.storage import PersistentVolume, PersistentVolumeClaim
+from kubesched.kube.api import NodeSelector, PersistentVolume, PersistentVolumeClaim, Selector, SelectorError, compile_selector
 from kubesched.kube.values import quantity
-from kubesched.scheduler.cluster import Bools, Ints, Objects
-from kubesched.scheduler.cluster.changelog import Reader
-from kubesched.scheduler.cluster.claims import VolumeCache, class_of_volume
-from kubesched.scheduler.cluster.objects import ObjectChange
+from kubesched.scheduler.cluster import Bools, Ints, ObjectChange, Objects, Reader, VolumeCache, class_of_volume
 from kubesched.scheduler.plugins.shared.volumes import STORAGE, VolumeError, requested_nano
 from kubesched.scheduler.plugins.volume_binding.rows_by_selector import RowsBySelector
 

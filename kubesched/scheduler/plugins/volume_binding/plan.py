@@ -11,12 +11,16 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from kubesched.kube.api.node import NodeSelector
-from kubesched.kube.api.storage import CSIDriver, CSIStorageCapacity, PersistentVolume, PersistentVolumeClaim, StorageClass
-from kubesched.kube.values import quantity
-from kubesched.kube.values.well_known import SELECTED_NODE
-from kubesched.scheduler.cluster import Bools, Ints, Objects, Snapshot
-from kubesched.scheduler.cluster.claims import VolumeCache, class_of_claim
+from kubesched.kube.api import (
+    CSIDriver,
+    CSIStorageCapacity,
+    NodeSelector,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageClass,
+)
+from kubesched.kube.values import SELECTED_NODE, quantity
+from kubesched.scheduler.cluster import Bools, Ints, Objects, Snapshot, VolumeCache, class_of_claim
 from kubesched.scheduler.plugins.node_volume_limits.csi_nodes import CsiNodes
 from kubesched.scheduler.plugins.shared import csi_translation as csi
 from kubesched.scheduler.plugins.shared.volumes import NO_PROVISIONER, STORAGE, VolumeError, requested_nano

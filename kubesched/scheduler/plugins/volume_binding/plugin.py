@@ -14,15 +14,9 @@ from typing import Any
 import numpy as np
 
 from kubesched.errors import ApiError, Unreachable
-from kubesched.kube.api.storage import CSIDriver, CSINode, CSIStorageCapacity, PersistentVolumeClaim, StorageClass
-from kubesched.scheduler.cluster import Bools, Ints, PodView, Snapshot
-from kubesched.scheduler.cluster.claims import ClaimCache, PromiseError, VolumeCache, class_of_claim
-from kubesched.scheduler.framework.cycle_state import CycleState
-from kubesched.scheduler.framework.inputs import Input
-from kubesched.scheduler.framework.plugin import Plugin, PreFilterAnswer
-from kubesched.scheduler.framework.ports import Handle
-from kubesched.scheduler.framework.verdicts import SKIP, Reason, Rejections, Status, failed, unresolvable
-from kubesched.scheduler.framework.wakeups import (
+from kubesched.kube.api import CSIDriver, CSINode, CSIStorageCapacity, PersistentVolumeClaim, StorageClass
+from kubesched.scheduler.cluster import Bools, ClaimCache, Ints, PodView, PromiseError, Snapshot, VolumeCache, class_of_claim
+from kubesched.scheduler.framework import (
     ADD,
     ADMITTED_LATER,
     CSI_CAPACITY,
@@ -31,10 +25,21 @@ from kubesched.scheduler.framework.wakeups import (
     NODE,
     PV,
     PVC,
+    SKIP,
     STORAGE_CLASS,
     UPDATE,
     Action,
+    CycleState,
+    Handle,
+    Input,
+    Plugin,
+    PreFilterAnswer,
+    Reason,
+    Rejections,
+    Status,
+    failed,
     on,
+    unresolvable,
 )
 from kubesched.scheduler.plugins.node_volume_limits.csi_nodes import migrated_plugins
 from kubesched.scheduler.plugins.shared.allocation import scores_of_shape

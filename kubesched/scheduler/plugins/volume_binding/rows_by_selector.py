@@ -12,15 +12,17 @@ from collections.abc import Callable, Hashable, Sequence
 
 import numpy as np
 
-from kubesched.kube.api.matching import Requirement, compile_node_selector, compile_selector
-from kubesched.kube.api.meta import LabelSelector
-from kubesched.kube.api.node import NodeSelector
-from kubesched.kube.api.selectors import IN, SelectorError
-from kubesched.kube.api.storage import TopologySelectorTerm
-from kubesched.scheduler.cluster import Bools, Ints, Snapshot
-from kubesched.scheduler.cluster.changelog import Reader
-from kubesched.scheduler.cluster.journal import Change
-from kubesched.scheduler.cluster.selection import match_requirement
+from kubesched.kube.api import (
+    IN,
+    LabelSelector,
+    NodeSelector,
+    Requirement,
+    SelectorError,
+    TopologySelectorTerm,
+    compile_node_selector,
+    compile_selector,
+)
+from kubesched.scheduler.cluster import Bools, Change, Ints, Reader, Snapshot, match_requirement
 
 Alternatives = Sequence[Sequence[Requirement]]
 """Requirements on labels; a node is reached if it meets all of one sequence."""

@@ -11,8 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kubesched.kube.api.pod import Pod
-from kubesched.kube.api.volumes import Volume
+from kubesched.kube.api import Pod, Volume
 from kubesched.scheduler.cluster import Bools, PodView, Snapshot
 from kubesched.scheduler.plugins.shared.placed import PlacedPods
 from kubesched.scheduler.plugins.shared.volumes import rows_in_view

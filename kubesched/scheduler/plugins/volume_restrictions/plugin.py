@@ -12,15 +12,26 @@ from typing import Any
 
 import numpy as np
 
-from kubesched.kube.api.pod import Pod
-from kubesched.kube.api.storage import PersistentVolumeClaim
+from kubesched.kube.api import PersistentVolumeClaim, Pod
 from kubesched.scheduler.cluster import PodView, Snapshot
-from kubesched.scheduler.framework.cycle_state import CycleState
-from kubesched.scheduler.framework.inputs import Input
-from kubesched.scheduler.framework.plugin import Plugin, PreFilterAnswer
-from kubesched.scheduler.framework.ports import Handle
-from kubesched.scheduler.framework.verdicts import SKIP, Reason, Rejections, unresolvable
-from kubesched.scheduler.framework.wakeups import ADD, ADMITTED_LATER, DELETE, NODE, POD, PVC, on
+from kubesched.scheduler.framework import (
+    ADD,
+    ADMITTED_LATER,
+    DELETE,
+    NODE,
+    POD,
+    PVC,
+    SKIP,
+    CycleState,
+    Handle,
+    Input,
+    Plugin,
+    PreFilterAnswer,
+    Reason,
+    Rejections,
+    on,
+    unresolvable,
+)
 from kubesched.scheduler.plugins.shared.volumes import READ_WRITE_ONCE_POD, claim_not_found, direct_claim_names, names_claim
 from kubesched.scheduler.plugins.volume_restrictions.disks import DisksInUse, disks_of, pods_conflict
 

@@ -23,7 +23,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from kubesched.errors import ConfigError
-from kubesched.scheduler.config.building import read_file
+from kubesched.scheduler.config import read_file
 
 HOST = "localhost"
 VALID_DAYS = 365

@@ -22,7 +22,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 
 from kubesched.errors import ConfigError
-from kubesched.scheduler.config.building import unreadable
+from kubesched.scheduler.config import unreadable
 from kubesched.telemetry.logs import logger
 
 log = logger(__name__)

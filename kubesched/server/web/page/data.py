@@ -20,11 +20,8 @@ import msgspec
 
 from kubesched.errors import SchedulerError
 from kubesched.scheduler.cluster import PodView
-from kubesched.scheduler.engine.explaining.node_verdicts import node_verdict, node_verdicts
-from kubesched.scheduler.engine.explaining.pod_report import pod_report
-from kubesched.scheduler.engine.loop import Engine
-from kubesched.scheduler.engine.records.decision_record import PLACED, DecisionRing, document
-from kubesched.scheduler.queue.queued import QueuedPod
+from kubesched.scheduler.engine import PLACED, DecisionRing, Engine, document, node_verdict, node_verdicts, pod_report
+from kubesched.scheduler.queue import QueuedPod
 from kubesched.server.web.page.node_columns import facts, fingerprint, label_column, one_node, pods_inside, usage
 from kubesched.server.web.page.node_columns import usage_version as usage_version_of
 from kubesched.server.web.page.profiles_data import configuration_of

@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 from aiohttp import web
 
-from kubesched.scheduler.engine.records.decision_record import OUTCOMES, DecisionFilter, DecisionRing, document
+from kubesched.scheduler.engine import OUTCOMES, DecisionFilter, DecisionRing, document
 from kubesched.server.web.responses import NO_SNIFF
 
 PATH = "/api/decisions"

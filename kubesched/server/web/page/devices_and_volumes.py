@@ -11,10 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kubesched.kube.api.resource import ResourceSlice
-from kubesched.kube.api.storage import CSINode, PersistentVolume, PersistentVolumeClaim, VolumeAttachment
-from kubesched.scheduler.cluster import Ints, Objects, Snapshot
-from kubesched.scheduler.cluster.device_claims import DeviceClaims, PoolId
+from kubesched.kube.api import CSINode, PersistentVolume, PersistentVolumeClaim, ResourceSlice, VolumeAttachment
+from kubesched.scheduler.cluster import DeviceClaims, Ints, Objects, PoolId, Snapshot
 from kubesched.scheduler.plugins.node_volume_limits.attachments import Attachments, Resolver
 from kubesched.scheduler.plugins.node_volume_limits.csi_nodes import CsiNodes, driver_limits
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kubesched.scheduler.engine.loop import Engine
+from kubesched.scheduler.engine import Engine
 from kubesched.server.web.page.node_columns import shares
 from kubesched.server.web.page.queue_data import counts_of
 

@@ -11,11 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from kubesched.kube.values.quantity import amount_text, is_bytes
-from kubesched.kube.values.well_known import POD_TEMPLATE_HASH, ZONE
+from kubesched.kube.values import POD_TEMPLATE_HASH, ZONE, amount_text, is_bytes
 from kubesched.scheduler.cluster import CPU, Ints, PodView, Snapshot
-from kubesched.scheduler.engine.explaining.pod_report import requests_of
-from kubesched.scheduler.framework.grouping import workload_of
+from kubesched.scheduler.engine import requests_of
+from kubesched.scheduler.framework import workload_of
 from kubesched.server.web.page.devices_and_volumes import DevicesAndVolumes
 
 MOST_RESOURCES = 8

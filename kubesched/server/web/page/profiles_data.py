@@ -9,10 +9,8 @@ from typing import Any
 
 import msgspec
 
-from kubesched.scheduler.engine.loop import Engine
-from kubesched.scheduler.framework.plugin import POINTS, Plugin
-from kubesched.scheduler.framework.runtime.profile import Profile
-from kubesched.scheduler.framework.runtime.registry import point_name, purpose_of
+from kubesched.scheduler.engine import Engine
+from kubesched.scheduler.framework import POINTS, Plugin, Profile, point_name, purpose_of
 
 _ORDER = list(POINTS)
 

@@ -13,10 +13,8 @@ from collections.abc import Awaitable, Callable
 from typing import Any, NamedTuple
 
 from kubesched.scheduler.cluster import PodView
-from kubesched.scheduler.engine.explaining.pending_groups import PendingGroups, alike
-from kubesched.scheduler.engine.explaining.pod_report import condition_of, pod_report, requests_of
-from kubesched.scheduler.engine.loop import Engine
-from kubesched.scheduler.queue.queued import QueuedPod
+from kubesched.scheduler.engine import Engine, PendingGroups, alike, condition_of, pod_report, requests_of
+from kubesched.scheduler.queue import QueuedPod
 
 PARTS = ("active", "backoff", "unschedulable", "gated")
 MOST_PODS = 200

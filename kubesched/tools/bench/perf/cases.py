@@ -17,10 +17,10 @@ from typing import Any
 import msgspec
 
 from kubesched.errors import ConfigError
-from kubesched.kube.values.bounds import check_yaml
+from kubesched.kube.values import check_yaml
 from kubesched.scheduler import config
-from kubesched.scheduler.engine.assembly import registry_with
-from kubesched.scheduler.framework.runtime.building import catalogue
+from kubesched.scheduler.engine import registry_with
+from kubesched.scheduler.framework import catalogue
 from kubesched.tools.bench.perf import operations
 from kubesched.tools.bench.perf.operations import CreatePods, Operation
 from kubesched.tools.bench.perf.templates import Template

@@ -10,15 +10,23 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from kubesched.errors import SchedulerError
-from kubesched.kube.api.meta import ObjectMeta, TopLevel
-from kubesched.kube.api.node import Node
-from kubesched.kube.api.pod import Container, Pod, PodResourceClaim, PodSpec
-from kubesched.kube.api.resource import AllocationResult, DeviceClass, ResourceClaim, ResourceSlice
-from kubesched.kube.client.connection import Connection
-from kubesched.kube.client.informers.reading import list_objects
+from kubesched.kube.api import (
+    AllocationResult,
+    Container,
+    DeviceClass,
+    Node,
+    ObjectMeta,
+    Pod,
+    PodResourceClaim,
+    PodSpec,
+    ResourceClaim,
+    ResourceSlice,
+    TopLevel,
+)
+from kubesched.kube.client import Connection, list_objects
 from kubesched.scheduler import config
-from kubesched.scheduler.cluster.device_claims import DeviceClaims
-from kubesched.scheduler.engine.assembly import Ports, assemble, default_configuration
+from kubesched.scheduler.cluster import DeviceClaims
+from kubesched.scheduler.engine import Ports, assemble, default_configuration
 
 
 async def cluster_of(connection: Connection) -> list[TopLevel]:

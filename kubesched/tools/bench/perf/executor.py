@@ -16,10 +16,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from kubesched.errors import ApiError, ConfigError, SchedulerError
-from kubesched.kube.api import codec
-from kubesched.kube.api.node import Node
-from kubesched.kube.api.resource import ResourceClaim
-from kubesched.kube.client.informers.reading import list_objects
+from kubesched.kube.api import Node, ResourceClaim, codec
+from kubesched.kube.client import list_objects
 from kubesched.scheduler import config
 from kubesched.tools.bench.perf import cases, collecting, devices, objects
 from kubesched.tools.bench.perf import operations as ops

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from kubesched.kube.values.well_known import HOSTNAME, MIGRATED_PLUGINS
+from kubesched.kube.values import HOSTNAME, MIGRATED_PLUGINS
 from kubesched.scheduler import config
 from kubesched.tools.bench.perf import cases
 from kubesched.tools.bench.perf.cases import Workload

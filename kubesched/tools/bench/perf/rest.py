@@ -14,8 +14,7 @@ from urllib.parse import quote, urlencode
 import msgspec
 
 from kubesched.errors import AlreadyExists, ConfigError, NotFound
-from kubesched.kube.client.connection import MERGE_PATCH, Connection
-from kubesched.kube.client.informers.resources import collection_path
+from kubesched.kube.client import MERGE_PATCH, Connection, collection_path
 from kubesched.tools.bench.processes import in_parallel, remove, remove_namespace
 
 Object = dict[str, Any]

@@ -21,11 +21,8 @@ from typing import Any
 from msgspec.structs import replace
 
 from kubesched.errors import ApiError, SchedulerError
-from kubesched.kube.api.core import Namespace
-from kubesched.kube.api.meta import ObjectMeta, TopLevel
-from kubesched.kube.api.pod import Pod
-from kubesched.kube.client.connection import MERGE_PATCH, Connection
-from kubesched.kube.client.informers.resources import collection_path
+from kubesched.kube.api import Namespace, ObjectMeta, Pod, TopLevel
+from kubesched.kube.client import MERGE_PATCH, Connection, collection_path
 from kubesched.tools.bench import workloads
 from kubesched.tools.bench.processes import create, in_parallel, remove, remove_namespace
 from kubesched.tools.bench.soak.replicas import LEASE

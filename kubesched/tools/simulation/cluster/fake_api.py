@@ -13,12 +13,9 @@ from typing import Any
 import msgspec
 
 from kubesched.errors import Conflict, NotFound
-from kubesched.kube.api import codec
-from kubesched.kube.api.pod import Pod, PodCondition
-from kubesched.kube.api.storage import PersistentVolume, PersistentVolumeClaim
-from kubesched.kube.values.well_known import SELECTED_NODE
-from kubesched.scheduler.cluster import PodView
-from kubesched.scheduler.cluster.claims import class_of_claim
+from kubesched.kube.api import PersistentVolume, PersistentVolumeClaim, Pod, PodCondition, codec
+from kubesched.kube.values import SELECTED_NODE
+from kubesched.scheduler.cluster import PodView, class_of_claim
 from kubesched.scheduler.plugins.shared.volumes import is_fully_bound
 from kubesched.tools.plan.claims import bound, provisioned
 from kubesched.tools.simulation.cluster.simulated_cluster import PREEMPTED, SimulatedCluster, key_of

@@ -10,8 +10,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from kubesched.kube.api.meta import Quantity
-from kubesched.kube.api.node import Node, NodeCondition, Taint
+from kubesched.kube.api import Node, NodeCondition, Quantity, Taint
 from kubesched.tools.simulation.cluster.simulated_cluster import DRAINED, LOST, SimulatedCluster
 from kubesched.tools.simulation.pod_record import PodRecord
 

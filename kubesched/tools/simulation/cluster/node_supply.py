@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from random import Random
 
-from kubesched.kube.api.node import Node
+from kubesched.kube.api import Node
 from kubesched.tools.node_groups.sizes import GroupSizes
 from kubesched.tools.simulation.cluster import incidents
 from kubesched.tools.simulation.scenario import NodeGroup, seconds

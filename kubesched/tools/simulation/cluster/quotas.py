@@ -11,8 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 
 from kubesched.embedded.admission.quotas import usage_of
-from kubesched.kube.api import codec
-from kubesched.kube.api.pod import Pod, PodSpec
+from kubesched.kube.api import Pod, PodSpec, codec
 from kubesched.kube.values import quantity
 from kubesched.tools.simulation.scenario import Quota
 

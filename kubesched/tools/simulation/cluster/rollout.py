@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from kubesched.kube.values.well_known import POD_TEMPLATE_HASH
+from kubesched.kube.values import POD_TEMPLATE_HASH
 from kubesched.tools.simulation.cluster.simulated_cluster import SimulatedCluster
 from kubesched.tools.simulation.pod_record import RUNNING, PodRecord
 

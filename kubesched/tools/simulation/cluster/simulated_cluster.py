@@ -14,17 +14,22 @@ from typing import Any
 import msgspec
 
 from kubesched.errors import SchedulerError
-from kubesched.kube.api import requests
-from kubesched.kube.api.kinds import INFO
-from kubesched.kube.api.meta import TopLevel, format_time
-from kubesched.kube.api.node import Node
-from kubesched.kube.api.pod import Pod, PodSpec
-from kubesched.kube.api.resource import ResourceClaim
-from kubesched.kube.api.storage import PersistentVolume, PersistentVolumeClaim
-from kubesched.kube.values.well_known import ZONE
-from kubesched.scheduler.cluster.claims import class_of_claim
-from kubesched.scheduler.engine.arrivals.inbox import Changed, Inbox
-from kubesched.scheduler.framework.ports import Clock
+from kubesched.kube.api import (
+    INFO,
+    Node,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    Pod,
+    PodSpec,
+    ResourceClaim,
+    TopLevel,
+    format_time,
+    requests,
+)
+from kubesched.kube.values import ZONE
+from kubesched.scheduler.cluster import class_of_claim
+from kubesched.scheduler.engine import Changed, Inbox
+from kubesched.scheduler.framework import Clock
 from kubesched.scheduler.plugins.shared.volumes import is_fully_bound
 from kubesched.tools.plan.claims import settled_at_once
 from kubesched.tools.simulation.agenda import Agenda

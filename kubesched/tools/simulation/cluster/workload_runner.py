@@ -16,15 +16,24 @@ import msgspec
 
 from kubesched.embedded.controllers.workloads.deployments import whole
 from kubesched.errors import ConfigError, SchedulerError
-from kubesched.kube.api import codec
-from kubesched.kube.api.apps import PodTemplateSpec, ReplicaSet, ReplicaSetSpec
-from kubesched.kube.api.kinds import KINDS
-from kubesched.kube.api.meta import LabelSelector, ObjectMeta, OwnerReference, Quantity
-from kubesched.kube.api.node import Node
-from kubesched.kube.api.pod import Pod, PodSpec, ResourceRequirements
-from kubesched.kube.api.requests import is_extended_name
-from kubesched.kube.api.resource import ResourceClaimTemplate
-from kubesched.kube.values.well_known import POD_TEMPLATE_HASH
+from kubesched.kube.api import (
+    KINDS,
+    LabelSelector,
+    Node,
+    ObjectMeta,
+    OwnerReference,
+    Pod,
+    PodSpec,
+    PodTemplateSpec,
+    Quantity,
+    ReplicaSet,
+    ReplicaSetSpec,
+    ResourceClaimTemplate,
+    ResourceRequirements,
+    codec,
+    is_extended_name,
+)
+from kubesched.kube.values import POD_TEMPLATE_HASH
 from kubesched.tools.plan.admission import Admission
 from kubesched.tools.plan.claims import with_claims
 from kubesched.tools.plan.manifests import Raw

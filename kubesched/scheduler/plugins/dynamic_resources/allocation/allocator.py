@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from kubesched.kube.cel import Allowance
-from kubesched.scheduler.cluster.device_claims import DeviceClaims, DeviceId
+from kubesched.scheduler.cluster import DeviceClaims, DeviceId
 from kubesched.scheduler.plugins.dynamic_resources.allocation.capacity import Consumption
 from kubesched.scheduler.plugins.dynamic_resources.allocation.constraints import Constraint, constraint_for
 from kubesched.scheduler.plugins.dynamic_resources.allocation.counters import CounterBook

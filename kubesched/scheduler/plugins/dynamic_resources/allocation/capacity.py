@@ -9,10 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from kubesched.errors import SchedulerError
-from kubesched.kube.api.meta import Quantity
-from kubesched.kube.api.resource import CapacityRequestPolicy, CapacityRequestPolicyRange
-from kubesched.kube.values import quantity
-from kubesched.kube.values.go_format import go_quote
+from kubesched.kube.api import CapacityRequestPolicy, CapacityRequestPolicyRange, Quantity
+from kubesched.kube.values import go_quote, quantity
 from kubesched.scheduler.plugins.dynamic_resources.allocation.devices import Capacity, DeviceView
 from kubesched.scheduler.plugins.dynamic_resources.features import Features
 

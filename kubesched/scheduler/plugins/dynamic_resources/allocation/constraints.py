@@ -5,7 +5,7 @@ A constraint is told of every device that is picked and of every pick that is ta
 
 from __future__ import annotations
 
-from kubesched.kube.api.resource import DeviceAttribute, DeviceConstraint
+from kubesched.kube.api import DeviceAttribute, DeviceConstraint
 from kubesched.scheduler.plugins.dynamic_resources.allocation.shapes import RequestShape
 from kubesched.scheduler.plugins.dynamic_resources.features import Features
 

@@ -6,7 +6,7 @@ them. Every counter of the pool is compared on every pick: a pool that is alread
 
 from __future__ import annotations
 
-from kubesched.scheduler.cluster.device_claims import DeviceClaims, PoolId
+from kubesched.scheduler.cluster import DeviceClaims, PoolId
 from kubesched.scheduler.plugins.dynamic_resources.allocation.devices import Counters, DeviceView
 from kubesched.scheduler.plugins.dynamic_resources.allocation.pools import Pool
 

@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from kubesched.kube.api.meta import Quantity
-from kubesched.kube.api.resource import (
+from kubesched.kube.api import (
     CapacityRequestPolicy,
     Counter,
     Device,
@@ -19,12 +18,13 @@ from kubesched.kube.api.resource import (
     DeviceTaintRule,
     NodeAllocatableMapping,
     NodeAllocatableOverhead,
+    Quantity,
     ResourceSlice,
     ResourceSliceSpec,
 )
 from kubesched.kube.cel import DeviceFacts, FactBook
 from kubesched.kube.values import quantity
-from kubesched.scheduler.cluster.device_claims import DeviceId, PoolId
+from kubesched.scheduler.cluster import DeviceId, PoolId
 
 BLOCKING_EFFECTS = frozenset({"NoSchedule", "NoExecute"})
 

@@ -10,11 +10,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from kubesched.kube.api.pod import Pod
-from kubesched.kube.api.resource import AllocationResult, ResourceClaim
-from kubesched.scheduler.cluster import Objects, Snapshot
-from kubesched.scheduler.cluster.device_claims import DeviceClaims
-from kubesched.scheduler.framework.advice import first_names
+from kubesched.kube.api import AllocationResult, Pod, ResourceClaim
+from kubesched.scheduler.cluster import DeviceClaims, Objects, Snapshot
+from kubesched.scheduler.framework import first_names
 from kubesched.scheduler.plugins.dynamic_resources.allocation.pools import Pools
 from kubesched.scheduler.plugins.dynamic_resources.allocation.shapes import ALL, AllocationError, ClaimShape, RequestShape
 from kubesched.scheduler.plugins.dynamic_resources.claims import claim_names

@@ -11,12 +11,10 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from kubesched.kube.api.resource import DeviceClass, ResourceClaim
+from kubesched.kube.api import DeviceClass, ResourceClaim
 from kubesched.kube.cel import Allowance, NoAllowance
-from kubesched.scheduler.cluster import Bools, Ints, Objects, Snapshot
-from kubesched.scheduler.cluster.changelog import ChangeLog, Reader
-from kubesched.scheduler.cluster.device_claims import DeviceClaims, PoolId
-from kubesched.scheduler.framework.verdicts import Bits
+from kubesched.scheduler.cluster import Bools, ChangeLog, DeviceClaims, Ints, Objects, PoolId, Reader, Snapshot
+from kubesched.scheduler.framework import Bits
 from kubesched.scheduler.plugins.dynamic_resources.allocation import results
 from kubesched.scheduler.plugins.dynamic_resources.allocation.allocator import Allocation, Search, TookTooLong
 from kubesched.scheduler.plugins.dynamic_resources.allocation.pools import Pools

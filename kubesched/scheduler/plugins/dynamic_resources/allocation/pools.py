@@ -14,15 +14,21 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from kubesched.kube.api.matching import compile_node_selector
-from kubesched.kube.api.resource import DeviceTaintRule, ResourceSlice
+from kubesched.kube.api import DeviceTaintRule, ResourceSlice, compile_node_selector
 from kubesched.kube.cel import FactBook
-from kubesched.scheduler.cluster import Bools, Ints, Objects, Snapshot
-from kubesched.scheduler.cluster.changelog import Reader
-from kubesched.scheduler.cluster.device_claims import DeviceId, PoolId
-from kubesched.scheduler.cluster.journal import NODE, Change
-from kubesched.scheduler.cluster.objects import ObjectChange
-from kubesched.scheduler.cluster.selection import match_node_selector
+from kubesched.scheduler.cluster import (
+    NODE,
+    Bools,
+    Change,
+    DeviceId,
+    Ints,
+    ObjectChange,
+    Objects,
+    PoolId,
+    Reader,
+    Snapshot,
+    match_node_selector,
+)
 from kubesched.scheduler.plugins.dynamic_resources.allocation.devices import Counters, DeviceView, SliceView, declared_counters
 from kubesched.scheduler.plugins.dynamic_resources.features import Features
 

@@ -6,15 +6,17 @@ import hashlib
 import uuid
 from collections.abc import Callable, Sequence
 
-from kubesched.kube.api.node import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
-from kubesched.kube.api.resource import (
+from kubesched.kube.api import (
     AllocationResult,
     DeviceAllocationConfiguration,
     DeviceAllocationResult,
     DeviceRequestAllocationResult,
+    NodeSelector,
+    NodeSelectorRequirement,
+    NodeSelectorTerm,
     ResourceClaim,
 )
-from kubesched.scheduler.framework.ports import Random
+from kubesched.scheduler.framework import Random
 from kubesched.scheduler.plugins.dynamic_resources.allocation.allocator import MAX_SUB_REQUESTS, Allocation, Pick
 from kubesched.scheduler.plugins.dynamic_resources.allocation.shapes import AllocationError, ClaimShape, RequestShape
 from kubesched.scheduler.plugins.dynamic_resources.features import Features

@@ -9,19 +9,19 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from kubesched.kube.api.meta import Quantity
-from kubesched.kube.api.resource import (
+from kubesched.kube.api import (
     DeviceAttribute,
     DeviceClass,
     DeviceSubRequest,
     DeviceTaint,
     DeviceToleration,
     ExactDeviceRequest,
+    Quantity,
     ResourceClaim,
     ResourceClaimSpec,
 )
 from kubesched.kube.cel import Allowance, CelError, CompileError, DeviceFacts, derive, holds
-from kubesched.kube.values.quantity import QuantityError
+from kubesched.kube.values import QuantityError
 from kubesched.scheduler.cluster import Objects
 from kubesched.scheduler.plugins.dynamic_resources.allocation.capacity import CapacityError, Consumption, consumption
 from kubesched.scheduler.plugins.dynamic_resources.allocation.devices import DeviceView
