@@ -135,7 +135,7 @@ def open_cluster(
     plugins: tuple[str, ...],
     manifests: Sequence[Manifest] = (),
 ) -> tuple[Captured, Policy]:
-    """Read the cluster that the options of `shared.cluster_options` name, and how a dry run decides its pods: as its
+    """Read the cluster that the options of `ClusterOptions` name, and how a dry run decides its pods: as its
     release does. The manifests are those that will be applied to it."""
     if snapshot_file is not None:
         cluster = read_snapshot(snapshot_file, kubeconfig, context, manifests)
@@ -145,7 +145,7 @@ def open_cluster(
 
 
 def read_cluster(snapshot_file: Path | None, kubeconfig: str, context: str, gates: config.Gates) -> Captured:
-    """Read the cluster that the options of `shared.cluster_options` name."""
+    """Read the cluster that the options of `ClusterOptions` name."""
     if snapshot_file is not None:
         return read_snapshot(snapshot_file, kubeconfig, context)
     with Console(stderr=True).status("reading the cluster"):
