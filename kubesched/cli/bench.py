@@ -114,6 +114,10 @@ def engine(asked: EngineOptions, output: str) -> None:
 
     if asked.classes and asked.kind != "unlike":
         raise click.UsageError("--classes is for --kind unlike")
+    if asked.kind == "novelty" and (asked.config_file or asked.plugins or asked.no_memo or asked.decision_records):
+        raise click.UsageError(
+            "--kind novelty runs the default configuration: no --config, --plugin, --no-memo, --decision-records"
+        )
     rows, policy = [], Policy.read(asked.config_file, (), asked.plugins)
     decided_by = (policy.configuration, policy.registry) if asked.config_file is not None else (None, None)
     for n_classes in asked.classes or (0,):

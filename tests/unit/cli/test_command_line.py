@@ -214,3 +214,9 @@ def test_commands_read_a_cluster_from_the_standard_input(words: list[str]) -> No
     snapshot = b"".join(Captured(5.0, [node("a"), pod("p")]).lines())
     done = CliRunner().invoke(cli, words, input=snapshot, catch_exceptions=False)
     assert (done.exit_code, done.stderr) == (0, "") and done.stdout
+
+
+@pytest.mark.parametrize("more", [["--no-memo"], ["--decision-records", "5"]])
+def test_a_history_of_novelties_has_no_settings_of_its_own(more: list[str]) -> None:
+    done = CliRunner().invoke(cli, ["bench", "engine", "--kind", "novelty", *more])
+    assert done.exit_code == 2 and "--kind novelty runs the default configuration" in done.output
