@@ -77,7 +77,7 @@ def command(
             drain=asked.drain,
             progress=done,
             groups=groups,
-            one_by_one=_say_one_by_one,
+            one_by_one=_say_one_by_one if output == "table" else None,
         )
     if output == "table":
         print_capacity(found)

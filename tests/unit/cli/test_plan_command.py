@@ -151,9 +151,10 @@ def test_a_capacity_says_before_it_decides_copies_one_by_one(folder: Path) -> No
     (folder / "ported.yaml").write_text(json.dumps(ported), encoding="utf-8")
     assert run(folder, "capacity", "-f", str(folder / "alike.yaml")).stderr == ""
     for limit, most in ((), 100_000), (("--limit", "1"), 1):
-        done = run(folder, "capacity", "-f", str(folder / "ported.yaml"), *limit, "-o", "json")
-        assert done.stderr == f"copies of this pod are decided one by one, {most} at most (--limit)\n"
-        assert json.loads(done.stdout)["fits"] == min(most, 2)
+        asked = ("capacity", "-f", str(folder / "ported.yaml"), *limit)
+        assert run(folder, *asked).stderr == f"copies of this pod are decided one by one, {most} at most (--limit)\n"
+        done = run(folder, *asked, "-o", "json")
+        assert (json.loads(done.stdout)["fits"], done.stderr) == (min(most, 2), "")
 
 
 def test_copies_that_only_take_room_have_no_limit_but_the_one_that_is_asked_for(folder: Path) -> None:
