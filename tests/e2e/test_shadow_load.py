@@ -53,7 +53,7 @@ async def judged(
             "-o",
             "json",
             "--window=5",
-            "--control=0.02",
+            "--control=0.3",
             f"--snapshots={kept}",
             "--max-snapshots=20",
         )
@@ -79,7 +79,10 @@ async def check(plane: ControlPlane, folder: Path, n_nodes: int, n_placed: int, 
     assert (found["explainedPercent"], found["missed"], found["differences"]) == (100.0, 0, [])
     assert verbs == {"GET"}
     control = found["control"]
-    assert control["foundOut"] > 9 * control["passedAsRaces"], "a node drawn by lot is hardly ever excused"
+    # Some 8 of a hundred are excused. A dozen draws would tell little: by chance two or three of them are.
+    assert control["drawn"] > 100 and control["foundOut"] > 5 * control["passedAsRaces"], (
+        "a node drawn by lot is hardly ever excused"
+    )
     assert kinds.keys() >= {*KINDS, "nominated", "provisioned"}, "all of it happened"
 
 
