@@ -31,7 +31,7 @@ _TURN = 16
 
 
 class Engine:
-    """Makes it move: takes in what arrives, and tries pods one after another. `assembly` puts it together."""
+    """Takes in what arrives, and tries pods one after another. `assembly` builds it."""
 
     def __init__(
         self,
