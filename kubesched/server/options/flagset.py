@@ -305,8 +305,8 @@ def _word(text: str) -> tuple[str, ...]:
 STRING = Kind("string", str)
 STRINGS = Kind("strings", _strings, _show_strings, ("[]",), _join_tuples, empty=())
 VERSION = Kind("version", _version, zeros=("false",), alone="true")
-# The keys are the words of the flag tables; the names in the usage are pflag's. A quirk of pflag is kept: for some kinds its usage
-# mentions even an empty default. Those have no `zeros`.
+# The keys are the words of the flag tables; the names in the usage are pflag's. A quirk of pflag is kept: for some kinds its
+# usage mentions even an empty default. Those have no `zeros`.
 KINDS = {
     "string": STRING,
     "bool": Kind("", _boolean, lambda value: "true" if value else "false", ("false",), alone="true"),
