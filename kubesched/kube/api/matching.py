@@ -1,9 +1,8 @@
-"""Selectors, affinities, taints and tolerations: the scalar truth that every faster path is measured against.
+"""Node selectors, affinity terms, taints and tolerations: the scalar answers that every faster path is measured against.
 
-In: the structs that objects carry. Out: compiled values with a `matches` question. Label selectors are in `selectors`
-and offered here too; this module adds what is built on them: node selectors, node affinity, pod affinity terms,
-tolerations. The compiled forms show their parts (`requirements`, `terms`, `expressions`), so that a caller can ask the
-same question of all nodes at once. Nothing here knows a cluster: labels of namespaces and nodes are handed in.
+In: the structs that objects carry. Out: compiled values with a `matches` method. Label selectors, on which these are built,
+are in `selectors`. The compiled forms show their parts (`requirements`, `terms`, `expressions`), so that a caller can ask
+the same question of all nodes at once. Nothing here knows a cluster: labels of namespaces and nodes are handed in.
 """
 
 from __future__ import annotations
@@ -16,13 +15,11 @@ from kubesched.kube.api.node import NodeSelector, NodeSelectorTerm, Taint
 from kubesched.kube.api.pod import Pod, PodAffinityTerm, PreferredSchedulingTerm, Toleration, WeightedPodAffinityTerm
 from kubesched.kube.api.selectors import (
     DOES_NOT_EXIST,
-    EVERYTHING,
     EXISTS,
     GT,
     IN,
     LT,
     NOT_IN,
-    NOTHING,
     Requirement,
     Selector,
     SelectorError,
@@ -34,40 +31,6 @@ from kubesched.kube.api.selectors import (
     unsupported,
 )
 from kubesched.kube.values import aggregate
-
-__all__ = [
-    "DOES_NOT_EXIST",
-    "EVERYTHING",
-    "EXISTS",
-    "GT",
-    "IN",
-    "LT",
-    "NOTHING",
-    "NOT_IN",
-    "UNSCHEDULABLE_TAINT",
-    "AffinityTerm",
-    "NodeSelectorMatcher",
-    "NodeTerm",
-    "PodAffinityTerms",
-    "PreferredNodeTerm",
-    "RequiredNodeAffinity",
-    "Requirement",
-    "Selector",
-    "SelectorError",
-    "WeightedAffinityTerm",
-    "compile_affinity_term",
-    "compile_node_selector",
-    "compile_pod_affinity",
-    "compile_preferred_terms",
-    "compile_required_node_affinity",
-    "compile_selector",
-    "find_untolerated",
-    "is_names_alone",
-    "is_tolerated",
-    "named_nodes",
-    "selector_from_map",
-    "tolerates",
-]
 
 NODE_NAME_FIELD = "metadata.name"
 

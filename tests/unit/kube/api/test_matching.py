@@ -9,8 +9,6 @@ from kubesched.kube.api.matching import (
     HARD_EFFECTS,
     UNSCHEDULABLE_TAINT,
     NodeSelectorMatcher,
-    Requirement,
-    SelectorError,
     compile_node_selector,
     compile_pod_affinity,
     compile_preferred_terms,
@@ -23,6 +21,7 @@ from kubesched.kube.api.matching import (
 )
 from kubesched.kube.api.node import NodeSelector, Taint
 from kubesched.kube.api.pod import NodeAffinity, Pod, Toleration
+from kubesched.kube.api.selectors import Requirement, SelectorError
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
