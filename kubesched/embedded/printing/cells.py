@@ -8,7 +8,6 @@ from __future__ import annotations
 from typing import Any
 
 from kubesched.embedded.admission.amounts import amount
-from kubesched.embedded.admission.plugins import DEFAULT_CLASS_ANNOTATION, DEFAULT_INGRESS_CLASS_ANNOTATION
 from kubesched.embedded.clock import seconds_of
 from kubesched.embedded.schema.resources import Object
 from kubesched.embedded.storage.selectors import written_selector
@@ -160,15 +159,7 @@ def node_roles(node: Object) -> str:
     return ",".join(sorted(role for role in roles if role)) or NONE
 
 
-def internal_ip(node: Object) -> str:
-    return _node_address(node, "InternalIP")
-
-
-def external_ip(node: Object) -> str:
-    return _node_address(node, "ExternalIP")
-
-
-def _node_address(node: Object, kind: str) -> str:
+def node_address(node: Object, kind: str) -> str:
     return next((one["address"] for one in _status(node).get("addresses") or () if one.get("type") == kind), NONE)
 
 
@@ -213,9 +204,9 @@ def service_ports(service: Object) -> str:
 def job_status(job: Object) -> str:
     status = _status(job)
     true = {one.get("type") for one in status.get("conditions") or () if one.get("status") == "True"}
-    for kind, word in (("Complete", "Complete"), ("Failed", "Failed")):
+    for kind in ("Complete", "Failed"):
         if kind in true:
-            return word
+            return kind
     if "deletionTimestamp" in job["metadata"]:
         return "Terminating"
     for kind in ("Suspended", "FailureTarget", "SuccessCriteriaMet"):
@@ -294,8 +285,9 @@ def truth(value: Any) -> str:
     return "True" if value else "False"
 
 
-def kind_and_name(reference: Any) -> str:
-    return f"{(reference or {}).get('kind', '')}/{(reference or {}).get('name', '')}"
+def pair(held: Any, *names: str) -> str:
+    """Return some fields of an object with slashes between them; a text, which stands for no object, as it is."""
+    return held if isinstance(held, str) else "/".join(str(held.get(name, "")) for name in names)
 
 
 def phase(obj: Object) -> str:
@@ -310,11 +302,6 @@ def ready_ratio(obj: Object) -> str:
     return f"{_status(obj).get('readyReplicas', 0)}/{_spec(obj).get('replicas', 0)}"
 
 
-def volume_claim(volume: Object) -> str:
-    claim = _spec(volume).get("claimRef")
-    return f"{claim.get('namespace', '')}/{claim.get('name', '')}" if claim else ""
-
-
 def bound_capacity(claim: Object) -> str:
     return str((_status(claim).get("capacity") or {}).get("storage", "")) if _spec(claim).get("volumeName") else ""
 
@@ -323,16 +310,9 @@ def bound_modes(claim: Object) -> str:
     return access_modes(_status(claim).get("accessModes")) if _spec(claim).get("volumeName") else ""
 
 
-def storage_class_name(obj: Object) -> str:
-    return _marked_default(obj, DEFAULT_CLASS_ANNOTATION)
-
-
-def ingress_class_name(obj: Object) -> str:
-    return _marked_default(obj, DEFAULT_INGRESS_CLASS_ANNOTATION)
-
-
-def _marked_default(obj: Object, annotation: str) -> str:
-    is_default = (obj["metadata"].get("annotations") or {}).get(annotation) == "true"
+def class_name(obj: Object, kind: str) -> str:
+    """Return the name of a storage or ingress class, and whether it is the default one."""
+    is_default = (obj["metadata"].get("annotations") or {}).get(f"{kind}.kubernetes.io/is-default-class") == "true"
     return str(obj["metadata"]["name"]) + (" (default)" if is_default else "")
 
 
@@ -373,17 +353,10 @@ def autoscaler_targets(obj: Object) -> str:
     return ", ".join(texts[:2]) + (f" + {rest} more..." if rest > 0 else "")
 
 
-def quota_requests(quota: Object) -> str:
-    return _quota(quota, limits=False)
-
-
-def quota_limits(quota: Object) -> str:
-    return _quota(quota, limits=True)
-
-
-def _quota(obj: Object, limits: bool) -> str:
+def quota(obj: Object, side: str) -> str:
+    """Return what a quota limits of one side, with what is used of it. All that is not a limit counts as a request."""
     hard, used = _status(obj).get("hard") or {}, _status(obj).get("used") or {}
-    names = [name for name in sorted(hard) if name.startswith("limits.") == limits]
+    names = [name for name in sorted(hard) if name.startswith("limits.") == (side == "limits")]
     return ", ".join(f"{name}: {used.get(name, '0')}/{hard[name]}" for name in names)
 
 
@@ -421,33 +394,14 @@ def _limited(values: list[str]) -> str:
     return ",".join(values[:_SHOWN]) + (f" + {rest} more..." if rest > 0 else "")
 
 
-def bound_users(binding: Object) -> str:
-    return ", ".join(one["name"] for one in _subjects(binding, "User"))
-
-
-def bound_groups(binding: Object) -> str:
-    return ", ".join(one["name"] for one in _subjects(binding, "Group"))
-
-
-def bound_accounts(binding: Object) -> str:
-    return ", ".join(f"{one.get('namespace', '')}/{one['name']}" for one in _subjects(binding, "ServiceAccount"))
-
-
-def _subjects(binding: Object, kind: str) -> list[Object]:
-    return [one for one in binding.get("subjects") or () if one.get("kind") == kind]
-
-
-def param_kind(held: Any) -> str:
-    return f"{held.get('apiVersion', '')}/{held.get('kind', '')}" if held else "<unset>"
+def subjects(binding: Object, kind: str) -> str:
+    """Return the subjects of a role binding that are of one kind; accounts with their namespace."""
+    found = [one for one in binding.get("subjects") or () if one.get("kind") == kind]
+    return ", ".join(pair(one, "namespace", "name") if kind == "ServiceAccount" else one["name"] for one in found)
 
 
 def param_ref(held: Any) -> str:
     return f"{held.get('namespace') or '*'}/{held.get('name') or '*'}" if held else "<unset>"
-
-
-def api_service(obj: Object) -> str:
-    held = _spec(obj).get("service")
-    return f"{held.get('namespace', '')}/{held.get('name', '')}" if held else "Local"
 
 
 def api_available(obj: Object) -> str:
@@ -457,15 +411,8 @@ def api_available(obj: Object) -> str:
     return "Unknown"
 
 
-def used_cpu(metrics: Object) -> str:
-    return _used(metrics, "cpu")
-
-
-def used_memory(metrics: Object) -> str:
-    return _used(metrics, "memory")
-
-
-def _used(metrics: Object, name: str) -> str:
+def usage(metrics: Object, name: str) -> str:
+    """Return how much of a resource a node uses, or all containers of a pod together."""
     held = [one.get("usage") or {} for one in metrics.get("containers") or [metrics]]
     texts = [one[name] for one in held if name in one]
     return quantity.format_quantity(sum(map(amount, texts)), quantity.style_of(texts[0] if texts else "0"))
