@@ -10,17 +10,12 @@ import msgspec
 import pytest
 
 from kubesched import errors
-from kubesched.embedded import ManualClock, ObjectStore
+from kubesched.embedded import ObjectStore
 from kubesched.embedded.http.access import Access, User, Wish, read_tokens
 from kubesched.embedded.http.discovery import aggregated, resource_list
 from kubesched.embedded.http.openapi import OpenApi
 from kubesched.embedded.schema import Shape, protobuf, root_shape, shape_named
 from kubesched.embedded.schema.resources import Catalogue
-
-
-@pytest.fixture
-def store() -> ObjectStore:
-    return ObjectStore(ManualClock(), seed=1)
 
 
 def test_both_forms_of_discovery_list_the_same() -> None:
