@@ -80,65 +80,58 @@ class GarbageCollector(Workers):
                 self._check_namespace(entry.obj["metadata"]["namespace"])
 
     def _sync(self, place: str) -> float | None:
-        name, _, key = place.partition(" ")
-        entry = self._store.context.storage.table(name).entries.get(key)
-        resource = self._store.context.catalogue.stored_in(name)
-        if entry is None or resource is None:
+        table, _, key = place.partition(" ")
+        found = self._found((table, key))
+        if found is None:
             return None
-        metadata = entry.obj["metadata"]
+        resource, entry = found
         if _waits_for_dependents(entry.obj):
             self._release(resource, entry)
             return None
-        references = metadata.get("ownerReferences") or ()
+        references = entry.obj["metadata"].get("ownerReferences") or ()
         if references and not any(one["uid"] in self._living for one in references):
-            self._delete(resource, entry, "Background")
+            self._store.delete_if_there(resource, entry.obj, propagation="Background")
         return None
 
     def _release(self, resource: Resource, entry: Entry) -> None:
-        """Deal with the dependents of an owner that waits for them, then let it go."""
-        metadata = entry.obj["metadata"]
-        finalizers = metadata.get("finalizers") or []
-        places = list(self._dependents.get(metadata["uid"], ()))
-        if ORPHAN in finalizers:
-            for place in places:
-                self._orphan(place, metadata["uid"])
+        """Orphan or delete the dependents of a deleted owner, then remove the finalizer that made it wait for them.
+
+        A dependent that another living object owns too is left alone. The owner waits only for those that block it.
+        """
+        uid = entry.obj["metadata"]["uid"]
+        dependents = [found for place in list(self._dependents.get(uid, ())) if (found := self._found(place)) is not None]
+        if ORPHAN in (entry.obj["metadata"].get("finalizers") or ()):
+            for kind, dependent in dependents:
+                kept = [one for one in dependent.obj["metadata"]["ownerReferences"] if one["uid"] != uid]
+                self._patch_metadata(kind, dependent, "ownerReferences", kept)
             self._remove_finalizer(resource, entry, ORPHAN)
             return
         blocking = False
-        for table, key in places:
-            dependent = self._store.context.storage.table(table).entries.get(key)
-            kind = self._store.context.catalogue.stored_in(table)
-            if dependent is None or kind is None:
-                continue
+        for kind, dependent in dependents:
             references = dependent.obj["metadata"].get("ownerReferences") or ()
-            if any(one["uid"] in self._living and one["uid"] != metadata["uid"] for one in references):
+            if any(one["uid"] in self._living and one["uid"] != uid for one in references):
                 continue
-            blocking = blocking or any(one["uid"] == metadata["uid"] and one.get("blockOwnerDeletion") for one in references)
+            blocking = blocking or any(one["uid"] == uid and one.get("blockOwnerDeletion") for one in references)
             if "deletionTimestamp" not in dependent.obj["metadata"]:
-                self._delete(kind, dependent, "Foreground")
-        if not blocking or not self._dependents.get(metadata["uid"]):
+                self._store.delete_if_there(kind, dependent.obj, propagation="Foreground")
+        if not blocking or not self._dependents.get(uid):
             self._remove_finalizer(resource, entry, FOREGROUND)
-
-    def _orphan(self, place: tuple[str, str], owner_uid: str) -> None:
-        entry = self._store.context.storage.table(place[0]).entries.get(place[1])
-        resource = self._store.context.catalogue.stored_in(place[0])
-        if entry is None or resource is None:
-            return
-        kept = [one for one in entry.obj["metadata"]["ownerReferences"] if one["uid"] != owner_uid]
-        self._patch(resource, entry, {"metadata": {"ownerReferences": kept or None}})
 
     def _remove_finalizer(self, resource: Resource, entry: Entry, finalizer: str) -> None:
         current = self._store.context.table(resource).entries.get(entry.key)
         if current is not None:
             kept = [one for one in current.obj["metadata"].get("finalizers") or () if one != finalizer]
-            self._patch(resource, current, {"metadata": {"finalizers": kept or None}})
+            self._patch_metadata(resource, current, "finalizers", kept)
 
-    def _patch(self, resource: Resource, entry: Entry, body: Object) -> None:
-        name = entry.obj["metadata"]["name"]
+    def _patch_metadata(self, resource: Resource, entry: Entry, field: str, kept: list[Object] | list[str]) -> None:
+        name, body = entry.obj["metadata"]["name"], {"metadata": {field: kept or None}}
         self._store.patch(resource, name, body, entry.namespace, patch_type=MERGE_PATCH)
 
-    def _delete(self, resource: Resource, entry: Entry, propagation: str) -> None:
-        self._store.delete_if_there(resource, entry.obj, propagation=propagation)
+    def _found(self, place: tuple[str, str]) -> tuple[Resource, Entry] | None:
+        """Return the object at a place, and its resource; None if either is gone."""
+        entry = self._store.context.storage.table(place[0]).entries.get(place[1])
+        resource = self._store.context.catalogue.stored_in(place[0])
+        return None if entry is None or resource is None else (resource, entry)
 
     # --- namespaces
 
@@ -159,10 +152,11 @@ class GarbageCollector(Workers):
         for resource in [*self._resources(), self._store.context.resource("events")]:
             if not resource.namespaced:
                 continue
-            for entry in self._store.context.table(resource).in_namespace(name):
+            table = self._store.context.table(resource)
+            for entry in table.in_namespace(name):
                 if "deletionTimestamp" not in entry.obj["metadata"]:
-                    self._delete(resource, entry, "Background")
-            left += len(self._store.context.table(resource).in_namespace(name))
+                    self._store.delete_if_there(resource, entry.obj, propagation="Background")
+            left += len(table.in_namespace(name))
         if left:
             return 1.0
         finalize_namespace(self._store.context, name, [], Asked())

@@ -113,31 +113,25 @@ class Kubelets(Workers):
         node = self._store.get("nodes", name)
         if self.is_stopped(node):
             return None
-        self._register(node)
-        self._report_ready(node)
+        held = node["metadata"].get("labels") or {}
+        missing = {key: value for key, value in kubelet_labels(name).items() if key not in held}
+        if missing:
+            self._store.patch("nodes", name, {"metadata": {"labels": missing}})
+        if not is_true(node, "Ready"):
+            self._report_ready(node)
         if not self._pace.lease_seconds:
             return None
         self._renew_lease(node)
         return self._pace.lease_seconds
 
-    def _register(self, node: Object) -> None:
-        """Put the labels on a node that every kubelet puts on its own; what is there stays."""
-        name, held = node["metadata"]["name"], node["metadata"].get("labels") or {}
-        missing = {key: value for key, value in kubelet_labels(name).items() if key not in held}
-        if missing:
-            self._store.patch("nodes", name, {"metadata": {"labels": missing}})
-
     def _report_ready(self, node: Object) -> None:
-        status = node.get("status") or {}
+        """Write the status of a node that is new or came back: conditions, versions, and addresses if it has none."""
+        status, name = node.get("status") or {}, node["metadata"]["name"]
         conditions = status.get("conditions") or []
-        if is_true(node, "Ready"):
-            return
-        name = node["metadata"]["name"]
         now, release = timestamp(self._clock.now()), self._store.context.catalogue.release
         for kind, reason, text in _HEALTHY:
             value = "True" if kind == "Ready" else "False"
-            said = {"reason": reason, "message": text, "lastHeartbeatTime": now}
-            conditions = with_condition(conditions, kind, value, now, **said)
+            conditions = with_condition(conditions, kind, value, now, reason=reason, message=text, lastHeartbeatTime=now)
         info = {
             **dict.fromkeys(("bootID", "machineID", "systemUUID"), node["metadata"]["uid"]),
             "kubeProxyVersion": "",
@@ -165,11 +159,7 @@ class Kubelets(Workers):
     def _renew_lease(self, node: Object) -> None:
         name = node["metadata"]["name"]
         now = micro_timestamp(self._clock.now())
-        spec = {
-            "holderIdentity": name,
-            "leaseDurationSeconds": self._pace.lease_duration_seconds,
-            "renewTime": now,
-        }
+        spec = {"holderIdentity": name, "leaseDurationSeconds": self._pace.lease_duration_seconds, "renewTime": now}
         try:
             self._store.patch("leases", name, {"spec": spec}, LEASE_NAMESPACE)
         except NotFound:
@@ -199,7 +189,7 @@ class Kubelets(Workers):
         if wait > 0:
             return wait
         namespace, name = split(key_of(pod))
-        self._tell(pod, "Killing", f"Stopping container {pod['spec']['containers'][0]['name']}")
+        self._record(pod, "Killing", f"Stopping container {pod['spec']['containers'][0]['name']}")
         self._store.delete("pods", name, namespace, grace_seconds=0, uid=pod["metadata"]["uid"])
         return None
 
@@ -210,18 +200,19 @@ class Kubelets(Workers):
         scheduled = condition(pod, "PodScheduled")
         # A scheduler wrote it too late: the kubelet knows better.
         if scheduled is not None and scheduled["status"] == "False":
-            self._write(pod, _with_conditions(status, timestamp(self._clock.now()), {"PodScheduled": "True"}))
+            self._store.report("pods", pod, _with_conditions(status, timestamp(self._clock.now()), {"PodScheduled": "True"}))
             return None
         if phase == "Pending":
             return self._start(pod, node)
-        if not is_true(pod, "Ready") and not _ended(status):
+        run_seconds = self._run_seconds(pod)
+        if not is_true(pod, "Ready"):
             wait = self._wait(pod, "ready", self._seconds(pod, "ready", self._pace.ready_seconds))
             if wait > 0:
                 return wait
-            self._write(pod, _ready_status(pod, timestamp(self._clock.now())))
-            return self._lifetime_left(pod)
+            self._store.report("pods", pod, _ready_status(pod, timestamp(self._clock.now())))
+            return run_seconds
         self._start_ephemeral(pod, status)
-        return self._finish(pod)
+        return None if run_seconds is None else self._finish(pod, run_seconds)
 
     def _start_ephemeral(self, pod: Object, status: Object) -> None:
         """Start the containers that were added to a running pod, for debugging."""
@@ -231,9 +222,9 @@ class Kubelets(Workers):
         if added:
             state = {"running": {"startedAt": timestamp(self._clock.now())}}
             fresh = [_container_status(one, {}, state, False, 0) for one in added]
-            self._write(pod, {**status, "ephemeralContainerStatuses": [*held, *fresh]})
+            self._store.report("pods", pod, {**status, "ephemeralContainerStatuses": [*held, *fresh]})
             for one in added:
-                self._tell(pod, "Started", f"Started container {one['name']}")
+                self._record(pod, "Started", f"Started container {one['name']}")
 
     def _start(self, pod: Object, node: Object) -> float | None:
         metadata, name = pod["metadata"], node["metadata"]["name"]
@@ -252,30 +243,21 @@ class Kubelets(Workers):
             for image in list(known)[:-MOST_IMAGES]:
                 del known[image]
             self._report_images(node, images)
-            self._tell(pod, "Pulled", f'Successfully pulled image "{sorted(images)[0]}"')
+            self._record(pod, "Pulled", f'Successfully pulled image "{sorted(images)[0]}"')
         number = next(self._numbers)
         address = f"10.{number >> 16 & 255 or _FIRST_POD_NET}.{number >> 8 & 255}.{number & 255}"
-        self._write(pod, _running_status(pod, node, address, timestamp(self._clock.now())))
-        self._tell(pod, "Started", f"Started container {pod['spec']['containers'][0]['name']}")
+        self._store.report("pods", pod, _running_status(pod, node, address, timestamp(self._clock.now())))
+        self._record(pod, "Started", f"Started container {pod['spec']['containers'][0]['name']}")
         return max(self._seconds(pod, "ready", self._pace.ready_seconds), 0.001)
 
     def _report_pull_error(self, pod: Object) -> None:
         image = pod["spec"]["containers"][0]["image"]
         waiting = {"waiting": {"reason": "ImagePullBackOff", "message": f'Back-off pulling image "{image}"'}}
-        statuses = [
-            {
-                "name": one["name"],
-                "image": one["image"],
-                "imageID": "",
-                "ready": False,
-                "restartCount": 0,
-                "state": waiting,
-            }
-            for one in pod["spec"]["containers"]
-        ]
+        same = {"imageID": "", "ready": False, "restartCount": 0, "state": waiting}
+        statuses = [{"name": one["name"], "image": one["image"], **same} for one in pod["spec"]["containers"]]
         if (pod.get("status") or {}).get("containerStatuses") != statuses:
-            self._tell(pod, "Failed", f'Failed to pull image "{image}"', "Warning")
-            self._write(pod, {**(pod.get("status") or {}), "containerStatuses": statuses})
+            self._record(pod, "Failed", f'Failed to pull image "{image}"', "Warning")
+            self._store.report("pods", pod, {**(pod.get("status") or {}), "containerStatuses": statuses})
 
     def _report_images(self, node: Object, images: set[str]) -> None:
         listed = list((node.get("status") or {}).get("images") or ())
@@ -286,21 +268,8 @@ class Kubelets(Workers):
                 "nodes", node["metadata"]["name"], {"status": {"images": listed[-MOST_IMAGES:]}}, subresource="status"
             )
 
-    def _lifetime_left(self, pod: Object) -> float | None:
-        seconds = self._lifetime(pod)
-        return None if seconds is None else max(seconds, 0.001)
-
-    def _lifetime(self, pod: Object) -> float | None:
-        annotations = pod["metadata"].get("annotations") or {}
-        if f"{PREFIX}run-seconds" in annotations:
-            return self._seconds(pod, "run", self._pace.run_seconds)
-        owner = controller_of(pod)
-        return self._pace.run_seconds if owner is not None and owner["kind"] == "Job" else None
-
-    def _finish(self, pod: Object) -> float | None:
-        seconds = self._lifetime(pod)
-        if seconds is None:
-            return None
+    def _finish(self, pod: Object, seconds: float) -> float | None:
+        """End the containers of a pod once it has run long enough."""
         wait = self._wait(pod, "run", seconds)
         if wait > 0:
             return wait
@@ -308,18 +277,23 @@ class Kubelets(Workers):
         self.end_pod(pod, int(code) if code.isdecimal() else 1)
         return None
 
+    def _run_seconds(self, pod: Object) -> float | None:
+        """Return how long a pod runs: as its annotation says, the pods of jobs for the pace's time, others without end."""
+        if f"{PREFIX}run-seconds" in (pod["metadata"].get("annotations") or {}):
+            return self._seconds(pod, "run", self._pace.run_seconds)
+        owner = controller_of(pod)
+        return self._pace.run_seconds if owner is not None and owner["kind"] == "Job" else None
+
     def end_pod(self, pod: Object, exit_code: int, reason: str = "") -> None:
         """Let the containers of a pod end; what follows is up to its restart policy."""
         policy = pod["spec"].get("restartPolicy", "Always")
-        now = timestamp(self._clock.now())
-        if policy == "Always" or (policy == "OnFailure" and exit_code):
-            self._write(pod, _restarted_status(pod, exit_code, reason, now))
+        restarts = policy == "Always" or (policy == "OnFailure" and exit_code != 0)
+        self._store.report("pods", pod, _ended_status(pod, exit_code, reason, restarts, timestamp(self._clock.now())))
+        if restarts:
             n_restarts = (pod.get("status") or {}).get("containerStatuses", [{}])[0].get("restartCount", 0)
             delay = min(10.0 * 2**n_restarts, _LONGEST_BACKOFF_SECONDS) if exit_code else 0.0
             self._due.setdefault(pod["metadata"]["uid"], {})["restart"] = self._clock.monotonic() + delay
             self._pod_work.add(key_of(pod), delay or 0.001)
-            return
-        self._write(pod, _ended_status(pod, exit_code, reason, now))
 
     def _wait(self, pod: Object, step: str, seconds: float) -> float:
         """Return how long a step still has to wait; the wait begins when it is first asked for."""
@@ -336,10 +310,7 @@ class Kubelets(Workers):
         except ValueError:
             return default
 
-    def _write(self, pod: Object, status: Object) -> None:
-        self._store.report("pods", pod, status)
-
-    def _tell(self, pod: Object, reason: str, message: str, kind: str = "Normal") -> None:
+    def _record(self, pod: Object, reason: str, message: str, kind: str = "Normal") -> None:
         self._recorder.record(pod, "kubelet", reason, message, kind, pod["spec"].get("nodeName", ""))
 
 
@@ -361,15 +332,11 @@ def _number_of(address: str, first_net: int = 0) -> int:
     return max(0, net << 16 | high << 8 | low)
 
 
-def _ended(status: Object) -> bool:
-    return status.get("phase") in ("Succeeded", "Failed")
-
-
 def _with_conditions(status: Object, now: str, values: dict[str, str]) -> Object:
     conditions = status.get("conditions")
     for kind, value in values.items():
-        said = {"reason": "PodCompleted"} if status.get("phase") == "Succeeded" and value == "False" else {}
-        conditions = with_condition(conditions, kind, value, now, lastProbeTime=None, **said)
+        more = {"reason": "PodCompleted"} if status.get("phase") == "Succeeded" and value == "False" else {}
+        conditions = with_condition(conditions, kind, value, now, lastProbeTime=None, **more)
     return {**status, "conditions": conditions}
 
 
@@ -417,21 +384,17 @@ def _ready_status(pod: Object, now: str) -> Object:
     return _with_conditions(status, now, {"Ready": "True", "ContainersReady": "True"})
 
 
-def _ended_status(pod: Object, exit_code: int, reason: str, now: str) -> Object:
+def _ended_status(pod: Object, exit_code: int, reason: str, restarts: bool, now: str) -> Object:
+    """Return the status of a pod whose containers have ended: for good, or to be started again."""
     word = reason or ("Error" if exit_code else "Completed")
-    state = {"terminated": {"exitCode": exit_code, "reason": word, "finishedAt": now}}
-    phase = "Failed" if exit_code else "Succeeded"
-    status = {**(pod.get("status") or {}), "phase": phase, "containerStatuses": _statuses(pod, state, False)}
-    return _with_conditions(status, now, {"Ready": "False", "ContainersReady": "False"})
-
-
-def _restarted_status(pod: Object, exit_code: int, reason: str, now: str) -> Object:
-    word = reason or ("Error" if exit_code else "Completed")
-    last = {"terminated": {"exitCode": exit_code, "reason": word, "finishedAt": now}}
-    state: Object = {"waiting": {"reason": "CrashLoopBackOff"}} if exit_code else {"running": {"startedAt": now}}
-    statuses = _statuses(pod, state, False)
-    for one in statuses:
-        one["restartCount"] += 1
-        one["lastState"] = last
-    status = {**(pod.get("status") or {}), "containerStatuses": statuses}
-    return _with_conditions(status, now, {"Ready": "False", "ContainersReady": "False"})
+    ended: Object = {"terminated": {"exitCode": exit_code, "reason": word, "finishedAt": now}}
+    status: Object = dict(pod.get("status") or {})
+    if restarts:
+        state = {"waiting": {"reason": "CrashLoopBackOff"}} if exit_code else {"running": {"startedAt": now}}
+        statuses = _statuses(pod, state, False)
+        for one in statuses:
+            one |= {"restartCount": one["restartCount"] + 1, "lastState": ended}
+    else:
+        statuses = _statuses(pod, ended, False)
+        status["phase"] = "Failed" if exit_code else "Succeeded"
+    return _with_conditions({**status, "containerStatuses": statuses}, now, {"Ready": "False", "ContainersReady": "False"})

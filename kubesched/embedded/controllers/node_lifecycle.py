@@ -50,12 +50,12 @@ class NodeLifecycle(Workers):
         for node in self._store.list("nodes").items:
             self._node_work.add(node["metadata"]["name"])
         for name in self._pods.nodes():
-            self._look_at_pods(name)
+            self._add_pods_of(name)
 
     def _node_changed(self, change: Change) -> None:
         self._node_work.add(change.key)
         if change.new is None or change.old is None or _taints(change.new.obj) != _taints(change.old.obj):
-            self._look_at_pods(change.key)
+            self._add_pods_of(change.key)
 
     def _lease_changed(self, change: Change) -> None:
         if change.namespace == LEASE_NAMESPACE and change.old is None:
@@ -70,7 +70,7 @@ class NodeLifecycle(Workers):
         if change.old is None or change.old.obj["spec"] != change.new.obj["spec"]:
             self._pod_work.add(change.key, 0.0 if self._node_of(change.new.obj) is not None else _ORPHAN_SECONDS)
 
-    def _look_at_pods(self, node: str) -> None:
+    def _add_pods_of(self, node: str) -> None:
         for pod in self._pods.on_node(node):
             self._pod_work.add(key_of(pod))
 
@@ -79,8 +79,8 @@ class NodeLifecycle(Workers):
     def _sync_node(self, name: str) -> float | None:
         node = self._store.get("nodes", name)
         again = self._check_lease(node)
-        node = self._store.get("nodes", name)
-        wanted = self._wanted_taints(node)
+        node = self._store.get("nodes", name)  # its conditions may have changed
+        wanted = _wanted_taints(node)
         held = {(one["key"], one["effect"]) for one in _taints(node) if one["key"] in OURS}
         if held != wanted:
             kept = [one for one in _taints(node) if one["key"] not in OURS or (one["key"], one["effect"]) in wanted]
@@ -105,31 +105,17 @@ class NodeLifecycle(Workers):
         conditions = (node.get("status") or {}).get("conditions") or []
         if is_true(node, "Ready"):
             now = timestamp(self._clock.now())
-            said = {"reason": "NodeStatusUnknown", "message": "Kubelet stopped posting node status.", "lastHeartbeatTime": now}
-            fresh = with_condition(conditions, "Ready", "Unknown", now, **said)
+            text = "Kubelet stopped posting node status."
+            more = {"reason": "NodeStatusUnknown", "message": text, "lastHeartbeatTime": now}
+            fresh = with_condition(conditions, "Ready", "Unknown", now, **more)
             self._store.patch("nodes", name, {"status": {"conditions": fresh}}, subresource="status")
             self._recorder.record(node, "node-controller", "NodeNotReady", f"Node {name} status is now: NodeNotReady")
             for pod in self._pods.on_node(name):
-                self._mark_not_ready(pod, now)
+                if is_true(pod, "Ready"):
+                    conditions = with_condition(pod["status"]["conditions"], "Ready", "False", now, lastProbeTime=None)
+                    status = {**pod["status"], "conditions": conditions}
+                    self._store.update("pods", {**pod, "status": status}, subresource="status")
         return float(duration)
-
-    def _mark_not_ready(self, pod: Object, now: str) -> None:
-        if is_true(pod, "Ready"):
-            conditions = with_condition(pod["status"]["conditions"], "Ready", "False", now, lastProbeTime=None)
-            fresh = {**pod["status"], "conditions": conditions}
-            self._store.update("pods", {**pod, "status": fresh}, subresource="status")
-
-    def _wanted_taints(self, node: Object) -> set[tuple[str, str]]:
-        wanted = set()
-        for one in (node.get("status") or {}).get("conditions") or ():
-            name = _CONDITION_TAINTS.get(one.get("type", ""), {}).get(one.get("status", ""))
-            if name:
-                wanted.add((_PREFIX + name, "NoSchedule"))
-                if name in _EXECUTING:
-                    wanted.add((_PREFIX + name, "NoExecute"))
-        if (node.get("spec") or {}).get("unschedulable"):
-            wanted.add((_PREFIX + "unschedulable", "NoSchedule"))
-        return wanted
 
     # --- pods
 
@@ -172,6 +158,16 @@ class NodeLifecycle(Workers):
             left = since + max(0, min(limits)) - now
             shortest = left if shortest is None else min(shortest, left)
         return shortest
+
+
+def _wanted_taints(node: Object) -> set[tuple[str, str]]:
+    """Return key and effect of the taints that follow from the conditions of a node, and from a cordon."""
+    wanted = {(_PREFIX + "unschedulable", "NoSchedule")} if (node.get("spec") or {}).get("unschedulable") else set()
+    for one in (node.get("status") or {}).get("conditions") or ():
+        name = _CONDITION_TAINTS.get(one.get("type", ""), {}).get(one.get("status", ""))
+        if name:
+            wanted |= {(_PREFIX + name, effect) for effect in ("NoSchedule", *(["NoExecute"] if name in _EXECUTING else []))}
+    return wanted
 
 
 def _taints(node: Object) -> list[Object]:

@@ -41,8 +41,10 @@ class ResourceClaimController(Workers):
         for entry in (change.old, change.new):
             if entry is not None and entry.obj["spec"].get("resourceClaims"):
                 self._pod_work.add(change.key)
-                for name in _claims_of(entry.obj):
-                    self._claim_work.add(f"{entry.namespace}/{name}")
+                statuses = (entry.obj.get("status") or {}).get("resourceClaimStatuses") or ()
+                for one in (*entry.obj["spec"]["resourceClaims"], *statuses):
+                    if one.get("resourceClaimName"):
+                        self._claim_work.add(f"{entry.namespace}/{one['resourceClaimName']}")
 
     def _claim_changed(self, change: Change) -> None:
         if change.new is not None:
@@ -145,9 +147,3 @@ def _origin(claim: Object) -> tuple[str, str]:
     name = (metadata.get("annotations") or {}).get(FROM_POD_CLAIM, "")
     owner = next(iter(metadata.get("ownerReferences") or ()), None)
     return (owner["uid"], name) if name and owner is not None else ("", "")
-
-
-def _claims_of(pod: Object) -> list[str]:
-    named = [one["resourceClaimName"] for one in pod["spec"].get("resourceClaims") or () if one.get("resourceClaimName")]
-    statuses = (pod.get("status") or {}).get("resourceClaimStatuses") or ()
-    return named + [one["resourceClaimName"] for one in statuses if one.get("resourceClaimName")]

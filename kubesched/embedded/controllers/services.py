@@ -174,9 +174,9 @@ class ServiceEndpoints(Controller):
         if before is None:
             self._store.create("endpoints", body)
             return
-        said = (before.get("subsets") or [], before["metadata"].get("labels"), before["metadata"].get("annotations") or {})
-        if said != (written, labels, annotations):
-            kept = {key: value for key, value in before["metadata"].items() if key != "annotations"}
+        held = before["metadata"]
+        if (before.get("subsets") or [], held.get("labels"), held.get("annotations") or {}) != (written, labels, annotations):
+            kept = {key: value for key, value in held.items() if key != "annotations"}
             self._store.update("endpoints", {**before, "subsets": written, "metadata": {**kept, **metadata}})
 
     def _drop_endpoints(self, namespace: str, name: str) -> None:

@@ -115,7 +115,8 @@ class Volumes(Workers):
             return None
         if claim["spec"].get("volumeName"):
             return None
-        storage_class = self._class_of(claim)
+        class_name = claim["spec"].get("storageClassName")
+        storage_class = self._store.find("storageclasses", class_name) if class_name else None
         waits = (storage_class or {}).get("volumeBindingMode") == "WaitForFirstConsumer"
         node = (claim["metadata"].get("annotations") or {}).get(SELECTED_NODE, "")
         if waits and not node:
@@ -127,15 +128,13 @@ class Volumes(Workers):
                 return None
         if storage_class is None or storage_class.get("provisioner") == NO_PROVISIONER:
             return None
-        wait = self._provisioning_left(claim)
+        now, uid = self._clock.monotonic(), claim["metadata"]["uid"]
+        wait = self._due.setdefault(uid, now + self._pace.provision_seconds) - now
         if wait > 0:
             return wait
+        del self._due[uid]
         self._bind(claim, self._provision(claim, storage_class, node))
         return None
-
-    def _class_of(self, claim: Object) -> Object | None:
-        name = claim["spec"].get("storageClassName")
-        return self._store.find("storageclasses", name) if name else None
 
     def _reserved_for(self, claim: Object) -> Object | None:
         """Return the volume that names this claim, or that this claim names."""
@@ -193,13 +192,6 @@ class Volumes(Workers):
 
     # --- provisioning
 
-    def _provisioning_left(self, claim: Object) -> float:
-        now, uid = self._clock.monotonic(), claim["metadata"]["uid"]
-        left = self._due.setdefault(uid, now + self._pace.provision_seconds) - now
-        if left <= 0:
-            del self._due[uid]
-        return left
-
     def _provision(self, claim: Object, storage_class: Object, node: str) -> Object:
         uid, driver = claim["metadata"]["uid"], storage_class["provisioner"]
         requested = ((claim["spec"].get("resources") or {}).get("requests") or {}).get("storage", "1Gi")
@@ -212,7 +204,8 @@ class Volumes(Workers):
             "csi": {"driver": driver, "volumeHandle": f"vol-{uid}"},
             "claimRef": _reference(claim),
         }
-        zone = self._zone_of(node)
+        chosen = self._store.find("nodes", node) if node else None
+        zone = (chosen["metadata"].get("labels") or {}).get(ZONE) if chosen is not None else None
         if zone:
             term = {"matchExpressions": [{"key": ZONE, "operator": "In", "values": [zone]}]}
             spec["nodeAffinity"] = {"required": {"nodeSelectorTerms": [term]}}
@@ -221,10 +214,6 @@ class Volumes(Workers):
         text = f"Successfully provisioned volume {metadata['name']}"
         self._recorder.record(claim, driver, "ProvisioningSucceeded", text)
         return volume
-
-    def _zone_of(self, node: str) -> str:
-        found = self._store.find("nodes", node) if node else None
-        return str((found["metadata"].get("labels") or {}).get(ZONE, "")) if found is not None else ""
 
 
 class EphemeralVolumes(Controller):

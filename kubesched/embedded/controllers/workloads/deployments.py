@@ -35,41 +35,36 @@ class Deployments(Controller):
 
     def sync(self, obj: Object) -> float | None:
         deployment = obj
-        sets = self._sets(deployment)
         wanted_hash = template_hash(deployment["spec"]["template"])
-        new = next((one for one in sets if one["metadata"]["labels"].get(POD_TEMPLATE_HASH) == wanted_hash), None)
+        sets, new = self._sets(deployment, wanted_hash)
         if deployment["spec"].get("paused"):
             self._scale_paused(deployment, sets)
         else:
             if new is None:
                 new = self._create(deployment, sets, wanted_hash)
-                sets = self._sets(deployment)
+                sets, _ = self._sets(deployment, wanted_hash)
             else:
                 self._note_revision(deployment, new, sets)
             old = [one for one in sets if one["metadata"]["uid"] != new["metadata"]["uid"]]
             self._step(deployment, new, old)
             self._forget_history(deployment, old)
-        sets = self._sets(deployment)
-        fresh = next((one for one in sets if one["metadata"]["labels"].get(POD_TEMPLATE_HASH) == wanted_hash), None)
-        return self._report(deployment, fresh, sets)
+        sets, new = self._sets(deployment, wanted_hash)  # as they are after this step
+        return self._report(deployment, new, sets)
 
-    def _sets(self, deployment: Object) -> list[Object]:
-        uid, namespace = deployment["metadata"]["uid"], deployment["metadata"]["namespace"]
-        found = []
-        for entry in self._store.context.storage.table("replicasets.apps").in_namespace(namespace):
-            reference = controller_of(entry.obj)
-            if reference is not None and reference["uid"] == uid:
-                found.append(entry.obj)
-        return sorted(found, key=lambda one: _revision(one))
+    def _sets(self, deployment: Object, wanted_hash: str) -> tuple[list[Object], Object | None]:
+        """Return the sets of a deployment, the oldest first, and the one that has its template."""
+        held = self._store.context.storage.table("replicasets.apps").in_namespace(deployment["metadata"]["namespace"])
+        owned = [one.obj for one in held if (controller_of(one.obj) or {}).get("uid") == deployment["metadata"]["uid"]]
+        new = next((one for one in owned if one["metadata"]["labels"].get(POD_TEMPLATE_HASH) == wanted_hash), None)
+        return sorted(owned, key=_revision), new
 
     def _create(self, deployment: Object, sets: list[Object], wanted_hash: str) -> Object:
         revision = max((_revision(one) for one in sets), default=0) + 1
         self._set_revision(deployment, revision)
         size = self._new_size(deployment, None, sets)
         made = self._store.create("replicasets", replica_set_of(deployment, wanted_hash, size, revision))
-        name = made["metadata"]["name"]
         if size:
-            text = f"Scaled up replica set {name} from 0 to {size}"
+            text = f"Scaled up replica set {made['metadata']['name']} from 0 to {size}"
             self.record(deployment, "ScalingReplicaSet", text)
         return made
 
@@ -129,18 +124,12 @@ class Deployments(Controller):
         available = {one["metadata"]["uid"]: (one.get("status") or {}).get("availableReplicas", 0) for one in [*old, new]}
         lagging = int(new["spec"]["replicas"]) - available[new["metadata"]["uid"]]
         room = total - smallest - lagging
-        for one in active:  # first those that are of no use anyway
-            have = int(one["spec"]["replicas"])
-            drop = min(max(0, have - available[one["metadata"]["uid"]]), room)
-            if drop > 0:
-                self._resize(deployment, one, have - drop)
-                return
+        # Pods that are not available go first: they do not count for the smallest number. Then those that are.
+        unavailable = [(one, max(0, int(one["spec"]["replicas"]) - available[one["metadata"]["uid"]]), room) for one in active]
         room = min(room, sum(available.values()) - smallest)
-        for one in active:
-            have = int(one["spec"]["replicas"])
-            drop = min(have, room)
-            if drop > 0:
-                self._resize(deployment, one, have - drop)
+        for one, useless, most in [*unavailable, *((one, int(one["spec"]["replicas"]), room) for one in active)]:
+            if min(useless, most) > 0:
+                self._resize(deployment, one, int(one["spec"]["replicas"]) - min(useless, most))
                 return
 
     def _scale_paused(self, deployment: Object, sets: list[Object]) -> None:
@@ -192,8 +181,8 @@ class Deployments(Controller):
         name, conditions = (new or {}).get("metadata", {}).get("name", ""), list(before.get("conditions") or ())
 
         def write(kind: str, is_true: bool, reason: str, text: str) -> None:
-            said = {"reason": reason, "message": text, "lastUpdateTime": moment}
-            conditions[:] = with_condition(conditions, kind, "True" if is_true else "False", moment, **said)
+            more = {"reason": reason, "message": text, "lastUpdateTime": moment}
+            conditions[:] = with_condition(conditions, kind, "True" if is_true else "False", moment, **more)
 
         reason, word = ("MinimumReplicasAvailable", "has") if is_available else ("MinimumReplicasUnavailable", "does not have")
         write("Available", is_available, reason, f"Deployment {word} minimum availability.")

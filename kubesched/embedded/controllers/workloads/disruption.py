@@ -39,11 +39,10 @@ class DisruptionController(Controller):
                     self._work.add(budget.key)
 
     def sync(self, obj: Object) -> float | None:
-        budget, namespace = obj, obj["metadata"]["namespace"]
-        spec, now = budget.get("spec") or {}, self._clock.now()
+        budget, spec, now = obj, obj.get("spec") or {}, self._clock.now()
         pods = [
             pod
-            for pod in self._pods.in_namespace(namespace)
+            for pod in self._pods.in_namespace(obj["metadata"]["namespace"])
             if selects(spec.get("selector"), pod["metadata"].get("labels")) and not is_finished(pod)
         ]
         expected, desired = self._desired(spec, pods)

@@ -40,7 +40,7 @@ class Jobs(PodController):
         for kind in ("Complete", "Failed"):
             ended = condition(job, kind)
             if ended is not None and ended["status"] == "True":
-                return self._retire(job, seconds_of(ended["lastTransitionTime"]), now)
+                return self._delete_in_time(job, seconds_of(ended["lastTransitionTime"]), now)
         pods = self._pods.of_owner(job["metadata"]["uid"])
         active = [pod for pod in pods if is_active(pod)]
         suspended = bool(job["spec"].get("suspend"))
@@ -80,13 +80,16 @@ class Jobs(PodController):
                 status[field] = status.get(field, 0) + len(ended - counted)
             self._counted[uid] |= ended
         if job["spec"].get("completionMode") == "Indexed":
-            done = sorted(_completed(pods) | _read_indexes(status.get("completedIndexes", "")))
+            completed = [pod for pod in pods if (pod.get("status") or {}).get("phase") == "Succeeded"]
+            done = sorted(_indexes(completed) | _read_indexes(status.get("completedIndexes", "")))
             status["completedIndexes"] = _write_indexes(done)
             status["succeeded"] = len(done)
 
     def _verdict(self, job: Object, status: Object, pods: list[Object], now: float) -> tuple[str, str, str] | None:
         spec = job["spec"]
-        restarts = _restarts(pods) if spec["template"]["spec"].get("restartPolicy") == "OnFailure" else 0
+        restarts = 0
+        if spec["template"]["spec"].get("restartPolicy") == "OnFailure":
+            restarts = sum(one.get("restartCount", 0) for pod in pods for one in _container_statuses(pod))
         wanted = spec.get("completions")
         succeeded = status.get("succeeded", 0)
         if wanted is not None and succeeded >= wanted:
@@ -144,7 +147,7 @@ class Jobs(PodController):
         else:
             self.record(job, reason, message, "Warning")
 
-    def _retire(self, job: Object, ended: float, now: float) -> float | None:
+    def _delete_in_time(self, job: Object, ended: float, now: float) -> float | None:
         life = job["spec"].get("ttlSecondsAfterFinished")
         if life is None:
             return None
@@ -171,34 +174,23 @@ def job_pod(job: Object, index: int | None) -> Object:
 
 
 def _set_condition(status: Object, kind: str, value: str, reason: str, message: str, now: float) -> None:
-    moment, said = timestamp(now), {"reason": reason, "message": message}
-    status["conditions"] = with_condition(status.get("conditions"), kind, value, moment, lastProbeTime=moment, **said)
+    more = {"lastProbeTime": timestamp(now), "reason": reason, "message": message}
+    status["conditions"] = with_condition(status.get("conditions"), kind, value, timestamp(now), **more)
 
 
-def _restarts(pods: list[Object]) -> int:
-    statuses = [one for pod in pods for one in (pod.get("status") or {}).get("containerStatuses") or ()]
-    return sum(one.get("restartCount", 0) for one in statuses)
+def _container_statuses(pod: Object) -> list[Object]:
+    found: list[Object] = (pod.get("status") or {}).get("containerStatuses") or []
+    return found
 
 
 def _ended_at(pod: Object) -> float:
-    ended = [
-        ((one.get("state") or {}).get("terminated") or {}).get("finishedAt")
-        for one in (pod.get("status") or {}).get("containerStatuses") or ()
-    ]
+    ended = (((one.get("state") or {}).get("terminated") or {}).get("finishedAt") for one in _container_statuses(pod))
     return max((seconds_of(moment) for moment in ended if moment), default=0.0)
 
 
-def _index_of(pod: Object) -> int | None:
-    text = (pod["metadata"].get("annotations") or {}).get(INDEX, "")
-    return int(text) if text.isdecimal() else None
-
-
 def _indexes(pods: list[Object]) -> set[int]:
-    return {index for pod in pods if (index := _index_of(pod)) is not None}
-
-
-def _completed(pods: list[Object]) -> set[int]:
-    return _indexes([pod for pod in pods if (pod.get("status") or {}).get("phase") == "Succeeded"])
+    texts = ((pod["metadata"].get("annotations") or {}).get(INDEX, "") for pod in pods)
+    return {int(text) for text in texts if text.isdecimal()}
 
 
 def _read_indexes(text: str) -> set[int]:
