@@ -15,6 +15,8 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Protocol
 
+from kubesched.kube.api import format_time
+
 _FEWEST_SWEPT = 128  # timers of a virtual clock, before it looks for cancelled ones
 
 
@@ -112,14 +114,7 @@ def timestamp(seconds: float) -> str:
     return _stamp(int(seconds))
 
 
-@lru_cache(maxsize=256)  # thousands of objects a second carry the same one
-def _stamp(second: int) -> str:
-    return datetime.fromtimestamp(second, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-def micro_timestamp(seconds: float) -> str:
-    """Return `seconds` as the API writes metav1.MicroTime."""
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+_stamp = lru_cache(maxsize=256)(format_time)  # thousands of objects a second carry the same one
 
 
 @lru_cache(maxsize=4096)

@@ -16,7 +16,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 
-from kubesched.embedded.clock import micro_timestamp, timestamp
+from kubesched.embedded.clock import timestamp
 from kubesched.embedded.controllers.shared.context import ControllerContext
 from kubesched.embedded.controllers.shared.controller import Workers
 from kubesched.embedded.controllers.shared.pods import controller_of, is_finished, key_of, split
@@ -24,6 +24,7 @@ from kubesched.embedded.schema.resources import RELEASES, Object
 from kubesched.embedded.storage.watch import Change
 from kubesched.embedded.verbs.conditions import condition, is_true, with_condition
 from kubesched.errors import NotFound
+from kubesched.kube.api import format_micro_time
 from kubesched.kube.values import HOSTNAME
 
 PREFIX = "kubesched.io/"
@@ -158,7 +159,7 @@ class Kubelets(Workers):
 
     def _renew_lease(self, node: Object) -> None:
         name = node["metadata"]["name"]
-        now = micro_timestamp(self._clock.now())
+        now = format_micro_time(self._clock.now())
         spec = {"holderIdentity": name, "leaseDurationSeconds": self._pace.lease_duration_seconds, "renewTime": now}
         try:
             self._store.patch("leases", name, {"spec": spec}, LEASE_NAMESPACE)

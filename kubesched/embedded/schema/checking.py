@@ -85,17 +85,25 @@ def _value(value: Any, shape: Shape, path: str, unknown: list[str]) -> Any:
     return value
 
 
+def _of_type(types: type | tuple[type, ...], wanted: str) -> Callable[[Any, str], Any]:
+    """Return the reader of values that JSON has itself. A boolean is no number, although Python counts it as one."""
+
+    def read(value: Any, path: str) -> Any:
+        if not isinstance(value, types) or (isinstance(value, bool) and types is not bool):
+            raise Undecodable(path, value, wanted)
+        return value
+
+    return read
+
+
+_text = _of_type(str, "string")
+
+
 def _bytes(value: Any, path: str) -> Any:
     try:
         base64.b64decode(_text(value, path), validate=True)
     except ValueError:
         raise Undecodable(path, value, "base64") from None
-    return value
-
-
-def _text(value: Any, path: str) -> Any:
-    if not isinstance(value, str):
-        raise Undecodable(path, value, "string")
     return value
 
 
@@ -105,18 +113,6 @@ def _integer(value: Any, path: str) -> Any:
     if not -(2**63) <= value < 2**63:
         raise Undecodable(path, value, "int64")
     return int(value) if isinstance(value, float) else value
-
-
-def _number(value: Any, path: str) -> Any:
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise Undecodable(path, value, "number")
-    return value
-
-
-def _flag(value: Any, path: str) -> Any:
-    if not isinstance(value, bool):
-        raise Undecodable(path, value, "bool")
-    return value
 
 
 def _moment(value: Any, path: str) -> Any:
@@ -144,25 +140,17 @@ def _quantity(value: Any, path: str) -> Any:
 _canonical = lru_cache(maxsize=16384)(quantity.canonical)
 
 
-def _integer_or_text(value: Any, path: str) -> Any:
-    return value if isinstance(value, str) else _integer(value, path)
-
-
-def _anything(value: Any, path: str) -> Any:
-    return value
-
-
 _VALUE_READERS: dict[str, Callable[[Any, str], Any]] = {
     "str": _text,
     "int": _integer,
-    "num": _number,
-    "bool": _flag,
+    "num": _of_type((int, float), "number"),
+    "bool": _of_type(bool, "bool"),
     "time": _moment,
     "microtime": _moment,
     "quantity": _quantity,
-    "intstr": _integer_or_text,
+    "intstr": lambda value, path: value if isinstance(value, str) else _integer(value, path),
     "bytes": _bytes,
-    "any": _anything,
+    "any": lambda value, path: value,
 }
 
 
