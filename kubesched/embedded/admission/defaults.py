@@ -19,7 +19,6 @@ from kubesched.embedded.schema.resources import Object, Resource
 from kubesched.embedded.schema.walking import Visit, Walk
 from kubesched.kube.values import quantity
 
-RBAC = "rbac.authorization.k8s.io"
 _SCALE_UP = {
     "stabilizationWindowSeconds": 0,
     "selectPolicy": "Max",
@@ -79,11 +78,6 @@ def _volume(volume: Object) -> None:
         volume["emptyDir"] = {}
 
 
-def _rolling(strategy: Object) -> None:
-    if strategy["type"] == "RollingUpdate":
-        strategy.setdefault("rollingUpdate", {})
-
-
 def _replication_controller(obj: Object) -> None:
     spec = obj["spec"]
     labels = ((spec.get("template") or {}).get("metadata") or {}).get("labels")
@@ -128,23 +122,13 @@ def _node(obj: Object) -> None:
 
 def _service_spec(spec: Object) -> None:
     if spec["type"] != "ExternalName":
-        spec.setdefault("internalTrafficPolicy", "Cluster")
         if spec.get("clusterIP") == "None" and not spec.get("selector"):  # nobody to ask, so anything may be answered
             _missing(spec, ipFamilyPolicy="RequireDualStack", ipFamilies=["IPv4", "IPv6"])
         _missing(spec, ipFamilyPolicy="SingleStack", ipFamilies=["IPv4"])
-    if spec["type"] in ("NodePort", "LoadBalancer"):
-        spec.setdefault("externalTrafficPolicy", "Cluster")
-    if spec["type"] == "LoadBalancer":
-        spec.setdefault("allocateLoadBalancerNodePorts", True)
 
 
 def _service_port(port: Object) -> None:
     port.setdefault("targetPort", port.get("port", 0))
-
-
-def _device_request(request: Object) -> None:
-    if request["allocationMode"] == "ExactCount":
-        request.setdefault("count", 1)
 
 
 def _secret(obj: Object) -> None:
@@ -157,11 +141,6 @@ def _secret(obj: Object) -> None:
 def _definition_names(names: Object) -> None:
     if names.get("kind"):
         _missing(names, singular=names["kind"].lower(), listKind=f"{names['kind']}List")
-
-
-def _subject(subject: Object) -> None:
-    if subject.get("kind") in ("User", "Group"):
-        subject.setdefault("apiGroup", RBAC)
 
 
 def _limit_range_item(item: Object) -> None:
@@ -193,9 +172,6 @@ _OF_TYPE: dict[str, Callable[[Object], None]] = {
     "EphemeralContainer": _container,
     "ResourceRequirements": _requests_from_limits,
     "Volume": _volume,
-    "DeploymentStrategy": _rolling,
-    "StatefulSetUpdateStrategy": _rolling,
-    "DaemonSetUpdateStrategy": _rolling,
     "ReplicationController": _replication_controller,
     "StatefulSetSpec": _stateful_set_spec,
     "Job": _job,
@@ -203,11 +179,8 @@ _OF_TYPE: dict[str, Callable[[Object], None]] = {
     "Node": _node,
     "ServiceSpec": _service_spec,
     "ServicePort": _service_port,
-    "ExactDeviceRequest": _device_request,
-    "DeviceSubRequest": _device_request,
     "Secret": _secret,
     "CustomResourceDefinitionNames": _definition_names,
-    "Subject": _subject,
     "LimitRangeItem": _limit_range_item,
     "HorizontalPodAutoscalerSpec": _autoscaler_spec,
     "HorizontalPodAutoscalerBehavior": _autoscaler_behavior,
@@ -217,14 +190,17 @@ _OF_TYPE: dict[str, Callable[[Object], None]] = {
 
 def _visit_of(shape: Shape) -> Visit[None] | None:
     """Return the function that fills in what is missing in objects of a type."""
-    plain = [(one.name, msgspec.json.decode(one.default)) for one in shape.fields.values() if one.default]
+    defaults = [one for one in shape.fields.values() if one.default]
+    # Those with a condition come last: it may be about a field that has a default itself.
+    defaults.sort(key=lambda one: bool(one.default_if[0]))
+    plain = [(one.name, msgspec.json.decode(one.default), *one.default_if) for one in defaults]
     special = _OF_TYPE.get(shape.name)
     if not plain and special is None:
         return None
 
     def visit(obj: Object, path: str) -> Iterable[None]:
-        for name, value in plain:
-            if obj.get(name, "") == "":  # an empty text is as good as none
+        for name, value, other, wanted in plain:
+            if obj.get(name, "") == "" and (not other or obj.get(other) in wanted):  # an empty text is as good as none
                 obj[name] = type(value)(value) if isinstance(value, (dict, list)) else value
         if special is not None:
             special(obj)

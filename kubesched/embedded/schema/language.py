@@ -16,6 +16,7 @@ A strategic merge patch uses the first key only, server-side apply all of them, 
 and what is refused (validation/rules.py has the messages):
 
     =value              the default, as JSON or as plain text
+    if:field=A|B        the default is only for objects whose other field is one of these words
     needed              refused when it is not there or empty
     in:A|B|C            one of these words
     >=0 >0 >zero        a number's least value; `>0` and `>zero` differ in their message only
@@ -71,6 +72,7 @@ class Field:
     required: bool = False
     numbers: tuple[int, ...] = ()  # in protobuf; none for fields of the kinds that are never sent so
     default: str = ""  # JSON, or "" for none
+    default_if: tuple[str, tuple[str, ...]] = ("", ())  # another field, and the values with which the default is filled in
     rules: tuple[str, ...] = ()
 
 
@@ -107,8 +109,10 @@ def shape_named(name: str) -> Shape:
                 continue
             kind, *rules = written.split()
             default = next((_json(rule[1:]) for rule in rules if rule.startswith("=")), "")
-            kept = tuple(rule for rule in rules if not rule.startswith("="))
-            fields[plain] = Field(plain, _read(kind), label.endswith("!"), numbers, default, kept)
+            other, _, words = next((rule[3:] for rule in rules if rule.startswith("if:")), "").partition("=")
+            kept = tuple(rule for rule in rules if not rule.startswith(("=", "if:")))
+            condition = (other, tuple(words.split("|")))
+            fields[plain] = Field(plain, _read(kind), label.endswith("!"), numbers, default, condition, kept)
     return shape
 
 

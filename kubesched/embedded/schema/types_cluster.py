@@ -78,9 +78,9 @@ DeviceRequestAllocationResult: adminAccess#5 bool, bindingConditions#7 [str], bi
   consumedCapacity#10 {quantity}, device#4! str, driver#2! str, pool#3! str, request#1! str, shareID#9 str,
   skipNodeOperations#11 [str], tolerations#6 [DeviceToleration]
 DeviceSelector: cel#1 CELDeviceSelector
-DeviceSubRequest: allocationMode#4 str =ExactCount, capacity#7 CapacityRequirements, count#5 int, derivedAttributes#8
-  [DeviceDerivedAttribute], deviceClassName#2! str, name#1! str, selectors#3 [DeviceSelector], tolerations#6
-  [DeviceToleration]
+DeviceSubRequest: allocationMode#4 str =ExactCount, capacity#7 CapacityRequirements, count#5 int =1
+  if:allocationMode=ExactCount, derivedAttributes#8 [DeviceDerivedAttribute], deviceClassName#2! str, name#1! str,
+  selectors#3 [DeviceSelector], tolerations#6 [DeviceToleration]
 DeviceTaint: effect#3! str, key#1! str, timeAdded#4 time, value#2 str
 DeviceTaintRule*: spec#2! DeviceTaintRuleSpec, status#3 DeviceTaintRuleStatus
 DeviceTaintRuleSpec: deviceSelector#1 DeviceTaintSelector, taint#2! RuleDeviceTaint
@@ -97,9 +97,9 @@ EndpointSlice*: addressType#4! str, endpoints#2 [Endpoint], ports#3 [EndpointSli
 EndpointSlicePort: appProtocol#4 str, name#1 str, port#3 int, protocol#2 str
 EndpointSubset: addresses#1 [EndpointAddress], notReadyAddresses#2 [EndpointAddress], ports#3 [EndpointPort]
 Endpoints*: subsets#2 [EndpointSubset]
-ExactDeviceRequest: adminAccess#5 bool, allocationMode#3 str =ExactCount, capacity#7 CapacityRequirements, count#4
-  int, derivedAttributes#8 [DeviceDerivedAttribute], deviceClassName#1! str, selectors#2 [DeviceSelector],
-  tolerations#6 [DeviceToleration]
+ExactDeviceRequest: adminAccess#5 bool, allocationMode#3 str =ExactCount, capacity#7 CapacityRequirements, count#4 int
+  =1 if:allocationMode=ExactCount, derivedAttributes#8 [DeviceDerivedAttribute], deviceClassName#1! str, selectors#2
+  [DeviceSelector], tolerations#6 [DeviceToleration]
 ExternalDocumentation: description#1 str, url#2 str
 FieldSelectorAttributes: rawSelector#1 str, requirements#2 [FieldSelectorRequirement]
 FieldSelectorRequirement: key#1! str, operator#2! str, values#3 [str]
@@ -211,8 +211,9 @@ ServiceAccount*: automountServiceAccountToken#4 bool, imagePullSecrets#3 [LocalO
 ServicePort: appProtocol#6 str, name#1 str, nodePort#5 int, port#3! int 1..65535, protocol#2 str =TCP, targetPort#4
   intstr 1..65535
 ServiceReference: name#2! str, namespace#1! str, path#3 str, port#4 int
-ServiceSpec: allocateLoadBalancerNodePorts#20 bool, clusterIP#3 str, clusterIPs#18 [str], externalIPs#5 [str],
-  externalName#10 str, externalTrafficPolicy#11 str, healthCheckNodePort#12 int, internalTrafficPolicy#22 str,
+ServiceSpec: allocateLoadBalancerNodePorts#20 bool =true if:type=LoadBalancer, clusterIP#3 str, clusterIPs#18 [str],
+  externalIPs#5 [str], externalName#10 str, externalTrafficPolicy#11 str =Cluster if:type=NodePort|LoadBalancer,
+  healthCheckNodePort#12 int, internalTrafficPolicy#22 str =Cluster if:type=ClusterIP|NodePort|LoadBalancer,
   ipFamilies#19 [str], ipFamilyPolicy#17 str, loadBalancerClass#21 str, loadBalancerIP#8 str,
   loadBalancerSourceRanges#9 [str], ports#1 [ServicePort|port,protocol], publishNotReadyAddresses#13 bool, selector#2
   {str}, sessionAffinity#7 str =None, sessionAffinityConfig#14 SessionAffinityConfig, trafficDistribution#23 str,
@@ -224,7 +225,7 @@ StorageClass*: allowVolumeExpansion#6 bool, allowedTopologies#8 [TopologySelecto
   =Immediate in:Immediate|WaitForFirstConsumer
 StorageOSPersistentVolumeSource: fsType#3 str, readOnly#4 bool, secretRef#5 ObjectReference, volumeName#1 str,
   volumeNamespace#2 str
-Subject: apiGroup#2 str, kind#1! str, name#3! str, namespace#4 str
+Subject: apiGroup#2 str =rbac.authorization.k8s.io if:kind=User|Group, kind#1! str, name#3! str, namespace#4 str
 SubjectAccessReview*: spec#2! SubjectAccessReviewSpec, status#3 SubjectAccessReviewStatus
 SubjectAccessReviewSpec: extra#5 {[str]}, groups#4 [str], nonResourceAttributes#2 NonResourceAttributes,
   resourceAttributes#1 ResourceAttributes, uid#6 str, user#3 str

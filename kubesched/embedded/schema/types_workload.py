@@ -28,7 +28,7 @@ DaemonSetSpec: minReadySeconds#4 int, revisionHistoryLimit#6 int =10, selector#1
 DaemonSetStatus: collisionCount#9 int, conditions#10 [DaemonSetCondition|type], currentNumberScheduled#1! int,
   desiredNumberScheduled#3! int, numberAvailable#7 int, numberMisscheduled#2! int, numberReady#4! int,
   numberUnavailable#8 int, observedGeneration#5 int, updatedNumberScheduled#6 int
-DaemonSetUpdateStrategy: rollingUpdate#2 RollingUpdateDaemonSet, type#1 str =RollingUpdate
+DaemonSetUpdateStrategy: rollingUpdate#2 RollingUpdateDaemonSet ={} if:type=RollingUpdate, type#1 str =RollingUpdate
 DeleteOptions: apiVersion str, dryRun#5 [str], gracePeriodSeconds#1 int,
   ignoreStoreReadErrorWithClusterBreakingPotential#6 bool, kind str, orphanDependents#3 bool, preconditions#2
   Preconditions, propagationPolicy#4 str
@@ -41,7 +41,7 @@ DeploymentSpec: minReadySeconds#5 int, paused#7 bool, progressDeadlineSeconds#9 
 DeploymentStatus: availableReplicas#4 int, collisionCount#8 int, conditions#6 [DeploymentCondition|type],
   observedGeneration#1 int, readyReplicas#7 int, replicas#2 int, terminatingReplicas#9 int, unavailableReplicas#5 int,
   updatedReplicas#3 int
-DeploymentStrategy: rollingUpdate#2 RollingUpdateDeployment, type#1 str =RollingUpdate
+DeploymentStrategy: rollingUpdate#2 RollingUpdateDeployment ={} if:type=RollingUpdate, type#1 str =RollingUpdate
 DisruptionMode: all any, single any
 Event: action#12 str, apiVersion str, count#8 int, eventTime#10 microtime, firstTimestamp#6 time, involvedObject#2!
   ObjectReference, kind str, lastTimestamp#7 time, message#4 str, metadata#1! ObjectMeta, reason#3 str, related#13
@@ -141,7 +141,8 @@ StatefulSetSpec: minReadySeconds#9 int, ordinals#11 StatefulSetOrdinals, persist
 StatefulSetStatus: availableReplicas#11 int, collisionCount#9 int, conditions#10 [StatefulSetCondition|type],
   currentReplicas#4 int, currentRevision#6 str, observedGeneration#1 int, readyReplicas#3 int, replicas#2! int,
   updateRevision#7 str, updatedReplicas#5 int
-StatefulSetUpdateStrategy: rollingUpdate#2 RollingUpdateStatefulSetStrategy, type#1 str =RollingUpdate
+StatefulSetUpdateStrategy: rollingUpdate#2 RollingUpdateStatefulSetStrategy ={} if:type=RollingUpdate, type#1 str
+  =RollingUpdate
 SuccessPolicy: rules#1! [SuccessPolicyRule]
 SuccessPolicyRule: succeededCount#2 int, succeededIndexes#1 str
 TopologyConstraint: key! str
