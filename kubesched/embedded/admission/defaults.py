@@ -1,7 +1,7 @@
 """Defaults: what the API fills in where a manifest is silent.
 
 In: a settled object in its storage version. Out: the same object, in place, with the defaults that schedulers, kubectl
-and our controllers read. Defaults that are always the same stand with their fields (schema/types_*.py); those that follow from
+and our controllers read. Defaults that are always the same stand with their fields (schema/tables); those that follow from
 other fields stand here, one function for each type. Filling twice changes nothing.
 """
 

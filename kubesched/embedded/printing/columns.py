@@ -16,7 +16,6 @@ Its cell is one of
 from __future__ import annotations
 
 import inspect
-import re
 from collections.abc import Callable
 from functools import cache
 from typing import Any
@@ -25,6 +24,7 @@ import msgspec
 
 from kubesched.embedded.printing import cells
 from kubesched.embedded.schema.resources import Object
+from kubesched.embedded.schema.tables import paragraphs
 
 Cell = Callable[[Object, float], Any]
 
@@ -123,6 +123,7 @@ nodes.metrics.k8s.io: Name | cpu: usage(cpu) | memory: usage(memory) | Window: .
 pods.metrics.k8s.io: Name | cpu: usage(cpu) | memory: usage(memory) | Window: .window
 apiservices.apiregistration.k8s.io: Name | Service: pair(namespace,name) .spec.service =Local | Available: api_available | Age
 """
+_COLUMNS = paragraphs(_TABLES)
 
 
 class Column:
@@ -168,13 +169,7 @@ def field_cell(steps: list[str], default: Any = "") -> Cell:
 @cache
 def columns_of_table(table: str) -> list[Column]:
     """Return the columns of a built-in resource; those without a paragraph have a name and an age."""
-    return [_read(column) for column in _paragraphs().get(table, "Name | Age").split(" | ")]
-
-
-@cache
-def _paragraphs() -> dict[str, str]:
-    paragraphs = (" ".join(one.split()).partition(": ") for one in re.split(r"\n(?=\S)", _TABLES.strip()))
-    return {table: columns for table, _, columns in paragraphs}
+    return [_read(column) for column in _COLUMNS.get(table, "Name | Age").split(" | ")]
 
 
 def _read(column: str) -> Column:

@@ -1,4 +1,4 @@
-"""The notation in which the types_*.py modules write down the fields of the API, and its reader.
+"""The notation in which the tables write down the fields of the API, and its reader.
 
 One paragraph per type: `Name: field#1 type rule rule, field#2! type, ...`. The number is the field's number in protobuf,
 several of them with dots when the field stands inside messages that JSON inlines. The mark `!` means required. A `*` after
@@ -35,7 +35,7 @@ from functools import cache, lru_cache
 
 import msgspec
 
-from kubesched.embedded.schema import types_cluster, types_pod, types_policy, types_workload
+from kubesched.embedded.schema.tables import table
 
 VALUES = frozenset(("str", "int", "num", "bool", "time", "microtime", "quantity", "intstr", "bytes", "any"))
 # Kinds whose paragraph has another name, because two groups use the same one, or two versions differ.
@@ -82,9 +82,8 @@ ANY = Shape("any")
 @cache
 def _paragraphs() -> dict[str, str]:
     found = {}
-    for text in (types_pod.TYPES, types_workload.TYPES, types_cluster.TYPES, types_policy.TYPES):
-        for paragraph in re.split(r"\n(?=\S)", text.strip()):
-            name, _, body = " ".join(paragraph.split()).partition(": ")
+    for file in ("pod", "workload", "cluster", "policy"):
+        for name, body in table(file).items():
             is_kind = name.endswith("*")
             found[name.rstrip("*")] = f"apiVersion str, kind str, metadata#1 ObjectMeta, {body}" if is_kind else body
     return found

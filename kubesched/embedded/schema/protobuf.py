@@ -1,7 +1,7 @@
 """Reading protobuf: the form in which kubectl and kube-scheduler send the objects of built-in kinds.
 
 In: the bytes of a request body, whose envelope names the kind. Out: the object as it would stand in JSON. Only reading
-is done: answers are JSON, which every client accepts. The field numbers stand in the types_*.py tables.
+is done: answers are JSON, which every client accepts. The field numbers stand in the tables.
 """
 
 from __future__ import annotations

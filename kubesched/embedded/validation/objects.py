@@ -1,7 +1,7 @@
 """Validation: whether a complete object may be stored, with a cause for every field that is wrong.
 
 In: a defaulted, admitted object, and on update the one it replaces. Out: nothing, or a 422 that names the fields. Metadata of
-every kind is judged here. Rules of single fields stand in schema/types_*.py; what depends on several fields is judged by one
+every kind is judged here. Rules of single fields stand in schema/tables; what depends on several fields is judged by one
 function for each type, here and in pods.py. What may not change has a function or a list of fields for each resource.
 """
 

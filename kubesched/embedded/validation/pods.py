@@ -1,7 +1,7 @@
 """Validation of pods and all they hold, in templates too, and what a running pod may still change.
 
 In: a defaulted object of one of the types of a pod, and where it stands; on update the pod it replaces. Out: a cause for every
-field that is wrong. Rules of single fields stand in schema/types_pod.py; here is what depends on more than one.
+field that is wrong. Rules of single fields stand in schema/tables/pod.txt; here is what depends on more than one.
 """
 
 from __future__ import annotations
