@@ -125,12 +125,12 @@ def expired(text: str, continue_token: str = "") -> ApiError:
     return errors.Gone(410, "Expired", text, details={"continue": continue_token} if continue_token else None)
 
 
-def version_too_large(asked: int, current: int) -> ApiError:
+def version_too_large(wanted: int, current: int) -> ApiError:
     cause = {"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}
     return errors.ServerFault(
         504,
         "Timeout",
-        f"Too large resource version: {asked}, current: {current}",
+        f"Too large resource version: {wanted}, current: {current}",
         retry_after=1.0,
         details={"causes": [cause], "retryAfterSeconds": 1},
     )

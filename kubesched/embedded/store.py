@@ -21,7 +21,7 @@ from kubesched.embedded.storage.objects import HISTORY_LIMIT, Storage
 from kubesched.embedded.storage.watch import BUFFER_LIMIT, Change, Watch
 from kubesched.embedded.storage.write_ahead_log import WriteAheadLog
 from kubesched.embedded.verbs import deletion, reading, subresources, writing
-from kubesched.embedded.verbs.context import Asked, Context, Target
+from kubesched.embedded.verbs.context import Context, Target, WriteOptions
 from kubesched.embedded.verbs.conversion import from_storage
 from kubesched.embedded.verbs.deletion import DeleteOptions
 from kubesched.embedded.verbs.patching import STRATEGIC_PATCH
@@ -87,8 +87,8 @@ class ObjectStore:
         copy = _copy(obj)
         if kind.namespaced:
             namespace = namespace or _named(copy, "namespace") or "default"
-        asked = Asked(dry_run=dry_run, field_validation="Strict" if strict else "Warn")
-        return from_storage(writing.create(self.context, Target(kind, namespace), copy, asked).obj, kind)
+        options = WriteOptions(dry_run=dry_run, field_validation="Strict" if strict else "Warn")
+        return from_storage(writing.create(self.context, Target(kind, namespace), copy, options).obj, kind)
 
     def create_if_missing(self, resource: str | Resource, obj: Object) -> Object | None:
         """Create an object unless one of its name is there; return what was created."""
@@ -129,7 +129,7 @@ class ObjectStore:
         kind = self.context.resource(resource)
         copy = _copy(writing.part_written(kind, obj, subresource))
         target = Target(kind, self._namespace(kind, _named(copy, "namespace")), _named(copy, "name"), subresource)
-        return from_storage(writing.update(self.context, target, copy, Asked(dry_run=dry_run)).obj, kind)
+        return from_storage(writing.update(self.context, target, copy, WriteOptions(dry_run=dry_run)).obj, kind)
 
     def report(self, resource: str | Resource, obj: Object, status: Object) -> None:
         """Write the status of an object, if it is still that object.
@@ -158,9 +158,9 @@ class ObjectStore:
     ) -> Object:
         """Change an object as a patch of one of the four types says."""
         kind = self.context.resource(resource)
-        asked = Asked(dry_run=dry_run, manager=field_manager, force=force)
+        options = WriteOptions(dry_run=dry_run, manager=field_manager, force=force)
         target = Target(kind, self._namespace(kind, namespace), name, subresource)
-        return from_storage(writing.patch(self.context, target, _copy(patch), patch_type, asked).obj, kind)
+        return from_storage(writing.patch(self.context, target, _copy(patch), patch_type, options).obj, kind)
 
     def delete(
         self,
@@ -227,7 +227,7 @@ class ObjectStore:
         """Set the replicas of a workload, as the scale subresource does."""
         kind = self.context.resource(resource)
         entry = self.context.get(kind, self._namespace(kind, namespace), name)
-        return subresources.set_scale(self.context, kind, entry, {"spec": {"replicas": replicas}}, Asked()).obj
+        return subresources.set_scale(self.context, kind, entry, {"spec": {"replicas": replicas}}, WriteOptions()).obj
 
     def compact(self) -> None:
         """Forget the past, so that watches and pages from before now get 410."""

@@ -31,7 +31,7 @@ def affinity_terms(spec: Object) -> Iterator[Object]:
             yield weighted.get("podAffinityTerm") or {}
 
 
-def asked_by(holder: Object, side: str) -> Amounts:
+def amounts_of(holder: Object, side: str) -> Amounts:
     """Return the requests or the limits of a container, a claim's spec, or a pod's spec as a whole."""
     found: Amounts = (holder.get("resources") or {}).get(side) or {}
     return found
@@ -49,16 +49,16 @@ def pod_amounts(spec: Object, side: str) -> Amounts:
     """Return the `requests` or the `limits` of a pod as a whole; what no container limits has no limit."""
     total: Amounts = {}
     for container in spec.get("containers") or ():
-        total = _plus(total, asked_by(container, side))
+        total = _plus(total, amounts_of(container, side))
     sidecars: Amounts = {}
     highest: Amounts = {}
     for container in spec.get("initContainers") or ():
-        asked = _plus(sidecars, asked_by(container, side))
-        highest = _larger(highest, asked)
+        wanted = _plus(sidecars, amounts_of(container, side))
+        highest = _larger(highest, wanted)
         if container.get("restartPolicy") == "Always":
-            sidecars = asked
+            sidecars = wanted
     total = _larger(_plus(total, sidecars), highest)
-    total |= asked_by(spec, side)  # resources of the pod as a whole decide where they are given
+    total |= amounts_of(spec, side)  # resources of the pod as a whole decide where they are given
     overhead = spec.get("overhead") or {}
     if side == "limits":
         overhead = {name: text for name, text in overhead.items() if name in total}
@@ -81,7 +81,7 @@ def _larger(one: Amounts, other: Amounts) -> Amounts:
 
 def qos_class(spec: Object) -> str:
     """Return Guaranteed, Burstable or BestEffort; resources of the pod as a whole decide when they are given."""
-    is_whole = asked_by(spec, "requests") or asked_by(spec, "limits")
+    is_whole = amounts_of(spec, "requests") or amounts_of(spec, "limits")
     asking = [spec] if is_whole else [container for container, _, _ in containers_of(spec)]
     sides = [(_counted(one, "requests"), _counted(one, "limits")) for one in asking]
     if not any(requests or limits for requests, limits in sides):
@@ -91,5 +91,5 @@ def qos_class(spec: Object) -> str:
 
 
 def _counted(holder: Object, side: str) -> dict[str, int]:
-    asked = asked_by(holder, side)
-    return {name: amount(asked[name]) for name in _COUNTED if name in asked and amount(asked[name])}
+    wanted = amounts_of(holder, side)
+    return {name: amount(wanted[name]) for name in _COUNTED if name in wanted and amount(wanted[name])}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kubesched.embedded.admission.amounts import Amounts, amount, asked_by, containers_of, pod_amounts
+from kubesched.embedded.admission.amounts import Amounts, amount, amounts_of, containers_of, pod_amounts
 from kubesched.embedded.api_errors import forbidden
 from kubesched.embedded.schema.resources import Object, Resource
 from kubesched.embedded.verbs.context import Context
@@ -62,7 +62,7 @@ def _fill_defaults(limit_range: Object, pod: Object) -> None:
 def _broken(limit_range: Object, resource: Resource, obj: Object) -> Iterator[str]:
     spec = obj["spec"]
     if resource.table == "persistentvolumeclaims":
-        requests = asked_by(spec, "requests")
+        requests = amounts_of(spec, "requests")
         for item in _items(limit_range, "PersistentVolumeClaim"):
             yield from _below(item, requests, {})
             for name, bound in (item.get("max") or {}).items():
@@ -70,7 +70,7 @@ def _broken(limit_range: Object, resource: Resource, obj: Object) -> Iterator[st
         return
     for item in _items(limit_range, "Container"):
         for container, _, _ in containers_of(spec):
-            yield from _out_of_bounds(item, asked_by(container, "requests"), asked_by(container, "limits"))
+            yield from _out_of_bounds(item, amounts_of(container, "requests"), amounts_of(container, "limits"))
     for item in _items(limit_range, "Pod"):
         yield from _out_of_bounds(item, pod_amounts(spec, "requests"), pod_amounts(spec, "limits"))
 

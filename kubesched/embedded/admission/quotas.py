@@ -13,7 +13,7 @@ from kubesched.embedded.admission.amounts import (
     Amounts,
     affinity_terms,
     amount,
-    asked_by,
+    amounts_of,
     containers_of,
     pod_amounts,
     qos_class,
@@ -159,7 +159,7 @@ def usage_of(table: str, obj: Object) -> Amounts:
         found["services.loadbalancers"] = str(int(is_balanced))
         found["services.nodeports"] = str(len(spec.get("ports") or ()) if has_ports else 0)
     elif table == "persistentvolumeclaims":
-        size = asked_by(spec, "requests").get("storage", "0")
+        size = amounts_of(spec, "requests").get("storage", "0")
         found["requests.storage"] = size
         if spec.get("storageClassName"):
             prefix = spec["storageClassName"] + _STORAGE_CLASS
@@ -185,8 +185,8 @@ def _unsaid(spec: Object, hard: Amounts) -> str:
         return ""
     silent: dict[str, list[str]] = {}
     for container, _, _ in containers_of(spec):
-        said = _pod_usage(asked_by(container, "requests"), asked_by(container, "limits"))
-        for name in (hard.keys() & _MUST_BE_SAID) - said.keys():
+        given = _pod_usage(amounts_of(container, "requests"), amounts_of(container, "limits"))
+        for name in (hard.keys() & _MUST_BE_SAID) - given.keys():
             silent.setdefault(name, []).append(container["name"])
     return "; ".join(f"{name} for: {','.join(sorted(silent[name]))}" for name in sorted(silent))
 
@@ -194,20 +194,20 @@ def _unsaid(spec: Object, hard: Amounts) -> str:
 def _is_scoped(quota: Object, table: str, obj: Object) -> bool:
     """Say whether a quota is about an object; one with scopes is about pods only."""
     spec = quota.get("spec") or {}
-    asked: list[Object] = [{"scopeName": scope, "operator": "Exists"} for scope in spec.get("scopes") or ()]
-    asked += (spec.get("scopeSelector") or {}).get("matchExpressions") or ()
-    return all(table == "pods" and _is_in_scope(obj, one) for one in asked)
+    wanted: list[Object] = [{"scopeName": scope, "operator": "Exists"} for scope in spec.get("scopes") or ()]
+    wanted += (spec.get("scopeSelector") or {}).get("matchExpressions") or ()
+    return all(table == "pods" and _is_in_scope(obj, one) for one in wanted)
 
 
-def _is_in_scope(pod: Object, asked: Object) -> bool:
-    spec, scope = pod["spec"], asked.get("scopeName")
+def _is_in_scope(pod: Object, wanted: Object) -> bool:
+    spec, scope = pod["spec"], wanted.get("scopeName")
     if scope in ("Terminating", "NotTerminating"):
         return bool((spec.get("activeDeadlineSeconds") is not None) == (scope == "Terminating"))
     if scope in ("BestEffort", "NotBestEffort"):
         return bool((qos_class(spec) == "BestEffort") == (scope == "BestEffort"))
     if scope == "PriorityClass":
         name = spec.get("priorityClassName")
-        expression = {"key": "PriorityClass", "operator": asked.get("operator"), "values": asked.get("values") or []}
+        expression = {"key": "PriorityClass", "operator": wanted.get("operator"), "values": wanted.get("values") or []}
         return selects({"matchExpressions": [expression]}, {"PriorityClass": name} if name else {})
     if scope == "CrossNamespacePodAffinity":
         return any(term.get("namespaces") or term.get("namespaceSelector") is not None for term in affinity_terms(spec))

@@ -64,17 +64,17 @@ def _node_ports(spec: Object, others: list[Object]) -> list[Cause]:
     }
     causes = []
     for at, port in enumerate(spec.get("ports") or ()):
-        protocol, asked = port.get("protocol", "TCP"), port.get("nodePort")
-        if not asked:
-            numbers = {number for number, _ in taken}
-            asked = next((number for number in _NODE_PORTS if number not in numbers), None)
-            if asked is None:
+        protocol, number = port.get("protocol", "TCP"), port.get("nodePort")
+        if not number:
+            numbers = {one for one, _ in taken}
+            number = next((free for free in _NODE_PORTS if free not in numbers), None)
+            if number is None:
                 raise internal("failed to allocate a nodePort: range is full")
-            port["nodePort"] = asked
-        elif (asked, protocol) in taken:
-            causes.append(field.invalid(f"spec.ports[{at}].nodePort", asked, "provided port is already allocated"))
-        elif asked not in _NODE_PORTS:
+            port["nodePort"] = number
+        elif (number, protocol) in taken:
+            causes.append(field.invalid(f"spec.ports[{at}].nodePort", number, "provided port is already allocated"))
+        elif number not in _NODE_PORTS:
             why = f"provided port is not in the valid range. The range of valid ports is {_NODE_PORTS[0]}-{_NODE_PORTS[-1]}"
-            causes.append(field.invalid(f"spec.ports[{at}].nodePort", asked, why))
-        taken.add((asked, protocol))
+            causes.append(field.invalid(f"spec.ports[{at}].nodePort", number, why))
+        taken.add((number, protocol))
     return causes

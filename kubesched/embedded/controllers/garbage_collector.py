@@ -10,7 +10,7 @@ from kubesched.embedded.controllers.shared.context import ControllerContext
 from kubesched.embedded.controllers.shared.controller import Workers
 from kubesched.embedded.schema.resources import Object, Resource
 from kubesched.embedded.storage.watch import Change, Entry
-from kubesched.embedded.verbs.context import Asked
+from kubesched.embedded.verbs.context import WriteOptions
 from kubesched.embedded.verbs.deletion import FOREGROUND, ORPHAN, finalize_namespace
 from kubesched.embedded.verbs.patching import MERGE_PATCH
 
@@ -159,7 +159,7 @@ class GarbageCollector(Workers):
             left += len(table.in_namespace(name))
         if left:
             return 1.0
-        finalize_namespace(self._store.context, name, [], Asked())
+        finalize_namespace(self._store.context, name, [], WriteOptions())
         return None
 
 

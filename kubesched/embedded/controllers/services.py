@@ -207,9 +207,9 @@ class LoadBalancers(Controller):
             self.report(obj, {**status, "loadBalancer": {}})
         return None
 
-    def _free_address(self, asked: str) -> str:
-        if asked:
-            return asked
+    def _free_address(self, wanted: str) -> str:
+        if wanted:
+            return wanted
         taken = {
             one.get("ip")
             for entry in self._store.context.table(self._resource).entries.values()

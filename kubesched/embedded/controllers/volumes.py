@@ -151,7 +151,7 @@ class Volumes(Workers):
     def _best_volume(self, claim: Object) -> Object | None:
         """Return the smallest free volume that is large enough and of the right kind."""
         spec = claim["spec"]
-        asked = quantity.parse(((spec.get("resources") or {}).get("requests") or {}).get("storage", "0"))
+        wanted = quantity.parse(((spec.get("resources") or {}).get("requests") or {}).get("storage", "0"))
         fitting = []
         for volume in self._store.list("persistentvolumes").items:
             held = volume["spec"]
@@ -159,7 +159,7 @@ class Volumes(Workers):
                 continue
             size = quantity.parse((held.get("capacity") or {}).get("storage", "0"))
             if (
-                size >= asked
+                size >= wanted
                 and (held.get("storageClassName") or "") == (spec.get("storageClassName") or "")
                 and set(spec.get("accessModes") or ()) <= set(held.get("accessModes") or ())
                 and held.get("volumeMode", "Filesystem") == spec.get("volumeMode", "Filesystem")

@@ -83,7 +83,7 @@ ANONYMOUS = User("system:anonymous", ("system:unauthenticated",))
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class AccessRequest:
     """What somebody asks to do: a verb on a resource, or on a path when there is no resource."""
 
     verb: str
@@ -138,18 +138,18 @@ class Access:
                 found = user
         return found
 
-    def require(self, user: User, wish: Wish) -> None:
+    def require(self, user: User, wanted: AccessRequest) -> None:
         """Refuse with 403 what a user may not do."""
-        if not self.allows(user, wish):
-            details = {"kind": wish.resource, "name": wish.name, "group": wish.group} if wish.resource else {}
+        if not self.allows(user, wanted):
+            details = {"kind": wanted.resource, "name": wanted.name, "group": wanted.group} if wanted.resource else {}
             found = {key: value for key, value in details.items() if value}
-            raise Forbidden(403, "Forbidden", _refusal(user, wish), details=found)
+            raise Forbidden(403, "Forbidden", _refusal(user, wanted), details=found)
 
-    def allows(self, user: User, wish: Wish) -> bool:
+    def allows(self, user: User, wanted: AccessRequest) -> bool:
         """Say whether a user may do something."""
         if "system:masters" in user.groups:
             return True
-        return any(_grants(rule, wish) for rule in self._rules(user, wish.namespace))
+        return any(_grants(rule, wanted) for rule in self._rules(user, wanted.namespace))
 
     def _rules(self, user: User, namespace: str) -> Iterator[Object]:
         yield from _EVERYBODY
@@ -193,9 +193,9 @@ class Access:
             return self._rules_of(user, str(spec.get("namespace") or ""))
         if not table.startswith("selfsubject"):
             user = User(str(spec.get("user") or ""), tuple(str(one) for one in spec.get("groups") or ()))
-        wish = _wish_of(spec)
-        allowed = self.allows(user, wish)
-        return {"allowed": allowed} if allowed else {"allowed": False, "reason": _refusal(user, wish)}
+        wanted = _request_of(spec)
+        allowed = self.allows(user, wanted)
+        return {"allowed": allowed} if allowed else {"allowed": False, "reason": _refusal(user, wanted)}
 
     def _rules_of(self, user: User, namespace: str) -> Object:
         """Return everything a user may do in a namespace, as `kubectl auth can-i --list` shows it."""
@@ -214,27 +214,27 @@ def _user_info(user: User) -> Object:
     return info | ({"uid": user.uid} if user.uid else {})
 
 
-def _wish_of(spec: Object) -> Wish:
-    asked: Any = spec.get("resourceAttributes")
-    if isinstance(asked, dict):
-        resource, sub = str(asked.get("resource") or ""), str(asked.get("subresource") or "")
-        return Wish(
-            str(asked.get("verb") or ""),
-            str(asked.get("group") or ""),
+def _request_of(spec: Object) -> AccessRequest:
+    attributes: Any = spec.get("resourceAttributes")
+    if isinstance(attributes, dict):
+        resource, sub = str(attributes.get("resource") or ""), str(attributes.get("subresource") or "")
+        return AccessRequest(
+            str(attributes.get("verb") or ""),
+            str(attributes.get("group") or ""),
             f"{resource}/{sub}" if sub else resource,
-            str(asked.get("namespace") or ""),
-            str(asked.get("name") or ""),
+            str(attributes.get("namespace") or ""),
+            str(attributes.get("name") or ""),
         )
-    asked = spec.get("nonResourceAttributes")
-    asked = asked if isinstance(asked, dict) else {}
-    return Wish(str(asked.get("verb") or ""), path=str(asked.get("path") or ""))
+    attributes = spec.get("nonResourceAttributes")
+    attributes = attributes if isinstance(attributes, dict) else {}
+    return AccessRequest(str(attributes.get("verb") or ""), path=str(attributes.get("path") or ""))
 
 
 def check_review(resource: Resource, body: Object) -> None:
     """Refuse a question about access that asks for nothing, or for two things."""
     spec = body.get("spec") or {}
-    asked = [name for name in ("resourceAttributes", "nonResourceAttributes") if isinstance(spec, dict) and spec.get(name)]
-    if len(asked) != 1:
+    attributes = [name for name in ("resourceAttributes", "nonResourceAttributes") if isinstance(spec, dict) and spec.get(name)]
+    if len(attributes) != 1:
         text = "exactly one of nonResourceAttributes or resourceAttributes must be specified"
         cause = field.invalid("spec.resourceAttributes", None, text)
         raise invalid(dataclasses.replace(resource, kind=""), "", [cause])
@@ -250,19 +250,19 @@ def _binds(binding: Object, user: User) -> bool:
     return False
 
 
-def _grants(rule: Object, wish: Wish) -> bool:
-    if not _listed(rule.get("verbs"), wish.verb):
+def _grants(rule: Object, wanted: AccessRequest) -> bool:
+    if not _listed(rule.get("verbs"), wanted.verb):
         return False
-    if not wish.resource:
-        return any(_covers(pattern, wish.path) for pattern in rule.get("nonResourceURLs") or ())
-    if not _listed(rule.get("apiGroups"), wish.group):
+    if not wanted.resource:
+        return any(_covers(pattern, wanted.path) for pattern in rule.get("nonResourceURLs") or ())
+    if not _listed(rule.get("apiGroups"), wanted.group):
         return False
     resources = rule.get("resources") or ()
-    _, slash, sub = wish.resource.partition("/")
-    if wish.resource not in resources and "*" not in resources and not (slash and f"*/{sub}" in resources):
+    _, slash, sub = wanted.resource.partition("/")
+    if wanted.resource not in resources and "*" not in resources and not (slash and f"*/{sub}" in resources):
         return False
     names = rule.get("resourceNames")
-    return not names or wish.name in names
+    return not names or wanted.name in names
 
 
 def _listed(allowed: Any, one: str) -> bool:
@@ -273,11 +273,11 @@ def _covers(pattern: str, path: str) -> bool:
     return path.startswith(pattern[:-1]) if pattern.endswith("*") else path == pattern
 
 
-def _refusal(user: User, wish: Wish) -> str:
-    if not wish.resource:
-        return f'forbidden: User "{user.name}" cannot {wish.verb} path "{wish.path}"'
-    what = f"{wish.resource}.{wish.group}" if wish.group else wish.resource
-    what += f' "{wish.name}"' if wish.name else ""
-    where = f'in the namespace "{wish.namespace}"' if wish.namespace else "at the cluster scope"
-    text = f'User "{user.name}" cannot {wish.verb} resource "{wish.resource}" in API group "{wish.group}" {where}'
+def _refusal(user: User, wanted: AccessRequest) -> str:
+    if not wanted.resource:
+        return f'forbidden: User "{user.name}" cannot {wanted.verb} path "{wanted.path}"'
+    what = f"{wanted.resource}.{wanted.group}" if wanted.group else wanted.resource
+    what += f' "{wanted.name}"' if wanted.name else ""
+    where = f'in the namespace "{wanted.namespace}"' if wanted.namespace else "at the cluster scope"
+    text = f'User "{user.name}" cannot {wanted.verb} resource "{wanted.resource}" in API group "{wanted.group}" {where}'
     return f"{what} is forbidden: {text}"

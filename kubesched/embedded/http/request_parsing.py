@@ -19,7 +19,7 @@ from kubesched.embedded.schema import protobuf
 from kubesched.embedded.schema.resources import Object
 from kubesched.embedded.validation import field
 from kubesched.embedded.validation.field import Cause
-from kubesched.embedded.verbs.context import Asked
+from kubesched.embedded.verbs.context import WriteOptions
 from kubesched.embedded.verbs.deletion import DeleteOptions
 from kubesched.embedded.verbs.patching import APPLY_PATCH
 from kubesched.embedded.verbs.reading import ListQuery
@@ -69,7 +69,7 @@ def list_query(query: Any, namespace: str) -> ListQuery:
     )
 
 
-def asked(request: web.BaseRequest, patch_type: str = "") -> Asked:
+def write_options(request: web.BaseRequest, patch_type: str = "") -> WriteOptions:
     """Read how a write is asked for."""
     query = request.rel_url.query
     causes = _dry_run_problems(query)
@@ -87,7 +87,7 @@ def asked(request: web.BaseRequest, patch_type: str = "") -> Asked:
     if causes:
         raise invalid_options(_OPTIONS.get(request.method, "CreateOptions"), causes)
     manager = manager or request.headers.get("User-Agent", "").partition("/")[0][:_LONGEST_MANAGER] or "unknown"
-    return Asked("dryRun" in query, manager, force, field_validation=validation or "Warn")
+    return WriteOptions("dryRun" in query, manager, force, field_validation=validation or "Warn")
 
 
 def delete_options(request: web.BaseRequest, raw: bytes) -> DeleteOptions:

@@ -27,7 +27,7 @@ from kubesched.embedded.api_errors import (
     unsupported_media_type,
 )
 from kubesched.embedded.http import discovery, request_parsing
-from kubesched.embedded.http.access import Access, User, Wish, check_review
+from kubesched.embedded.http.access import Access, AccessRequest, User, check_review
 from kubesched.embedded.http.encoding import JSON, Form, encode, encode_listing, encoder_for, wanted_form
 from kubesched.embedded.http.openapi import V2_PROTOBUF, V2_PROTOBUF_TYPE, OpenApi
 from kubesched.embedded.http.request_parsing import MAX_BODY_BYTES as MAX_BODY_BYTES
@@ -39,7 +39,7 @@ from kubesched.embedded.schema import protobuf
 from kubesched.embedded.schema.resources import SUBRESOURCE_VERBS, Object, Resource
 from kubesched.embedded.storage.watch import Entry
 from kubesched.embedded.verbs import deletion, reading, subresources, writing
-from kubesched.embedded.verbs.context import Asked, Context, Target
+from kubesched.embedded.verbs.context import Context, Target, WriteOptions
 from kubesched.embedded.verbs.deletion import DeleteOptions
 from kubesched.embedded.verbs.patching import (
     APPLY_PATCH,
@@ -101,10 +101,10 @@ class HttpFace:
         first = steps[0] if steps else ""
         if first in ("api", "apis") and len(steps) > (2 if first == "api" else 3):
             target = self._target(steps)
-            self._access.require(user, _wish(request, target))
+            self._access.require(user, _access_request(request, target))
             return await self._resource_request(request, target, user)
         verb = "get" if request.method in ("GET", "HEAD") else request.method.lower()
-        self._access.require(user, Wish(verb, path=request.path))
+        self._access.require(user, AccessRequest(verb, path=request.path))
         if verb != "get":
             raise method_not_allowed() if first in _KNOWN_PATHS else page_not_found()
         if first in ("api", "apis"):
@@ -251,30 +251,30 @@ class HttpFace:
         return dataclasses.replace(form, version=f"v1 with {include}"), one_row
 
     def _entry(
-        self, request: web.BaseRequest, resource: Resource, entry: Entry, status: int = 200, asked: Asked | None = None
+        self, request: web.BaseRequest, resource: Resource, entry: Entry, status: int = 200, options: WriteOptions | None = None
     ) -> web.Response:
         _, write = self._writer(request, resource)
         response = web.Response(body=write(entry), status=status, headers=_JSON_HEADERS)
-        for warning in asked.warnings if asked is not None else ():
+        for warning in options.warnings if options is not None else ():
             response.headers.add("Warning", f'299 - "{_quotable(warning)}"')
         return response
 
     # --- writing
 
     def _post(self, request: web.BaseRequest, target: Target, raw: bytes, user: User) -> web.StreamResponse:
-        asked = request_parsing.asked(request)
+        options = request_parsing.write_options(request)
         body = request_parsing.decoded_object(request, raw)
         resource = target.resource
         if target.subresource == "binding":
-            subresources.bind_object(self._context, target.namespace, target.name, body, asked)
+            subresources.bind_object(self._context, target.namespace, target.name, body, options)
             return _json(_success(201), 201)
         if target.subresource == "eviction":
-            return self._evict(target, body, asked)
+            return self._evict(target, body, options)
         if target.name:
             raise method_not_allowed()
         if resource.table == "bindings":
             name = (body.get("metadata") or {}).get("name") or ""
-            subresources.bind_object(self._context, target.namespace, name, body, asked)
+            subresources.bind_object(self._context, target.namespace, name, body, options)
             return _json(_success(201), 201)
         if resource.group in ("authentication.k8s.io", "authorization.k8s.io"):
             if resource.plural.endswith("accessreviews"):
@@ -284,36 +284,36 @@ class HttpFace:
         _require_verb(target, "create")
         if resource.namespaced and not target.namespace:
             raise method_not_allowed()
-        entry = writing.create(self._context, target, body, asked)
-        return self._entry(request, resource, entry, 201, asked)
+        entry = writing.create(self._context, target, body, options)
+        return self._entry(request, resource, entry, 201, options)
 
-    def _evict(self, target: Target, body: Object, asked: Asked) -> web.StreamResponse:
+    def _evict(self, target: Target, body: Object, options: WriteOptions) -> web.StreamResponse:
         if (body.get("metadata") or {}).get("name") != target.name:
             raise bad_request("name in URL does not match name in Eviction object")
-        options = DeleteOptions.read({**(body.get("deleteOptions") or {}), **({"dryRun": 1} if asked.dry_run else {})})
-        subresources.evict(self._context, target.namespace, target.name, options)
+        delete_options = DeleteOptions.read({**(body.get("deleteOptions") or {}), **({"dryRun": 1} if options.dry_run else {})})
+        subresources.evict(self._context, target.namespace, target.name, delete_options)
         return _json(_success(201), 201)
 
     def _put(self, request: web.BaseRequest, target: Target, raw: bytes) -> web.StreamResponse:
-        asked = request_parsing.asked(request)
+        options = request_parsing.write_options(request)
         body = request_parsing.decoded_object(request, raw)
         context, resource = self._context, target.resource
         if target.subresource == "scale":
             entry = context.get(resource, target.namespace, target.name)
-            return _json(subresources.scale_of(resource, subresources.set_scale(context, resource, entry, body, asked)))
+            return _json(subresources.scale_of(resource, subresources.set_scale(context, resource, entry, body, options)))
         if target.subresource == "finalize":
             finalizers = [str(one) for one in (body.get("spec") or {}).get("finalizers") or ()]
-            return self._entry(request, resource, deletion.finalize_namespace(context, target.name, finalizers, asked))
+            return self._entry(request, resource, deletion.finalize_namespace(context, target.name, finalizers, options))
         _require_verb(target, "update")
         is_new = context.find(resource, target.namespace, target.name) is None
-        entry = writing.update(context, target, body, asked)
-        return self._entry(request, resource, entry, 201 if is_new else 200, asked)
+        entry = writing.update(context, target, body, options)
+        return self._entry(request, resource, entry, 201 if is_new else 200, options)
 
     def _patch(self, request: web.BaseRequest, target: Target, raw: bytes) -> web.StreamResponse:
         patch_type = request.content_type
         if patch_type not in PATCH_TYPES:
             raise unsupported_media_type(patch_type, PATCH_TYPES)
-        asked = request_parsing.asked(request, patch_type)
+        options = request_parsing.write_options(request, patch_type)
         body = request_parsing.decoded_yaml(raw) if patch_type == APPLY_PATCH else request_parsing.decoded(raw)
         context, resource = self._context, target.resource
         if target.subresource == "scale":
@@ -326,14 +326,14 @@ class HttpFace:
             else:
                 raise unsupported_media_type(patch_type, (JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH))
             try:
-                scaled = subresources.set_scale(context, resource, entry, after, asked)
+                scaled = subresources.set_scale(context, resource, entry, after, options)
             except Undecoded as error:
                 raise unfit_patch(str(error)) from error
             return _json(subresources.scale_of(resource, scaled))
         _require_verb(target, "patch")
         is_new = context.find(resource, target.namespace, target.name) is None
-        entry = writing.patch(context, target, body, patch_type, asked)
-        return self._entry(request, resource, entry, 201 if is_new else 200, asked)
+        entry = writing.patch(context, target, body, patch_type, options)
+        return self._entry(request, resource, entry, 201 if is_new else 200, options)
 
     def _delete(self, request: web.BaseRequest, target: Target, raw: bytes) -> web.StreamResponse:
         context, resource = self._context, target.resource
@@ -356,7 +356,7 @@ class HttpFace:
         return _json(_success() | {"details": details})
 
 
-def _wish(request: web.BaseRequest, target: Target) -> Wish:
+def _access_request(request: web.BaseRequest, target: Target) -> AccessRequest:
     method = request.method
     if method in ("GET", "HEAD"):
         if target.name:
@@ -369,7 +369,7 @@ def _wish(request: web.BaseRequest, target: Target) -> Wish:
         verb = {"POST": "create", "PUT": "update", "PATCH": "patch"}.get(method, method.lower())
     resource = target.resource
     path = f"{resource.plural}/{target.subresource}" if target.subresource else resource.plural
-    return Wish(verb, resource.group, path, target.namespace, target.name)
+    return AccessRequest(verb, resource.group, path, target.namespace, target.name)
 
 
 def _require_own_origin(origins: Origins, request: web.BaseRequest) -> None:

@@ -87,9 +87,9 @@ def _containers(pod: Object, now: float) -> Iterator[tuple[str, int, int]]:
     for container in pod["spec"]["containers"]:
         dice = zlib.crc32(f"{pod['metadata']['uid']} {container['name']}".encode()) / 2**32
         wave = math.sin(2 * math.pi * (now // _WINDOW_SECONDS * _WINDOW_SECONDS / _DRIFT_SECONDS + dice))
-        asked = (container.get("resources") or {}).get("requests") or {}
-        cpu = amount(asked.get("cpu", "0")) or _CPU_OF_NOTHING
-        memory = amount(asked.get("memory", "0")) or _MEMORY_OF_NOTHING
+        wanted = (container.get("resources") or {}).get("requests") or {}
+        cpu = amount(wanted.get("cpu", "0")) or _CPU_OF_NOTHING
+        memory = amount(wanted.get("memory", "0")) or _MEMORY_OF_NOTHING
         yield container["name"], int(cpu * (0.25 + 0.5 * dice + 0.15 * wave)), int(memory * (0.4 + 0.5 * dice))
 
 

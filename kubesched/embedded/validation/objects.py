@@ -227,11 +227,11 @@ def _claim(claim: Object, path: str) -> Iterator[Cause]:
     for mode in spec.get("accessModes") or ():
         if mode not in _ACCESS_MODES:
             yield field.not_supported(f"{path}.accessModes", mode, _ACCESS_MODES)
-    asked = ((spec.get("resources") or {}).get("requests") or {}).get("storage")
-    if asked is None:
+    wanted = ((spec.get("resources") or {}).get("requests") or {}).get("storage")
+    if wanted is None:
         yield field.required(f"{path}.resources[storage]")
-    elif amount(asked) <= 0:
-        yield field.invalid(f"{path}.resources[storage]", asked, "must be greater than zero")
+    elif amount(wanted) <= 0:
+        yield field.invalid(f"{path}.resources[storage]", wanted, "must be greater than zero")
 
 
 def _persistent_volume(obj: Object, path: str) -> Iterator[Cause]:

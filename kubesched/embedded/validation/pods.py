@@ -162,22 +162,22 @@ def _amounts(resources: Object, path: str, whole: bool = False) -> Iterator[Caus
     """Yield what is wrong with requests and limits, of a container or of a pod as a whole."""
     requests, limits = resources.get("requests") or {}, resources.get("limits") or {}
     for side, amounts in (("limits", limits), ("requests", requests)):
-        for name, asked in amounts.items():
-            yield from _amount(name, asked, f"{path}.{side}[{name}]", whole)
-    for name, asked in requests.items():
+        for name, wanted in amounts.items():
+            yield from _amount(name, wanted, f"{path}.{side}[{name}]", whole)
+    for name, wanted in requests.items():
         if name not in limits:
             if not _may_be_overcommitted(name):
                 yield field.required(f"{path}.limits", "Limit must be set for non overcommitable resources")
-        elif amount(asked) != amount(limits[name]) and not _may_be_overcommitted(name):
-            yield field.invalid(f"{path}.requests", asked, f"must be equal to {name} limit of {limits[name]}")
-        elif amount(asked) > amount(limits[name]):
-            yield field.invalid(f"{path}.requests", asked, f"must be less than or equal to {name} limit of {limits[name]}")
+        elif amount(wanted) != amount(limits[name]) and not _may_be_overcommitted(name):
+            yield field.invalid(f"{path}.requests", wanted, f"must be equal to {name} limit of {limits[name]}")
+        elif amount(wanted) > amount(limits[name]):
+            yield field.invalid(f"{path}.requests", wanted, f"must be less than or equal to {name} limit of {limits[name]}")
     named = requests.keys() | limits.keys()
     if any(name.startswith("hugepages-") for name in named) and not named & {"cpu", "memory"}:
         yield field.forbidden(path, "HugePages require cpu or memory")
 
 
-def _amount(name: str, asked: str, path: str, whole: bool) -> Iterator[Cause]:
+def _amount(name: str, wanted: str, path: str, whole: bool) -> Iterator[Cause]:
     if whole and name not in ("cpu", "memory") and not name.startswith("hugepages-"):
         yield field.not_supported(path, name, ("cpu", "hugepages-", "memory"))
     elif "/" in name:
@@ -188,10 +188,10 @@ def _amount(name: str, asked: str, path: str, whole: bool) -> Iterator[Cause]:
         if not complaints and name not in _QUOTA_ONLY:
             yield field.invalid(path, name, "must be a standard resource type or fully qualified")
         yield field.invalid(path, name, "must be a standard resource for containers")
-    if amount(asked) < 0:
-        yield field.invalid(path, asked, NOT_NEGATIVE)
-    elif not whole and not _is_native(name) and amount(asked) % quantity.NANO:
-        yield field.invalid(path, asked, "must be an integer")
+    if amount(wanted) < 0:
+        yield field.invalid(path, wanted, NOT_NEGATIVE)
+    elif not whole and not _is_native(name) and amount(wanted) % quantity.NANO:
+        yield field.invalid(path, wanted, "must be an integer")
 
 
 def _is_native(name: str) -> bool:
@@ -210,9 +210,9 @@ def _whole_pod(spec: Object, path: str) -> Iterator[Cause]:
         given = (whole.get("requests") or {}).get(name)
         if given is not None:
             parts = [(one.get("resources") or {}).get("requests") or {} for one in spec.get("containers") or ()]
-            asked = sum(amount(part.get(name, "0")) for part in parts)
-            if amount(given) < asked:
-                shown = quantity.format_quantity(asked, quantity.style_of(given))
+            wanted = sum(amount(part.get(name, "0")) for part in parts)
+            if amount(given) < wanted:
+                shown = quantity.format_quantity(wanted, quantity.style_of(given))
                 text = f"must be greater than or equal to aggregate container requests of {shown}"
                 yield field.invalid(f"{path}.resources.requests[{name}]", given, text)
 

@@ -25,7 +25,7 @@ class Target(NamedTuple):
 
 
 @dataclass(slots=True)
-class Asked:
+class WriteOptions:
     """How a write was asked for; `warnings` collects what the client should hear although the write succeeded."""
 
     dry_run: bool = False

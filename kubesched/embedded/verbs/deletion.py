@@ -15,7 +15,7 @@ from kubesched.embedded.clock import timestamp
 from kubesched.embedded.schema.resources import Object, Resource
 from kubesched.embedded.storage.watch import Entry
 from kubesched.embedded.validation import field
-from kubesched.embedded.verbs.context import Asked, Context
+from kubesched.embedded.verbs.context import Context, WriteOptions
 from kubesched.embedded.verbs.patching import copied
 from kubesched.embedded.verbs.reading import ListQuery, list_objects
 from kubesched.embedded.verbs.writing import store
@@ -149,13 +149,13 @@ def _marked(context: Context, resource: Resource, before: Object, grace: int, fi
     return obj
 
 
-def finalize_namespace(context: Context, name: str, finalizers: list[str], asked: Asked) -> Entry:
+def finalize_namespace(context: Context, name: str, finalizers: list[str], options: WriteOptions) -> Entry:
     """Take over the finalizers of a namespace's spec; one that is deleted and has none left is gone."""
     resource = context.resource("namespaces")
     entry = context.get(resource, "", name)
     obj: Object = copied(entry.obj)
     obj.setdefault("spec", {})["finalizers"] = finalizers
-    if asked.dry_run:
+    if options.dry_run:
         return Entry(entry.key, obj, entry.version)
     if not finalizers and "deletionTimestamp" in obj["metadata"] and not obj["metadata"].get("finalizers"):
         return context.storage.remove(context.table(resource), entry.key)

@@ -66,17 +66,17 @@ def list_objects(context: Context, resource: Resource, query: ListQuery) -> List
     """Return one page, in order of namespace and name, as of one version."""
     matches = predicate(resource, query.label_selector, query.field_selector)
     _check_list(query)
-    asked = _asked_version(context, query.resource_version)
-    if asked > context.storage.version:
-        raise version_too_large(asked, context.storage.version)
+    wanted = _version_of(context, query.resource_version)
+    if wanted > context.storage.version:
+        raise version_too_large(wanted, context.storage.version)
     table, current = context.table(resource), context.storage.version
     version, start = current, ""
     if query.continue_token:
         version, start = _read_token(query.continue_token)
         if version == _ANY_VERSION:
             version = current
-    elif query.resource_version_match == "Exact" or (query.limit and asked and not query.resource_version_match):
-        version = asked
+    elif query.resource_version_match == "Exact" or (query.limit and wanted and not query.resource_version_match):
+        version = wanted
     name = name_in(query.field_selector)
     if name and version == current and (query.namespace or not resource.namespaced):
         one = table.entries.get(key_of(resource, query.namespace, name))
@@ -103,9 +103,9 @@ def open_watch(context: Context, resource: Resource, query: ListQuery, buffer_li
     matches = predicate(resource, query.label_selector, query.field_selector)
     _check_watch(query)
     table = context.table(resource)
-    asked = _asked_version(context, query.resource_version)
-    initial = asked == 0 if query.send_initial_events is None else query.send_initial_events
-    past = [] if initial or asked == 0 else table.feed.since(asked)
+    wanted = _version_of(context, query.resource_version)
+    initial = wanted == 0 if query.send_initial_events is None else query.send_initial_events
+    past = [] if initial or wanted == 0 else table.feed.since(wanted)
     watch = table.feed.open(query.namespace, matches, buffer_limit, pin_of(query.field_selector))
     if initial:
         there = table.in_namespace(query.namespace)
@@ -124,7 +124,7 @@ def _entries(table: Table, version: int, namespace: str, start: str) -> list[Ent
         raise
 
 
-def _asked_version(context: Context, text: str) -> int:
+def _version_of(context: Context, text: str) -> int:
     if not text:
         return 0
     if not (text.isascii() and text.isdecimal() and len(text) < 20):

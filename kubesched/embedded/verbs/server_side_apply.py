@@ -15,7 +15,7 @@ from kubesched.embedded.clock import timestamp
 from kubesched.embedded.schema.custom_resources import shape_of
 from kubesched.embedded.schema.language import ANY, Shape
 from kubesched.embedded.schema.resources import Object, Resource
-from kubesched.embedded.verbs.context import Asked
+from kubesched.embedded.verbs.context import WriteOptions
 from kubesched.embedded.verbs.managed_fields import (
     PRESENCE,
     Path,
@@ -57,18 +57,18 @@ def first_apply(resource: Resource, body: Object, manager: str, now: float) -> O
     return body
 
 
-def apply(resource: Resource, live: Object, body: Object, asked: Asked, subresource: str, now: float) -> Object:
+def apply(resource: Resource, live: Object, body: Object, options: WriteOptions, subresource: str, now: float) -> Object:
     """Return `live` with what a manager applies merged in; 409 on fields of others unless forced."""
     shape = shape_of(resource)
     shares = _read(live["metadata"].get("managedFields"))
     if not shares:
         shares = [Share(BEFORE, "Update", resource.api_version, "", timestamp(now), paths_of(live, shape))]
-    mine = next((one for one in shares if one.is_by(asked.manager, "Apply", subresource)), None)
+    mine = next((one for one in shares if one.is_by(options.manager, "Apply", subresource)), None)
     others = [one for one in shares if one is not mine]
     wanted = paths_of(body, shape)
     contested = {path for path in wanted if look(body, path, shape) != look(live, path, shape)}
     conflicts = [(one, one.paths & contested) for one in others if one.paths & contested]
-    if conflicts and not asked.force:
+    if conflicts and not options.force:
         raise _refuse(conflicts)
     for one, paths in conflicts:
         one.paths -= paths
@@ -79,7 +79,7 @@ def apply(resource: Resource, live: Object, body: Object, asked: Asked, subresou
     for path in sorted(dropped, key=lambda one: (one[-1] != PRESENCE, len(one))):
         remove(result, path, shape)
     if mine is None or mine.paths != wanted:
-        mine = Share(asked.manager, "Apply", resource.api_version, subresource, timestamp(now), wanted)
+        mine = Share(options.manager, "Apply", resource.api_version, subresource, timestamp(now), wanted)
     _record(result, [*others, mine])
     return result
 

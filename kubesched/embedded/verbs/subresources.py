@@ -18,7 +18,7 @@ from kubesched.embedded.storage.watch import Entry
 from kubesched.embedded.validation import field
 from kubesched.embedded.verbs import writing
 from kubesched.embedded.verbs.conditions import is_true, with_condition
-from kubesched.embedded.verbs.context import Asked, Context, Target
+from kubesched.embedded.verbs.context import Context, Target, WriteOptions
 from kubesched.embedded.verbs.deletion import Deleted, DeleteOptions, check_preconditions, delete
 from kubesched.embedded.verbs.patching import copied
 from kubesched.errors import ApiError
@@ -30,7 +30,7 @@ _BUDGET_TEXT = "Cannot evict pod as it would violate the pod's disruption budget
 _TWO_BUDGETS_TEXT = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
 
 
-def bind_object(context: Context, namespace: str, name: str, binding: Object, asked: Asked) -> Entry:
+def bind_object(context: Context, namespace: str, name: str, binding: Object, options: WriteOptions) -> Entry:
     """Bind as a Binding object says."""
     metadata, target = binding.get("metadata") or {}, binding.get("target") or {}
     if not isinstance(metadata, dict) or not isinstance(target, dict):
@@ -52,7 +52,7 @@ def bind_object(context: Context, namespace: str, name: str, binding: Object, as
         uid=metadata.get("uid") or "",
         labels=metadata.get("labels") or {},
         annotations=metadata.get("annotations") or {},
-        asked=asked,
+        options=options,
     )
 
 
@@ -64,7 +64,7 @@ def bind(
     uid: str = "",
     labels: dict[str, str] | None = None,
     annotations: dict[str, str] | None = None,
-    asked: Asked | None = None,
+    options: WriteOptions | None = None,
 ) -> Entry:
     """Assign a pod to a node; 409 when it is another pod, gated, going away or assigned already."""
     resource = context.resource("pods")
@@ -86,7 +86,7 @@ def bind(
     now = timestamp(context.clock.now())
     status["conditions"] = with_condition(status.get("conditions"), "PodScheduled", "True", now, lastProbeTime=None)
     bound["status"] = status
-    if asked is not None and asked.dry_run:
+    if options is not None and options.dry_run:
         return Entry(entry.key, bound, entry.version)
     return writing.store(context, resource, entry.key, bound)
 
@@ -199,7 +199,7 @@ def scale_of(resource: Resource, entry: Entry) -> Object:
     }
 
 
-def set_scale(context: Context, resource: Resource, entry: Entry, scale: Any, asked: Asked) -> Entry:
+def set_scale(context: Context, resource: Resource, entry: Entry, scale: Any, options: WriteOptions) -> Entry:
     """Take over the replicas of a Scale."""
     if not isinstance(scale, dict):
         raise bad_request("Scale: not an object")
@@ -225,7 +225,7 @@ def set_scale(context: Context, resource: Resource, entry: Entry, scale: Any, as
     for step in above:
         place = place.setdefault(step, {})
     place[last] = replicas
-    return writing.replace(context, Target(resource, entry.namespace, name), entry, obj, asked)
+    return writing.replace(context, Target(resource, entry.namespace, name), entry, obj, options)
 
 
 def _scale_paths(resource: Resource) -> tuple[list[str], list[str], list[str]]:

@@ -165,7 +165,7 @@ def daemon_pod(owner: Object, node: str, revision: str) -> Object:
         terms = (rules.get(_REQUIRED) or {}).get("nodeSelectorTerms") or [{}]
         rules[_REQUIRED] = {"nodeSelectorTerms": [{**term, **field} for term in terms]}
     else:
-        pod["metadata"]["name"] = "asked"
+        pod["metadata"]["name"] = "any"
     return pod
 
 
