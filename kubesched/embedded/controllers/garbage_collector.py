@@ -1,7 +1,10 @@
-"""The garbage collector and the end of namespaces: what depends on something that is gone goes too.
+"""The garbage collector and the end of namespaces: what depends on a deleted object is deleted too.
 
-In: owner references, deletions, the finalizers that deletion options leave. Out: dependents deleted in the background
-or before their owner, or left behind as orphans; everything in a deleted namespace deleted, then the namespace.
+In: owner references, deletions, and the finalizers that deletion options leave. Out: dependents deleted in the background or
+before their owner, or orphaned; everything in a deleted namespace deleted, and then the namespace.
+
+Two maps are kept for all objects of all resources: which uids exist, and which objects name a uid as their owner. So a
+deletion finds its dependents without a search.
 """
 
 from __future__ import annotations
@@ -28,6 +31,7 @@ class GarbageCollector(Workers):
         self._namespace_work = self.worker("namespaces", self._sync_namespace)
 
     def start(self) -> None:
+        """Learn all objects, and follow every table: one that a custom resource adds later is followed too."""
         for resource in self._resources():
             for entry in self._store.context.table(resource).entries.values():
                 self._learn(resource.table, entry)
@@ -38,11 +42,13 @@ class GarbageCollector(Workers):
                 self._namespace_work.add(namespace["metadata"]["name"])
 
     def _resources(self) -> list[Resource]:
+        """Return the resources whose objects can be collected. Events are too many, and expire anyway."""
         return [
             one for one in self._store.context.catalogue.stored() if "delete" in one.verbs and one.table not in _NOT_COLLECTED
         ]
 
     def _learn(self, table: str, entry: Entry) -> None:
+        """Note an object and its owners. An owner that does not exist may be on its way, so that is checked later."""
         uid = entry.obj["metadata"]["uid"]
         self._living[uid] = (table, entry.key)
         for reference in entry.obj["metadata"].get("ownerReferences") or ():
@@ -61,6 +67,7 @@ class GarbageCollector(Workers):
             self._learn(table, change.new)
 
     def _forget(self, table: str, entry: Entry, gone: bool) -> None:
+        """Remove the notes about an object; if it is gone, queue its dependents and the owner that waits for it."""
         place = (table, entry.key)
         for reference in entry.obj["metadata"].get("ownerReferences") or ():
             held = self._dependents.get(reference["uid"])
@@ -80,6 +87,7 @@ class GarbageCollector(Workers):
                 self._check_namespace(entry.obj["metadata"]["namespace"])
 
     def _sync(self, place: str) -> float | None:
+        """Delete an object if none of its owners exists; release it if it waits for its dependents."""
         table, _, key = place.partition(" ")
         found = self._found((table, key))
         if found is None:
@@ -140,11 +148,13 @@ class GarbageCollector(Workers):
             self._namespace_work.add(change.key)
 
     def _check_namespace(self, name: str) -> None:
+        """Queue a namespace that is being deleted, for it may be empty now."""
         entry = self._store.context.storage.table("namespaces").entries.get(name)
         if entry is not None and "deletionTimestamp" in entry.obj["metadata"]:
             self._namespace_work.add(name)
 
     def _sync_namespace(self, name: str) -> float | None:
+        """Delete what is left in a deleted namespace. Once it is empty, finalize it."""
         namespace = self._store.get("namespaces", name)
         if "deletionTimestamp" not in namespace["metadata"]:
             return None
@@ -164,5 +174,6 @@ class GarbageCollector(Workers):
 
 
 def _waits_for_dependents(obj: Object) -> bool:
+    """Return whether a deleted object waits until its dependents are deleted or orphaned."""
     finalizers = obj["metadata"].get("finalizers") or ()
     return "deletionTimestamp" in obj["metadata"] and (FOREGROUND in finalizers or ORPHAN in finalizers)

@@ -1,14 +1,17 @@
-"""Fake kubelets: pods on nodes become Running, then Ready, and end; nodes report that they live.
+"""Fake kubelets: pods on nodes start, become ready and end; nodes report that they are alive.
 
-In: pods bound to nodes, deletions, annotations. Out: statuses, leases, events. Every node has a kubelet unless it is
-stopped. Its pods can be told what to do, by annotations on the pod:
+In: pods bound to nodes, deletions, annotations. Out: statuses, leases, Events. Every node has a kubelet unless it is stopped.
+Annotations on a pod control it:
 
-    kubesched.io/pull-seconds, start-seconds, ready-seconds    delays other than the world's pace
-    kubesched.io/run-seconds                                   ends after so long (pods of jobs always do)
+    kubesched.io/pull-seconds, start-seconds, ready-seconds    delays, in place of those of the pace
+    kubesched.io/run-seconds                                   how long the pod runs (pods of jobs always end)
     kubesched.io/exit-code                                     how it ends; not 0 is a failure
     kubesched.io/pull-error: "true"                            its image cannot be pulled
 
-and by the annotation `kubesched.io/kubelet: stopped` on the node, after which nothing more is heard from it.
+The annotation `kubesched.io/kubelet: stopped` on a node stops its kubelet.
+
+A pod's life: bound -pull, start-> Running -ready-> Ready -run-> Succeeded, Failed or restarted; deleted -stop-> gone. Each
+sync takes one step, or returns how long the next one still has to wait.
 """
 
 from __future__ import annotations
@@ -55,6 +58,7 @@ class Kubelets(Workers):
         self._node_work = self.worker("node heartbeat", self._sync_node)
 
     def start(self) -> None:
+        """Queue all nodes and their pods. Addresses go on after the highest one that is in use."""
         self._store.listen("pods", self._pod_changed)
         self._store.listen("nodes", self._node_changed)
         self._numbers = itertools.count(1 + max(self._numbers_in_use(), default=0))
@@ -83,10 +87,12 @@ class Kubelets(Workers):
             self._pod_work.add(key_of(pod))
 
     def is_stopped(self, node: Object) -> bool:
+        """Return whether a node's kubelet is stopped, by a test or by an annotation."""
         annotations = node["metadata"].get("annotations") or {}
         return node["metadata"]["name"] in self._stopped or annotations.get(f"{PREFIX}kubelet") == "stopped"
 
     def _pod_changed(self, change: Change) -> None:
+        """Queue a pod on a node; forget one that is gone."""
         if change.new is None:
             self._pod_work.forget(change.key)
             if change.old is not None:
@@ -97,6 +103,7 @@ class Kubelets(Workers):
             self._pod_work.add(change.key)
 
     def _node_changed(self, change: Change) -> None:
+        """Queue a node that is new, or whose kubelet was stopped or started, with its pods; forget one that is gone."""
         if change.new is None:
             self._known_images.pop(change.key, None)
             self._stopped.discard(change.key)
@@ -111,6 +118,7 @@ class Kubelets(Workers):
     # --- nodes
 
     def _sync_node(self, name: str) -> float | None:
+        """Report a node, and renew its lease at each interval."""
         node = self._store.get("nodes", name)
         if self.is_stopped(node):
             return None
@@ -158,6 +166,7 @@ class Kubelets(Workers):
         self._store.patch("nodes", name, {"status": update}, subresource="status")
 
     def _renew_lease(self, node: Object) -> None:
+        """Renew the lease by which the node lifecycle controller sees that the kubelet is alive."""
         name = node["metadata"]["name"]
         now = format_micro_time(self._clock.now())
         spec = {"holderIdentity": name, "leaseDurationSeconds": self._pace.lease_duration_seconds, "renewTime": now}
@@ -171,6 +180,7 @@ class Kubelets(Workers):
     # --- pods
 
     def _sync_pod(self, key: str) -> float | None:
+        """Take the next step of a pod, if its kubelet runs."""
         pod = self._pods.get(key)
         if pod is None or not pod["spec"].get("nodeName"):
             return None
@@ -184,7 +194,7 @@ class Kubelets(Workers):
         return self._advance(pod, node)
 
     def _end(self, pod: Object) -> float | None:
-        """Remove a deleted pod when its containers have had time to stop."""
+        """Remove a deleted pod once its containers have had time to stop."""
         grace = pod["metadata"].get("deletionGracePeriodSeconds") or 0
         wait = self._wait(pod, "stop", min(self._pace.stop_seconds, float(grace)))
         if wait > 0:
@@ -195,7 +205,7 @@ class Kubelets(Workers):
         return None
 
     def _advance(self, pod: Object, node: Object) -> float | None:
-        """Take the next step of a pod's life, or say when it is due."""
+        """Take the next step of a pod, or return when it is due."""
         status = pod.get("status") or {}
         phase = status.get("phase", "Pending")
         scheduled = condition(pod, "PodScheduled")
@@ -216,7 +226,7 @@ class Kubelets(Workers):
         return None if run_seconds is None else self._finish(pod, run_seconds)
 
     def _start_ephemeral(self, pod: Object, status: Object) -> None:
-        """Start the containers that were added to a running pod, for debugging."""
+        """Start the ephemeral containers that `kubectl debug` added to a running pod."""
         held = status.get("ephemeralContainerStatuses") or []
         known = {one["name"] for one in held}
         added = [one for one in pod["spec"].get("ephemeralContainers") or () if one["name"] not in known]
@@ -228,6 +238,7 @@ class Kubelets(Workers):
                 self._record(pod, "Started", f"Started container {one['name']}")
 
     def _start(self, pod: Object, node: Object) -> float | None:
+        """Pull the images that the node does not have, then start the containers."""
         metadata, name = pod["metadata"], node["metadata"]["name"]
         if (metadata.get("annotations") or {}).get(f"{PREFIX}pull-error") == "true":
             self._report_pull_error(pod)
@@ -252,6 +263,7 @@ class Kubelets(Workers):
         return max(self._seconds(pod, "ready", self._pace.ready_seconds), 0.001)
 
     def _report_pull_error(self, pod: Object) -> None:
+        """Report an image that cannot be pulled, once."""
         image = pod["spec"]["containers"][0]["image"]
         waiting = {"waiting": {"reason": "ImagePullBackOff", "message": f'Back-off pulling image "{image}"'}}
         same = {"imageID": "", "ready": False, "restartCount": 0, "state": waiting}
@@ -261,6 +273,7 @@ class Kubelets(Workers):
             self._store.report("pods", pod, {**(pod.get("status") or {}), "containerStatuses": statuses})
 
     def _report_images(self, node: Object, images: set[str]) -> None:
+        """Add images to the status of a node; the scheduler's ImageLocality reads them."""
         listed = list((node.get("status") or {}).get("images") or ())
         present = {name for one in listed for name in one.get("names") or ()}
         listed += [{"names": [name], "sizeBytes": IMAGE_BYTES} for name in sorted(images - present)]
@@ -286,7 +299,7 @@ class Kubelets(Workers):
         return self._pace.run_seconds if owner is not None and owner["kind"] == "Job" else None
 
     def end_pod(self, pod: Object, exit_code: int, reason: str = "") -> None:
-        """Let the containers of a pod end; what follows is up to its restart policy."""
+        """End the containers of a pod; its restart policy decides what follows."""
         policy = pod["spec"].get("restartPolicy", "Always")
         restarts = policy == "Always" or (policy == "OnFailure" and exit_code != 0)
         self._store.report("pods", pod, _ended_status(pod, exit_code, reason, restarts, timestamp(self._clock.now())))
@@ -297,7 +310,7 @@ class Kubelets(Workers):
             self._pod_work.add(key_of(pod), delay or 0.001)
 
     def _wait(self, pod: Object, step: str, seconds: float) -> float:
-        """Return how long a step still has to wait; the wait begins when it is first asked for."""
+        """Return how long a step still has to wait. The wait begins when it is first asked about."""
         due, now = self._due.setdefault(pod["metadata"]["uid"], {}), self._clock.monotonic()
         left = due.setdefault(step, max(now, due.pop("restart", 0.0)) + seconds) - now
         if left <= 0:
@@ -305,6 +318,7 @@ class Kubelets(Workers):
         return left
 
     def _seconds(self, pod: Object, step: str, default: float) -> float:
+        """Return the delay of a step: the pod's annotation, if it is a number, or the default."""
         text = (pod["metadata"].get("annotations") or {}).get(f"{PREFIX}{step}-seconds", "")
         try:
             return float(text) if text else default
@@ -316,7 +330,7 @@ class Kubelets(Workers):
 
 
 def kubelet_labels(name: str) -> dict[str, str]:
-    """Return the labels that a kubelet puts on its node when it registers it."""
+    """Return the labels that a kubelet puts on its node."""
     found = {HOSTNAME: name}
     for prefix in ("", "beta."):
         found |= {f"{prefix}kubernetes.io/os": "linux", f"{prefix}kubernetes.io/arch": "amd64"}
@@ -334,6 +348,7 @@ def _number_of(address: str, first_net: int = 0) -> int:
 
 
 def _with_conditions(status: Object, now: str, values: dict[str, str]) -> Object:
+    """Return a status with some of its conditions set."""
     conditions = status.get("conditions")
     for kind, value in values.items():
         more = {"reason": "PodCompleted"} if status.get("phase") == "Succeeded" and value == "False" else {}
@@ -342,6 +357,7 @@ def _with_conditions(status: Object, now: str, values: dict[str, str]) -> Object
 
 
 def _container_status(container: Object, old: Object, state: Object, ready: bool, restarts: int) -> Object:
+    """Return the status of a container; what it ended with before stays."""
     found: Object = {
         "name": container["name"],
         "image": container["image"],
@@ -358,6 +374,7 @@ def _container_status(container: Object, old: Object, state: Object, ready: bool
 
 
 def _statuses(pod: Object, state: Object, ready: bool) -> list[Object]:
+    """Return the statuses of all containers of a pod, in one state."""
     held = {one.get("name"): one for one in (pod.get("status") or {}).get("containerStatuses") or ()}
     return [
         _container_status(one, held.get(one["name"], {}), state, ready, held.get(one["name"], {}).get("restartCount", 0))

@@ -1,7 +1,7 @@
-"""Serving certificates: an authority of our own and a certificate signed by it, made on the spot.
+"""The serving certificate of the embedded server, made when it starts and kept in a directory.
 
-In: a directory and the names the server is reached by. Out: files that a TLS context and a kubeconfig point at. A
-certificate that is still valid for these names is kept, so a kubeconfig written once goes on working.
+In: a directory, and the names by which the server is reached. Out: files for a TLS context and a kubeconfig. A certificate
+that is still valid for these names is used again, so a kubeconfig that was written once goes on working.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _MARGIN = timedelta(days=7)
 
 @dataclass(frozen=True, slots=True)
 class Certificate:
-    """Where the files are."""
+    """The files of a certificate."""
 
     authority: Path
     chain: Path
@@ -51,6 +51,7 @@ def serving_certificate(directory: Path, hosts: list[str]) -> Certificate:
 
 
 def _is_good(found: Certificate, hosts: list[str]) -> bool:
+    """Return whether the files are there, are for these hosts, and are valid for another week."""
     if not (found.authority.exists() and found.chain.exists() and found.key.exists()):
         return False
     try:
@@ -64,6 +65,7 @@ def _is_good(found: Certificate, hosts: list[str]) -> bool:
 
 
 def _make(found: Certificate, hosts: list[str]) -> None:
+    """Write a new authority, and a certificate that it signs. The authority's key is not kept."""
     found.authority.parent.mkdir(parents=True, exist_ok=True)
     authority, key = _authority(f"kubesched {x509.random_serial_number():x}"[:64]), _new_key()
     own = authority.certificate().public_bytes(PEM)

@@ -1,8 +1,9 @@
-"""The HTTP face: paths, methods, query and body of a request become calls, results become JSON.
+"""The HTTP side: paths, methods, parameters and bodies become calls of the verbs, and results become JSON.
 
-In: HTTP requests. Out: objects, lists, tables, streams of watch events; every refusal as a Status. The handler reads
-the whole body first and then acts without waiting, so a write is never half done. A client that stops reading its watch
-is cut off; nobody waits for it.
+In: HTTP requests. Out: objects, lists, tables, watch streams; every refusal as a Status. The handler first reads the whole
+body and then acts without waiting, so a write is never half done. A client that stops reading its watch is cut off.
+
+    handle  >  _answer: origin, user, target, rights  >  _resource_request: by method  >  _get, _list, _watch, _post, ...
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ _logger = logging.getLogger(__name__)
 
 
 class HttpFace:
-    """Answers requests from one context."""
+    """Answers the requests to one server."""
 
     def __init__(
         self,
@@ -73,7 +74,7 @@ class HttpFace:
         bookmark_seconds: float = 60.0,
         stall_seconds: float = 30.0,
     ) -> None:
-        """Prepare to answer. With `origins`, nobody shows credentials, and only what they let through is answered."""
+        """With `origins` no caller shows credentials, and requests that a web site could have sent are refused."""
         self._context = context
         self._origins = origins
         self._access = access
@@ -82,7 +83,7 @@ class HttpFace:
         self._stall_seconds = stall_seconds
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
-        """Answer one request; whatever goes wrong is answered with a Status."""
+        """Answer one request. Whatever goes wrong becomes a Status."""
         try:
             return await self._answer(request)
         except ApiError as error:
@@ -94,6 +95,7 @@ class HttpFace:
             return _refusal(internal(f"{type(error).__name__}: {error}"))
 
     async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
+        """Find out who asks and for what, check the rights, and answer."""
         if self._origins is not None:
             _require_own_origin(self._origins, request)
         user = self._access.user_for(request.headers.get("Authorization", ""))
@@ -112,7 +114,7 @@ class HttpFace:
         return self._document(steps, request.headers.get("Accept", ""))
 
     def _document(self, steps: list[str], accept: str) -> web.StreamResponse:
-        """Answer for the paths that are neither resources nor discovery."""
+        """Answer the paths that are neither resources nor discovery: health, version and OpenAPI."""
         if not steps:
             return _json({"paths": [f"/{path}" for path in _KNOWN_PATHS]})
         if steps[0] in ("healthz", "livez", "readyz"):
@@ -133,6 +135,7 @@ class HttpFace:
         return web.Response(body=body, headers=_JSON_HEADERS)
 
     def _discover(self, request: web.BaseRequest, steps: list[str]) -> web.StreamResponse:
+        """Answer /api, /apis and the lists of groups and resources below them."""
         catalogue = self._context.catalogue
         document: Object | None
         if len(steps) == 1:
@@ -156,6 +159,10 @@ class HttpFace:
         return _json(document)
 
     def _target(self, steps: list[str]) -> Target:
+        """Return what a path addresses.
+
+        /api/v1/namespaces/NS/pods/NAME/status, /apis/apps/v1/deployments, /api/v1/namespaces/NS/finalize, ...
+        """
         group, version, rest = ("", steps[1], steps[2:]) if steps[0] == "api" else (steps[1], steps[2], steps[3:])
         namespace = ""
         if rest[0] == "namespaces" and len(rest) > 2 and rest[2] not in ("status", "finalize"):
@@ -179,6 +186,7 @@ class HttpFace:
         return Target(resource, namespace, name, subresource)
 
     async def _resource_request(self, request: web.BaseRequest, target: Target, user: User) -> web.StreamResponse:
+        """Answer a request to a resource by its method."""
         method = request.method
         query = request.rel_url.query
         _require_subresource_verb(method, target)
@@ -205,6 +213,7 @@ class HttpFace:
     # --- reading
 
     def _get(self, request: web.BaseRequest, target: Target) -> web.StreamResponse:
+        """Answer with one object, or with its Scale."""
         _require_verb(target, "get")
         if is_metrics(target.resource):
             made = get_metrics(self._context, target.resource, target.namespace, target.name)
@@ -215,6 +224,7 @@ class HttpFace:
         return self._entry(request, target.resource, entry)
 
     def _list(self, request: web.BaseRequest, target: Target, query: ListQuery) -> web.StreamResponse:
+        """Answer with a list or a table."""
         _require_verb(target, "list")
         form = wanted_form(request.headers.get("Accept", ""))
         listed = list_metrics if is_metrics(target.resource) else reading.list_objects
@@ -227,6 +237,7 @@ class HttpFace:
         return web.Response(body=body, headers=_JSON_HEADERS)
 
     async def _watch(self, request: web.BaseRequest, target: Target, query: ListQuery) -> web.StreamResponse:
+        """Answer with a stream of events."""
         _require_verb(target, "watch")
         return await stream_watch(
             self._context,
@@ -239,6 +250,7 @@ class HttpFace:
         )
 
     def _writer(self, request: web.BaseRequest, resource: Resource) -> tuple[Form, Callable[[Entry], bytes]]:
+        """Return the form that the Accept header asks for, and the function that writes an entry in it."""
         form = wanted_form(request.headers.get("Accept", ""))
         if form.kind != "Table":
             return form, encoder_for(resource, form)
@@ -253,6 +265,7 @@ class HttpFace:
     def _entry(
         self, request: web.BaseRequest, resource: Resource, entry: Entry, status: int = 200, options: WriteOptions | None = None
     ) -> web.Response:
+        """Answer with one entry; warnings go out as headers, which kubectl prints."""
         _, write = self._writer(request, resource)
         response = web.Response(body=write(entry), status=status, headers=_JSON_HEADERS)
         for warning in options.warnings if options is not None else ():
@@ -262,6 +275,7 @@ class HttpFace:
     # --- writing
 
     def _post(self, request: web.BaseRequest, target: Target, raw: bytes, user: User) -> web.StreamResponse:
+        """Create an object, or do what the subresource does. Reviews are answered and not stored."""
         options = request_parsing.write_options(request)
         body = request_parsing.decoded_object(request, raw)
         resource = target.resource
@@ -288,6 +302,7 @@ class HttpFace:
         return self._entry(request, resource, entry, 201, options)
 
     def _evict(self, target: Target, body: Object, options: WriteOptions) -> web.StreamResponse:
+        """Evict the pod that an Eviction object names."""
         if (body.get("metadata") or {}).get("name") != target.name:
             raise bad_request("name in URL does not match name in Eviction object")
         delete_options = DeleteOptions.read({**(body.get("deleteOptions") or {}), **({"dryRun": 1} if options.dry_run else {})})
@@ -295,6 +310,7 @@ class HttpFace:
         return _json(_success(201), 201)
 
     def _put(self, request: web.BaseRequest, target: Target, raw: bytes) -> web.StreamResponse:
+        """Replace an object, its scale, or the finalizers of a namespace."""
         options = request_parsing.write_options(request)
         body = request_parsing.decoded_object(request, raw)
         context, resource = self._context, target.resource
@@ -310,6 +326,7 @@ class HttpFace:
         return self._entry(request, resource, entry, 201 if is_new else 200, options)
 
     def _patch(self, request: web.BaseRequest, target: Target, raw: bytes) -> web.StreamResponse:
+        """Patch an object or its scale. A scale is not stored, so it is read, patched and set."""
         patch_type = request.content_type
         if patch_type not in PATCH_TYPES:
             raise unsupported_media_type(patch_type, PATCH_TYPES)
@@ -336,6 +353,10 @@ class HttpFace:
         return self._entry(request, resource, entry, 201 if is_new else 200, options)
 
     def _delete(self, request: web.BaseRequest, target: Target, raw: bytes) -> web.StreamResponse:
+        """Delete an object or a collection.
+
+        Most resources answer with a Status once the object is gone, some with the object.
+        """
         context, resource = self._context, target.resource
         if resource.namespaced and not target.namespace:
             raise method_not_allowed()
@@ -357,6 +378,7 @@ class HttpFace:
 
 
 def _access_request(request: web.BaseRequest, target: Target) -> AccessRequest:
+    """Return the verb and the object of a request, as RBAC names them."""
     method = request.method
     if method in ("GET", "HEAD"):
         if target.name:
@@ -373,7 +395,7 @@ def _access_request(request: web.BaseRequest, target: Target) -> AccessRequest:
 
 
 def _require_own_origin(origins: Origins, request: web.BaseRequest) -> None:
-    """Refuse what a web site makes a browser send: everybody is an administrator here, the browser's owner too."""
+    """Refuse what a web site makes a browser send: without tokens every caller is an administrator, a browser too."""
     refused = origins.refusal(request.headers)
     if refused:
         raise Forbidden(403, "Forbidden", refused)
@@ -385,11 +407,13 @@ def _require_own_origin(origins: Origins, request: web.BaseRequest) -> None:
 
 
 def _require_verb(target: Target, verb: str) -> None:
+    """Refuse with 405 a verb that the resource does not have."""
     if verb not in target.resource.verbs:
         raise method_not_allowed()
 
 
 def _require_subresource_verb(method: str, target: Target) -> None:
+    """Refuse with 405 a method that the subresource does not have."""
     if target.subresource:
         verb = {"POST": "create", "PUT": "update", "PATCH": "patch", "GET": "get", "HEAD": "get"}.get(method, "")
         if verb not in SUBRESOURCE_VERBS[target.subresource]:
@@ -397,7 +421,7 @@ def _require_subresource_verb(method: str, target: Target) -> None:
 
 
 def _included(request: web.BaseRequest) -> str:
-    """Return how much of an object a row of a table shall carry."""
+    """Return how much of each object the rows of a table carry."""
     found = request.rel_url.query.get("includeObject", "")
     if found not in _INCLUDED:
         text = f"includeObject: Invalid value: \"{found}\": must be 'Metadata', 'Object', 'None', or empty"
@@ -410,11 +434,13 @@ def _json(document: Object, status: int = 200) -> web.Response:
 
 
 def _success(code: int | None = None) -> Object:
+    """Return the Status of something that was done and has no object to show."""
     status: Object = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"}
     return status if code is None else {**status, "code": code}
 
 
 def _refusal(error: ApiError) -> web.Response:
+    """Return an error as a response; one without a reason is plain text."""
     if not error.reason:
         return web.Response(text=error.message, status=error.status)
     response = _json(status_of(error), error.status)
@@ -424,4 +450,5 @@ def _refusal(error: ApiError) -> web.Response:
 
 
 def _quotable(text: str) -> str:
+    """Return a text as it may stand in a Warning header."""
     return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", " ")

@@ -1,6 +1,7 @@
-"""Cells: how one object reads in the tables of `kubectl get`.
+"""The cells of `kubectl get` that need more than a field: how one object reads in a table.
 
-In: objects of the kinds with a story of their own. Out: the texts of their cells, as the reference prints them.
+In: an object, or a field of one. Out: the text of a cell, as kube-apiserver prints it. columns.py says which function is in
+which column.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ def _status(obj: Object) -> Object:
 
 
 def human_duration(seconds: float) -> str:
-    """Return a span as kubectl writes it: two units while they matter, then one."""
+    """Return a duration as kubectl writes it: two units while the second one matters, then one."""
     total = int(seconds)
     if total < -1:
         return "<invalid>"
@@ -56,7 +57,7 @@ def human_duration(seconds: float) -> str:
 
 
 def since(text: Any, now: float) -> str:
-    """Return how long ago a timestamp was."""
+    """Return how long ago a timestamp is."""
     if not text:
         return UNKNOWN
     try:
@@ -70,7 +71,7 @@ def age(obj: Object, now: float) -> str:
 
 
 def pod_status(pod: Object) -> str:
-    """Return the word under STATUS: the phase, unless something more telling is known."""
+    """Return the word under STATUS: the phase, unless a container, a gate or a deletion says more."""
     status = _status(pod)
     reason = status.get("reason") or status.get("phase") or ""
     for condition in status.get("conditions") or ():
@@ -101,6 +102,7 @@ def pod_status(pod: Object) -> str:
 
 
 def _containers_reason(status: Object, reason: str) -> str:
+    """Return the reason of the first container that has one; Completed only if no container runs."""
     has_running = False
     for container in reversed(status.get("containerStatuses") or ()):
         state = container.get("state") or {}
@@ -126,6 +128,7 @@ def pod_ready(pod: Object) -> str:
 
 
 def pod_restarts(pod: Object, now: float) -> str:
+    """Return the number of restarts, and when the last one was."""
     statuses = _status(pod).get("containerStatuses") or ()
     n_restarts = sum(one.get("restartCount", 0) for one in statuses)
     ended = [((one.get("lastState") or {}).get("terminated") or {}).get("finishedAt") for one in statuses]
@@ -134,6 +137,7 @@ def pod_restarts(pod: Object, now: float) -> str:
 
 
 def readiness_gates(pod: Object) -> str:
+    """Return how many readiness gates are open, of how many."""
     gates = pod["spec"].get("readinessGates") or ()
     if not gates:
         return NONE
@@ -143,6 +147,7 @@ def readiness_gates(pod: Object) -> str:
 
 
 def node_status(node: Object) -> str:
+    """Return Ready, NotReady or Unknown, and whether the node is cordoned."""
     conditions = _status(node).get("conditions") or ()
     ready = next((one.get("status") for one in conditions if one.get("type") == "Ready"), None)
     words = ["Ready" if ready == "True" else "NotReady" if ready is not None else "Unknown"]
@@ -152,6 +157,7 @@ def node_status(node: Object) -> str:
 
 
 def node_roles(node: Object) -> str:
+    """Return the roles, which are labels: node-role.kubernetes.io/ROLE, and kubernetes.io/role for a single one."""
     labels = node["metadata"].get("labels") or {}
     roles = {key.removeprefix(_ROLE_PREFIX) for key in labels if key.startswith(_ROLE_PREFIX)}
     if labels.get("kubernetes.io/role"):
@@ -176,7 +182,7 @@ def access_modes(modes: Any) -> str:
 
 
 def service_external_ip(service: Object) -> str:
-    """Return what is reachable from outside: given addresses, a balancer's, or that one is waited for."""
+    """Return the addresses for clients outside: given ones, the load balancer's, or <pending>."""
     spec = _spec(service)
     given = list(spec.get("externalIPs") or ())
     if spec.get("type") == "ExternalName":
@@ -216,6 +222,7 @@ def job_status(job: Object) -> str:
 
 
 def job_completions(job: Object) -> str:
+    """Return how many pods have succeeded, of how many. Without a number of completions one is enough."""
     spec, status = _spec(job), _status(job)
     done = status.get("succeeded", 0)
     if spec.get("completions") is not None:
@@ -233,6 +240,7 @@ def job_duration(job: Object, now: float) -> str:
 
 
 def endpoints_text(obj: Object) -> str:
+    """Return the first three addresses with their ports, and how many more there are."""
     found = [
         f"{address.get('ip')}:{port.get('port')}"
         for subset in obj.get("subsets") or ()
@@ -255,6 +263,7 @@ def event_source(event: Object) -> str:
 
 
 def event_last_seen(event: Object, now: float) -> str:
+    """Return when an event was last seen, and how often since when."""
     series = event.get("series") or {}
     last = event.get("lastTimestamp") or series.get("lastObservedTime") or event.get("eventTime")
     first = event.get("firstTimestamp") or event.get("eventTime")
@@ -265,6 +274,7 @@ def event_last_seen(event: Object, now: float) -> str:
 
 
 def claim_state(claim: Object) -> str:
+    """Return the state of a resource claim."""
     status = _status(claim)
     if "deletionTimestamp" in claim["metadata"]:
         return "deleted" + (",allocated" if status.get("allocation") else "")
@@ -291,6 +301,7 @@ def pair(held: Any, *names: str) -> str:
 
 
 def phase(obj: Object) -> str:
+    """Return the phase, unless the object is being deleted."""
     return "Terminating" if "deletionTimestamp" in obj["metadata"] else _status(obj).get("phase", "")
 
 
@@ -303,6 +314,7 @@ def ready_ratio(obj: Object) -> str:
 
 
 def bound_capacity(claim: Object) -> str:
+    """Return the size of a claim once it has a volume."""
     return str((_status(claim).get("capacity") or {}).get("storage", "")) if _spec(claim).get("volumeName") else ""
 
 
@@ -330,6 +342,7 @@ def last_schedule(cron_job: Object, now: float) -> str:
 
 
 def autoscaler_targets(obj: Object) -> str:
+    """Return current and wanted value of the first two metrics, and how many more there are."""
     wanted = _spec(obj).get("metrics") or []
     told = _status(obj).get("currentMetrics") or []
     texts = []
@@ -361,6 +374,7 @@ def quota(obj: Object, side: str) -> str:
 
 
 def ingress_hosts(obj: Object) -> str:
+    """Return the first three hosts; * if the rules name none."""
     rules = _spec(obj).get("rules") or []
     hosts = [one["host"] for one in rules if one.get("host")]
     text = ",".join(hosts[:_SHOWN]) or "*"
@@ -388,6 +402,7 @@ def slice_endpoints(obj: Object) -> str:
 
 
 def _limited(values: list[str]) -> str:
+    """Return the first three values, and how many more there are."""
     if not values:
         return "<unset>"
     rest = len(values) - _SHOWN

@@ -127,7 +127,7 @@ _COLUMNS = paragraphs(_TABLES)
 
 
 class Column:
-    """One column: its title, its cell of an object at a moment, and whether it is shown only with -o wide."""
+    """A column: its title, its cell as a function of object and time, and whether it is shown only with -o wide."""
 
     __slots__ = ("cell", "kind", "title", "wide")
 
@@ -149,7 +149,7 @@ class Column:
 
 
 def field_cell(steps: list[str], default: Any = "") -> Cell:
-    """Return the cell that shows a field; a step that ends in `[]` is a list, and the cell joins what its items hold."""
+    """Return the cell that shows a field. A step that ends in `[]` is a list; the cell joins what its items hold."""
 
     def look(found: Any, at: int) -> Any:
         for number, step in enumerate(steps[at:], at):
@@ -168,11 +168,12 @@ def field_cell(steps: list[str], default: Any = "") -> Cell:
 
 @cache
 def columns_of_table(table: str) -> list[Column]:
-    """Return the columns of a built-in resource; those without a paragraph have a name and an age."""
+    """Return the columns of a built-in resource; one without a paragraph has a name and an age."""
     return [_read(column) for column in _COLUMNS.get(table, "Name | Age").split(" | ")]
 
 
 def _read(column: str) -> Column:
+    """Return the column that a few words of the table describe."""
     title, _, written = column.partition(": ")
     name = title.rstrip("*")
     words = (written or _USUAL[name]).split()

@@ -48,7 +48,7 @@ _ROOT_NAMES = {
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """A type: a value, an object with named fields, a map or a list."""
+    """A type of the API: a value, an object with named fields, a map or a list."""
 
     form: str  # one of VALUES, or object, map, list
     name: str = ""  # of an object
@@ -81,6 +81,7 @@ ANY = Shape("any")
 
 @cache
 def _paragraphs() -> dict[str, str]:
+    """Return the fields of every type, as they are written in the tables."""
     found = {}
     for file in ("pod", "workload", "cluster", "policy"):
         for name, body in table(file).items():
@@ -93,7 +94,7 @@ _objects: dict[str, Shape] = {}
 
 
 def shape_named(name: str) -> Shape:
-    """Return the shape of a paragraph; a type that contains itself is the same shape again."""
+    """Return the shape of a type. A type that contains itself refers to the same shape."""
     shape = _objects.get(name)
     if shape is None:
         fields: dict[str, Field] = {}
@@ -116,7 +117,7 @@ def shape_named(name: str) -> Shape:
 
 
 def _json(text: str) -> str:
-    """Return a default as JSON: a word that is none is a text."""
+    """Return a default as JSON; a word that is not JSON is a text."""
     try:
         msgspec.json.decode(text)
     except msgspec.DecodeError:
@@ -126,12 +127,13 @@ def _json(text: str) -> str:
 
 @lru_cache(maxsize=512)
 def root_shape(api_version: str, kind: str) -> Shape | None:
-    """Return the shape of a built-in kind, or None for one we have no fields of."""
+    """Return the shape of a built-in kind; None for one without a table."""
     name = _ROOT_NAMES.get((api_version, kind), kind)
     return shape_named(name) if name in _paragraphs() else None
 
 
 def _read(written: str) -> Shape:
+    """Return the shape that a type's notation describes."""
     if written in VALUES:
         return Shape(written)
     if written.startswith("{"):

@@ -1,8 +1,10 @@
-"""Writing: create, update and patch, with the meaning the Kubernetes API gives them.
+"""Writing: create, update, patch and server-side apply, in the order in which kube-apiserver takes the steps.
 
-In: a resource, an object or a patch, and how it was asked for. Out: the entry that is now stored, or an `ApiError` in
-the API's words. A write settles the object's form, fills in identity and defaults, admits, validates, and only then
-stores. An update that changes nothing writes nothing.
+    decode and drop unknown fields (settled)  >  identity  >  defaults  >  admission that changes  >  validation
+    >  admission that only refuses  >  store
+
+In: a target, an object or a patch, and the options. Out: the entry that is stored now, or an `ApiError`. An update that
+changes nothing writes nothing and returns the old entry.
 """
 
 from __future__ import annotations
@@ -84,7 +86,7 @@ def create(context: Context, target: Target, obj: Object, options: WriteOptions)
 
 
 def _warn(resource: Resource, options: WriteOptions) -> None:
-    """Say what is kept here and would act on a cluster."""
+    """Warn of kinds that are stored here and would act on a real cluster."""
     if resource.group == ADMISSION_GROUP:
         options.warnings.append(f"{resource.kind}: admission webhooks and policies are kept, and not called by this server")
     elif resource.group == AGGREGATION_GROUP:
@@ -94,7 +96,7 @@ def _warn(resource: Resource, options: WriteOptions) -> None:
 
 
 def update(context: Context, target: Target, obj: Object, options: WriteOptions) -> Entry:
-    """Replace an object, or the part of it that the subresource names; the caller gives the object away."""
+    """Replace an object, or the part of it that the subresource is about; the caller gives the object away."""
     resource, name = target.resource, target.name
     identity.check_type(obj, resource)
     _check_name(obj, name)
@@ -113,6 +115,7 @@ def update(context: Context, target: Target, obj: Object, options: WriteOptions)
 
 
 def _check_name(obj: Object, name: str) -> None:
+    """Refuse an object whose name is not that of the path."""
     given = obj["metadata"].get("name")
     if not given:
         raise bad_request(f"the name of the object ({name} based on URL) was undeterminable: name must be provided")
@@ -121,7 +124,7 @@ def _check_name(obj: Object, name: str) -> None:
 
 
 def patch(context: Context, target: Target, body: Any, patch_type: str, options: WriteOptions) -> Entry:
-    """Change an object as a patch says."""
+    """Change an object by a patch of one of the four types."""
     resource = target.resource
     old = context.find(resource, target.namespace, target.name)
     if patch_type == APPLY_PATCH:
@@ -145,6 +148,7 @@ def patch(context: Context, target: Target, body: Any, patch_type: str, options:
 
 
 def _store_patched(context: Context, target: Target, old: Entry, after: Any, options: WriteOptions) -> Entry:
+    """Store the result of a patch. What makes it undecodable is the patch's fault, so the refusal is another one."""
     resource = target.resource
     if not isinstance(after, dict):
         raise bad_request(f"{resource.kind}: the patch leaves no object")
@@ -165,7 +169,7 @@ def _store_patched(context: Context, target: Target, old: Entry, after: Any, opt
 
 
 def _apply(context: Context, target: Target, body: Any, old: Entry | None, options: WriteOptions) -> Entry:
-    """Server-side apply: the fields of `body` are what its manager wants, and no others."""
+    """Apply the fields of `body` for their manager; create the object if there is none."""
     resource, name = target.resource, target.name
     if not options.manager:
         raise invalid_options("PatchOptions", [field.required("fieldManager", "is required for apply patch")])
@@ -200,7 +204,11 @@ def _apply(context: Context, target: Target, body: Any, old: Entry | None, optio
 
 
 def replace(context: Context, target: Target, old: Entry, new: Object, options: WriteOptions) -> Entry:
-    """Store `new` (settled, in the storage version) in place of `old`, as far as the subresource lets it."""
+    """Store `new` in place of `old`, as far as the subresource lets it.
+
+    `new` is settled and in the storage version. Whether its resourceVersion and uid match is checked first, then what the
+    subresource may not change is taken from `old`.
+    """
     resource, subresource = target.resource, target.subresource
     before, name = old.obj, old.obj["metadata"]["name"]
     wanted_version = new["metadata"].get("resourceVersion")
@@ -234,7 +242,7 @@ def replace(context: Context, target: Target, old: Entry, new: Object, options: 
 
 
 def settled(context: Context, resource: Resource, obj: Object, options: WriteOptions) -> Object:
-    """Return `obj` in the storage version, without what the API does not know; refuse what it cannot decode."""
+    """Return `obj` in the storage version without unknown fields; refuse what cannot be decoded."""
     try:
         unknown = settle(obj, custom_resources.shape_of(resource))
     except Undecodable as error:
@@ -251,13 +259,14 @@ def settled(context: Context, resource: Resource, obj: Object, options: WriteOpt
 
 
 def store(context: Context, resource: Resource, key: str, obj: Object) -> Entry:
+    """Write an object, and use the occasion to remove Events that have expired."""
     entry = context.storage.write(context.table(resource), key, obj)
     context.events.remove_expired()
     return entry
 
 
 def is_finally_gone(resource: Resource, obj: Object) -> bool:
-    """Say whether a deleted object waits for nobody any more."""
+    """Return whether a deleted object has nothing left to wait for: no finalizer and no grace."""
     metadata = obj["metadata"]
     if "deletionTimestamp" not in metadata or metadata.get("finalizers"):
         return False
@@ -267,7 +276,10 @@ def is_finally_gone(resource: Resource, obj: Object) -> bool:
 
 
 def _part(resource: Resource, before: Object, new: Object, subresource: str) -> Object:
-    """Keep the parts of the stored object that this way of writing may not change."""
+    """Return what a write through this subresource stores: some parts of `new`, the rest of the stored object.
+
+    The main resource cannot write the status, `status` nothing else, `resize` only amounts, `ephemeralcontainers` only those.
+    """
     if subresource == "status":
         if resource.custom is not None:
             kept: Object = copied(before)
@@ -294,7 +306,7 @@ def _part(resource: Resource, before: Object, new: Object, subresource: str) -> 
 
 
 def _resized(before: Object, new: Object) -> Object:
-    """Return a pod's spec with other amounts, and nothing else that is other."""
+    """Return a pod's spec with the new amounts and resize policies, and everything else as it was."""
     spec = {**before, **{key: new[key] for key in ("resources",) if key in new}}
     for group in ("containers", "initContainers"):
         if group in before:
@@ -307,12 +319,13 @@ def _resized(before: Object, new: Object) -> Object:
 
 
 def part_written(resource: Resource, obj: Object, subresource: str) -> Object:
-    """Return what a write through this subresource can change; the rest need not be read, copied or judged."""
+    """Return the fields that a write through this subresource can change; the others need no decoding."""
     if subresource != "status" or resource.custom is not None:
         return obj
     return {key: value for key, value in obj.items() if key in ("apiVersion", "kind", "metadata", "status")}
 
 
 def _is_new_generation(new: Object, before: Object) -> bool:
+    """Return whether anything but metadata and status has changed: this is what the generation counts."""
     names = (new.keys() | before.keys()) - {"metadata", "status", "apiVersion", "kind"}
     return any(new.get(name) != before.get(name) for name in names)

@@ -1,7 +1,7 @@
-"""The Job controller: pods until enough of them have succeeded, or too many have failed.
+"""The Job controller: runs pods until enough have succeeded or too many have failed.
 
-In: Jobs and their pods. Out: pods up to the parallelism, an index each when the job is Indexed, the counts, and the
-conditions Complete, Failed and Suspended. A finished job goes away after its time to live.
+In: Jobs and their pods. Out: pods up to the parallelism, one for each index if the Job is Indexed; the counts; the conditions
+Complete, Failed and Suspended. A finished Job is deleted after its time to live.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _SHORTEST_LIFE_SECONDS = 3.0
 
 
 class Jobs(PodController):
-    """Keeps Jobs going until they are done."""
+    """Runs Jobs until they are done."""
 
     resource_name = "jobs.batch"
 
@@ -67,7 +67,7 @@ class Jobs(PodController):
         return again
 
     def _count(self, job: Object, status: Object, pods: list[Object]) -> None:
-        """Count each ended pod once; the counts stay when the pods go."""
+        """Count each finished pod once. The counts stay when the pods are deleted."""
         uid = job["metadata"]["uid"]
         is_first_sight = uid not in self._counted
         counted = self._counted.get(uid, set())
@@ -86,6 +86,7 @@ class Jobs(PodController):
             status["succeeded"] = len(done)
 
     def _verdict(self, job: Object, status: Object, pods: list[Object], now: float) -> tuple[str, str, str] | None:
+        """Return type, reason and message of the condition that ends a Job, or None."""
         spec = job["spec"]
         restarts = 0
         if spec["template"]["spec"].get("restartPolicy") == "OnFailure":
@@ -104,6 +105,7 @@ class Jobs(PodController):
         return None
 
     def _fill(self, job: Object, status: Object, pods: list[Object], active: list[Object], now: float) -> float | None:
+        """Create or delete pods until as many are active as there should be; return when to look again."""
         spec = job["spec"]
         wanted = spec.get("completions")
         size = int(spec.get("parallelism", 1))
@@ -130,6 +132,7 @@ class Jobs(PodController):
         return left
 
     def _backoff(self, status: Object, pods: list[Object], now: float) -> float:
+        """Return how long to wait after a failed pod: 10 s, 20 s, 40 s, up to six minutes."""
         failed = [pod for pod in pods if (pod.get("status") or {}).get("phase") == "Failed"]
         if not failed:
             return 0.0
@@ -137,6 +140,10 @@ class Jobs(PodController):
         return float(max(_ended_at(pod) for pod in failed) + pause - now)
 
     def _end(self, job: Object, status: Object, active: list[Object], kind: str, reason: str, message: str, now: float) -> None:
+        """Delete the active pods and set the conditions.
+
+        SuccessCriteriaMet or FailureTarget comes first, as in kube-controller-manager.
+        """
         self.delete_pods(job, *active)
         first = "SuccessCriteriaMet" if kind == "Complete" else "FailureTarget"
         _set_condition(status, first, "True", reason, message, now)
@@ -148,6 +155,7 @@ class Jobs(PodController):
             self.record(job, reason, message, "Warning")
 
     def _delete_in_time(self, job: Object, ended: float, now: float) -> float | None:
+        """Delete a finished Job when its time to live is over."""
         life = job["spec"].get("ttlSecondsAfterFinished")
         if life is None:
             return None
@@ -161,7 +169,7 @@ class Jobs(PodController):
 
 
 def job_pod(job: Object, index: int | None) -> Object:
-    """Return a pod of a job, with its index if the job is Indexed."""
+    """Return a pod of a Job, with its index if the Job is Indexed."""
     labels = {} if index is None else {INDEX: str(index)}
     pod = from_template(job["spec"]["template"], job, labels=labels)
     if index is not None:
@@ -189,11 +197,13 @@ def _ended_at(pod: Object) -> float:
 
 
 def _indexes(pods: list[Object]) -> set[int]:
+    """Return the indexes of pods."""
     texts = ((pod["metadata"].get("annotations") or {}).get(INDEX, "") for pod in pods)
     return {int(text) for text in texts if text.isdecimal()}
 
 
 def _read_indexes(text: str) -> set[int]:
+    """Return the indexes of a text such as "0-3,5"."""
     found: set[int] = set()
     for part in text.split(","):
         first, _, last = part.partition("-")
@@ -203,6 +213,7 @@ def _read_indexes(text: str) -> set[int]:
 
 
 def _write_indexes(indexes: list[int]) -> str:
+    """Return indexes as a text such as "0-3,5"."""
     parts: list[list[int]] = []
     for index in indexes:
         if parts and parts[-1][-1] == index - 1:
