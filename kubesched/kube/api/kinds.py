@@ -1,7 +1,7 @@
-"""The kinds of object we know: where the API serves them and which struct holds them.
+"""The kinds of object that are read and written: their place in the API, and the struct of each.
 
-One row a kind. A row's `api_version` is what we write; `also` lists other versions that the same struct can read. An object
-that came in one of them is written back in it.
+One row a kind. Version and kind are those that the struct writes; `also` lists other versions that the same struct can read.
+An object that came in one of these is written back in it.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ from kubesched.kube.api.workload import CompositePodGroup, CoschedulingPodGroup,
 
 @dataclass(frozen=True, slots=True)
 class KindInfo:
-    """A kind, its place in the API and its struct."""
+    """A kind: its struct and its place in the API."""
 
     type: type[TopLevel]
     api_version: str
     kind: str
     plural: str
     namespaced: bool
-    also: tuple[str, ...] = ()
+    also: tuple[str, ...] = ()  # further versions that the struct reads
 
     @property
     def group(self) -> str:
