@@ -65,14 +65,14 @@ def read_legacy(parsed: Parsed) -> LegacyScheduler:
 
 def notices(parsed: Parsed, release: Release) -> list[str]:
     """Return the notices that the release prints about the given flags."""
-    said = [
+    notes = [
         f"Flag --{name} has been deprecated, {text}"
         for name, (since, text) in sorted(NOTICES.items())
         if name in parsed.given and release.minor >= since
     ]
     if parsed["config"]:
-        said += [f"Flag --{name} has no effect beside --config" for name in sorted(parsed.given & _IN_THE_FILE)]
-    return said
+        notes += [f"Flag --{name} has no effect beside --config" for name in sorted(parsed.given & _IN_THE_FILE)]
+    return notes
 
 
 def _from_flags(parsed: Parsed, release: Release) -> ComponentConfig:

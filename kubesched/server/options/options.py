@@ -178,11 +178,11 @@ def overruled(options: Options, configuration: Configuration) -> list[str]:
     flags = [*table.CONNECTION_FIELDS, "profiling", "contention-profiling"]
     if not options.config or options.legacy is not None:
         return []
-    said = [f"--{flag} is ignored: with --config the file counts" for flag in flags if flag in options.parsed.given]
+    notes = [f"--{flag} is ignored: with --config the file counts" for flag in flags if flag in options.parsed.given]
     if "kubeconfig" in options.parsed.given:
         counts = configuration.client_connection.kubeconfig
-        said[0] += f", whose clientConnection.kubeconfig is {counts or 'empty: the cluster that this runs in'}"
-    return said
+        notes[0] += f", whose clientConnection.kubeconfig is {counts or 'empty: the cluster that this runs in'}"
+    return notes
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from aiohttp import web
 
 from kubesched.errors import SchedulerError
 from kubesched.server.web.access.client_certificates import ClientCertificate, ProxyHeaders, Trust, certificate_of
-from kubesched.server.web.access.review_cache import Remembered, Review, Reviewer, insist
+from kubesched.server.web.access.review_cache import Review, ReviewCache, Reviewer, insist
 from kubesched.telemetry.logs import logger
 
 if TYPE_CHECKING:
@@ -67,11 +67,11 @@ class Authenticator:
             tuple(settings.requestheader_extra_headers_prefix),
             tuple(settings.requestheader_allowed_names),
         )
-        self._remember_seconds = settings.token_webhook_cache_ttl.seconds
+        self._cache_seconds = settings.token_webhook_cache_ttl.seconds
         self._reviewer = reviewer
         self._trust = trust or Trust()
         self._certificate_of = certificate_of
-        self._tokens: Remembered[User | None] = Remembered(now)
+        self._tokens: ReviewCache[User | None] = ReviewCache(now)
         self._salt = secrets.token_bytes(32)
 
     async def authenticate(self, request: web.BaseRequest) -> User:
@@ -128,7 +128,7 @@ class Authenticator:
         async def ask() -> tuple[User | None, float]:
             review = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview", "spec": {"token": token}}
             status = await insist(reviewer.create_token_review, review)
-            return _reviewed(status), self._remember_seconds
+            return _reviewed(status), self._cache_seconds
 
         return await self._tokens.get(question, ask)
 
@@ -139,9 +139,9 @@ def _reviewed(status: Review) -> User | None:
         if status.get("error"):
             log.v(4).info("Token refused", reason=status["error"])
         return None
-    told: Mapping[str, Any] = status.get("user") or {}
-    extra = {key: tuple(values) for key, values in (told.get("extra") or {}).items()}
-    return User(told.get("username", ""), told.get("uid", ""), _with_authenticated(told.get("groups") or ()), extra)
+    owner: Mapping[str, Any] = status.get("user") or {}
+    extra = {key: tuple(values) for key, values in (owner.get("extra") or {}).items()}
+    return User(owner.get("username", ""), owner.get("uid", ""), _with_authenticated(owner.get("groups") or ()), extra)
 
 
 def _certified(certificate: ClientCertificate) -> User | None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from kubesched.errors import ConfigError
 from kubesched.server.web.access.authentication import User
-from kubesched.server.web.access.review_cache import Remembered, Reviewer, insist
+from kubesched.server.web.access.review_cache import ReviewCache, Reviewer, insist
 
 if TYPE_CHECKING:
     from kubesched.server.options.options import Authorization
@@ -52,7 +52,7 @@ class Authorizer:
         self._yes_seconds = settings.webhook_cache_authorized_ttl.seconds
         self._no_seconds = settings.webhook_cache_unauthorized_ttl.seconds
         self._reviewer = reviewer
-        self._answers: Remembered[Decision] = Remembered(now)
+        self._answers: ReviewCache[Decision] = ReviewCache(now)
 
     async def decide(self, user: User, verb: str, path: str) -> Decision:
         """Return whether a user may do this. Errors of the API server are raised."""

@@ -22,7 +22,7 @@ FIRST_PAUSE_SECONDS = 0.5
 PAUSE_FACTOR = 1.5
 JITTER = 0.2
 TIMEOUT_SECONDS = 10.0
-MOST_REMEMBERED = 4096
+MOST_CACHED = 4096
 
 
 class Reviewer(Protocol):
@@ -61,10 +61,10 @@ async def insist(
     raise SchedulerError("unreachable: the last try returns or raises")
 
 
-class Remembered(Generic[Answer]):
+class ReviewCache(Generic[Answer]):
     """A cache of answers, each with its own expiry; the oldest beyond 4,096 are dropped."""
 
-    def __init__(self, now: Callable[[], float], most: int = MOST_REMEMBERED) -> None:
+    def __init__(self, now: Callable[[], float], most: int = MOST_CACHED) -> None:
         self._now = now
         self._most = most
         self._kept: OrderedDict[Hashable, tuple[float, Answer]] = OrderedDict()
