@@ -47,21 +47,21 @@ _FLAGS = {  # word of the table: field of a Resource, and its value
 class Resource:
     """One resource in one version, and how its objects behave."""
 
-    group: str
+    group: str  # empty for the core group
     version: str
     plural: str
     kind: str
     namespaced: bool
     short_names: tuple[str, ...] = ()
     categories: tuple[str, ...] = ()
-    subresources: tuple[str, ...] = ()
+    subresources: tuple[str, ...] = ()  # status, scale, ...
     table: str = ""  # where the objects are kept; shared by the versions of one resource
     is_storage: bool = True
     verbs: tuple[str, ...] = _VERBS
-    has_generation: bool = False
-    keeps_status_on_create: bool = False
-    needs_version_on_update: bool = False
-    creates_on_update: bool = False
+    has_generation: bool = False  # metadata.generation counts changes of the spec
+    keeps_status_on_create: bool = False  # nodes register with their status
+    needs_version_on_update: bool = False  # an update without a resourceVersion is refused
+    creates_on_update: bool = False  # a PUT of an object that does not exist creates it
     names_are_labels: bool = False  # DNS label instead of DNS subdomain
     returned_when_deleted: bool = False  # a deletion is answered with the object that is gone, else with a Status
     custom: Mapping[str, Any] | None = field(default=None, compare=False)  # the CRD version this came from

@@ -61,7 +61,7 @@ class DevicesWanted(Wire, kw_only=True):
     device_class_name: str = ""
     selectors: tuple[DeviceSelector, ...] = ()
     allocation_mode: str = ""  # ExactCount, or All devices that match
-    count: int = 0
+    count: int = 0  # how many devices, with ExactCount
     tolerations: tuple[DeviceToleration, ...] = ()
     capacity: CapacityRequirements | None = None
     derived_attributes: tuple[DeviceDerivedAttribute, ...] = ()
@@ -84,7 +84,7 @@ class DeviceRequest(Wire, kw_only=True):
 
     name: str = ""
     exactly: ExactDeviceRequest | None = None
-    first_available: tuple[DeviceSubRequest, ...] = ()
+    first_available: tuple[DeviceSubRequest, ...] = ()  # alternatives, the best one first
 
 
 class DeviceConstraint(Wire, kw_only=True):
@@ -178,7 +178,7 @@ class ResourceClaimStatus(Wire, kw_only=True):
     """The status of a claim; without an allocation it has none yet."""
 
     allocation: AllocationResult | None = None
-    reserved_for: tuple[ResourceClaimConsumerReference, ...] = ()
+    reserved_for: tuple[ResourceClaimConsumerReference, ...] = ()  # up to 256
     devices: tuple[AllocatedDeviceStatus, ...] = ()
 
 
@@ -351,7 +351,7 @@ class ResourceSliceSpec(Wire, kw_only=True):
     all_nodes: bool | None = None
     devices: tuple[Device, ...] = ()
     per_device_node_selection: bool | None = None
-    shared_counters: tuple[CounterSet, ...] = ()
+    shared_counters: tuple[CounterSet, ...] = ()  # a slice has either devices or counters
     skip_node_operations: tuple[str, ...] = ()
 
 

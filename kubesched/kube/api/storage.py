@@ -86,8 +86,8 @@ class StorageClass(TopLevel, kw_only=True):
     reclaim_policy: str | None = None
     mount_options: tuple[str, ...] = ()
     allow_volume_expansion: bool | None = None
-    volume_binding_mode: str | None = None
-    allowed_topologies: tuple[TopologySelectorTerm, ...] = ()
+    volume_binding_mode: str | None = None  # WaitForFirstConsumer: the scheduler chooses the node first
+    allowed_topologies: tuple[TopologySelectorTerm, ...] = ()  # where new volumes may be
 
 
 class VolumeNodeResources(Wire, kw_only=True):
@@ -102,7 +102,7 @@ class CSINodeDriver(Wire, kw_only=True):
     name: str = ""
     node_id: str = field(default="", name="nodeID")
     topology_keys: tuple[str, ...] = ()
-    allocatable: VolumeNodeResources | None = None
+    allocatable: VolumeNodeResources | None = None  # read by NodeVolumeLimits
 
 
 class CSINodeSpec(Wire, kw_only=True):
@@ -165,7 +165,7 @@ class VolumeAttachmentSpec(Wire, kw_only=True):
 class VolumeAttachmentStatus(Wire, kw_only=True):
     """Whether the volume is attached."""
 
-    attached: bool = False
+    attached: bool = False  # the driver has done it
 
 
 class VolumeAttachment(TopLevel, kw_only=True):

@@ -18,8 +18,8 @@ class PriorityClass(TopLevel, kw_only=True):
 
     api_version: str = always("scheduling.k8s.io/v1")
     kind: str = always("PriorityClass")
-    value: int = 0
-    global_default: bool = False
+    value: int = 0  # larger values come first
+    global_default: bool = False  # for pods without a class
     description: str = ""
     preemption_policy: str = ""
 
@@ -207,7 +207,7 @@ class CoschedulingPodGroupSpec(Wire, kw_only=True):
 
     min_member: int = 0
     min_resources: dict[str, Quantity] = field(default_factory=dict)
-    schedule_timeout_seconds: int | None = None
+    schedule_timeout_seconds: int | None = None  # then the pods that wait are released
 
 
 class CoschedulingPodGroupStatus(Wire, kw_only=True):

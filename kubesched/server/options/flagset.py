@@ -23,7 +23,7 @@ _TRUE = frozenset({"1", "t", "T", "TRUE", "true", "True"})
 _FALSE = frozenset({"0", "f", "F", "FALSE", "false", "False"})
 _FIELDS = re.compile(r'("(?:[^"]|"")*"|[^",]*)(,("(?:[^"]|"")*"|[^",]*))*')  # comma-separated, quoted where needed
 _MAX_FLOAT32 = 3.4028235677973366e38  # what lies beyond is rounded to infinity
-_MIN_WRAP = 24
+_MIN_WRAP = 24  # columns of help; with less room it gets lines of its own
 
 
 class UsageError(SchedulerError):

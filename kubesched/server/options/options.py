@@ -55,16 +55,16 @@ _CURVES = frozenset({23, 24, 25, 29, 4587, 4588, 4589})
 class Serving:
     """The flags of the secure port. A field is named as its flag."""
 
-    bind_address: str
-    secure_port: int
-    cert_dir: str
+    bind_address: str  # 0.0.0.0 and :: mean all interfaces
+    secure_port: int  # 0: do not serve
+    cert_dir: str  # where a certificate is kept that we make; empty: in memory
     tls_cert_file: str
     tls_private_key_file: str
     tls_cipher_suites: tuple[str, ...]
     tls_curve_preferences: tuple[int, ...]
-    tls_min_version: str
+    tls_min_version: str  # empty: TLS 1.2
     tls_sni_cert_key: tuple[CertificatePair, ...]
-    http2_max_streams_per_connection: int
+    http2_max_streams_per_connection: int  # refused if set: only HTTP/1.1 is served
     disable_http2_serving: bool
     permit_port_sharing: bool
     permit_address_sharing: bool
@@ -75,11 +75,11 @@ class Authentication:
     """The flags about who the caller is."""
 
     kubeconfig: str
-    skip_lookup: bool
+    skip_lookup: bool  # do not read the cluster's authentication ConfigMap
     token_webhook_cache_ttl: Duration
-    tolerate_lookup_failure: bool
-    client_ca_file: str
-    requestheader_client_ca_file: str
+    tolerate_lookup_failure: bool  # start without it
+    client_ca_file: str  # authorities of callers
+    requestheader_client_ca_file: str  # authorities of proxies
     requestheader_username_headers: tuple[str, ...]
     requestheader_uid_headers: tuple[str, ...]
     requestheader_group_headers: tuple[str, ...]
@@ -92,7 +92,7 @@ class Authorization:
     """The flags about what a caller may do."""
 
     kubeconfig: str
-    always_allow_paths: tuple[str, ...]
+    always_allow_paths: tuple[str, ...]  # open to all
     webhook_cache_authorized_ttl: Duration
     webhook_cache_unauthorized_ttl: Duration
 
@@ -102,7 +102,7 @@ class Metrics:
     """The flags about metrics."""
 
     show_hidden_for_version: str  # also show the metrics that this release has hidden
-    disabled: tuple[str, ...]
+    disabled: tuple[str, ...]  # metrics that are not kept, by their full names
     allowed_label_values: Mapping[tuple[str, str], frozenset[str]]  # (metric, label): values
 
 
@@ -112,10 +112,10 @@ class Logs:
 
     format: str
     flush_frequency: Duration
-    verbosity: int
-    vmodule: tuple[tuple[str, int], ...]
+    verbosity: int  # of --v
+    vmodule: tuple[tuple[str, int], ...]  # patterns of file names, each with a verbosity
     split_stream: bool  # of the chosen format
-    info_buffer_bytes: int
+    info_buffer_bytes: int  # info lines that are held back
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +124,7 @@ class Options:
 
     config: str
     write_config_to: str  # write the effective configuration to this file and exit
-    master: str
+    master: str  # the API server's address; wins over the kubeconfig's
     serving: Serving
     authentication: Authentication
     authorization: Authorization
@@ -136,9 +136,9 @@ class Options:
     reported_version: str  # for --version and the metric kubernetes_build_info
     parsed: Parsed  # the raw values, for the log at -v 1 and for /flagz
     plugins: tuple[str, ...] = ()  # module:Class, or a file
-    inbox_log: str = ""
+    inbox_log: str = ""  # a file for everything that reaches the engine
     decision_log: str = ""
-    otlp_endpoint: str = ""
+    otlp_endpoint: str = ""  # a receiver of OpenTelemetry spans
     decision_records: int = 0  # how many decisions are kept in memory
     assumed_pod_ttl: Duration | None = None  # None: a booking never expires
     legacy: LegacyScheduler | None = None

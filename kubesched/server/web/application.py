@@ -38,22 +38,22 @@ log = logger(__name__)
 
 MOST_BODY_BYTES = 1 << 16
 NOT_CACHED = "no-cache, private"
-_UNLOGGED_UNDER = 3
+_UNLOGGED_UNDER = 3  # requests are logged from this verbosity on
 
 
 @dataclass(frozen=True, slots=True)
 class AppConfig:
     """What is served, and to whom. Values and callables only, so the application does not know the engine."""
 
-    registry: CollectorRegistry
+    registry: CollectorRegistry  # of /metrics
     gates: Gates
     about: About
     healthz: Sequence[Check] = (PING,)
     livez: Sequence[Check] = (PING,)
     readyz: Sequence[Check] = ()
     reset_metrics: Callable[[], None] = lambda: None
-    pods: Callable[[], Iterable[PodView]] = lambda: ()
-    is_leader: Callable[[], bool] = lambda: True
+    pods: Callable[[], Iterable[PodView]] = lambda: ()  # of /metrics/resources
+    is_leader: Callable[[], bool] = lambda: True  # /metrics/resources is empty on others
     configz: Callable[[], Mapping[str, Any]] = dict  # the effective configuration, as `config.effective` gives it
     flags: Mapping[str, str] = field(default_factory=dict)
     has_profiling: bool = True

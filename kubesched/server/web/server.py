@@ -25,11 +25,11 @@ if TYPE_CHECKING:
 
 log = logger(__name__)
 
-GRACE_SECONDS = 5.0
+GRACE_SECONDS = 5.0  # for requests under way when the server stops
 KEEPALIVE_SECONDS = 90.0
-MOST_CONNECTIONS = 256
+MOST_CONNECTIONS = 256  # callers are probes, Prometheus and people
 SHARE_OF_FILES = 0.125
-LOOKUP_EVERY_SECONDS = 60.0
+LOOKUP_EVERY_SECONDS = 60.0  # the cluster's authentication ConfigMap is read again
 INSECURE_PORT = 10251
 
 

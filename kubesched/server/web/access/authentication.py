@@ -42,7 +42,7 @@ class User:
     uid: str = ""
     groups: tuple[str, ...] = ()
     extra: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    is_anonymous: bool = False
+    is_anonymous: bool = False  # no credentials were sent
 
 
 ANONYMOUS = User("system:anonymous", groups=(UNAUTHENTICATED,), is_anonymous=True)

@@ -27,7 +27,7 @@ from kubesched.scheduler.config import read_file
 
 HOST = "localhost"
 VALID_DAYS = 365
-KEY_BITS = 2048
+KEY_BITS = 2048  # RSA, as kube-scheduler makes it
 _UNSPECIFIED = ("0.0.0.0", "::", "")
 
 

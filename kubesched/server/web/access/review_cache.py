@@ -17,10 +17,10 @@ from kubesched.errors import SchedulerError, ServerFault, TooManyRequests, Unrea
 Review = Mapping[str, Any]
 Answer = TypeVar("Answer")
 
-TRIES = 5
+TRIES = 5  # of one review
 FIRST_PAUSE_SECONDS = 0.5
 PAUSE_FACTOR = 1.5
-JITTER = 0.2
+JITTER = 0.2  # of each pause, so that replicas do not retry in step
 TIMEOUT_SECONDS = 10.0
 MOST_CACHED = 4096
 

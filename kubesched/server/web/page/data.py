@@ -28,12 +28,12 @@ from kubesched.server.web.page.profiles_data import configuration_of
 from kubesched.server.web.page.queue_data import QueueData, counts_of, message_of
 from kubesched.server.web.page.throughput import Throughput
 
-MOST_DECISIONS = 60
+MOST_DECISIONS = 60  # on the overview
 MOST_OF_POD = 20
 MOST_CHANGES = 200
 MOST_NAMES = 8
 _SAME_MOMENT_SECONDS = 2.0
-_PATIENCE_SECONDS = 10.0
+_PATIENCE_SECONDS = 10.0  # for the engine's turn
 
 Document = Mapping[str, Any]
 Answer = TypeVar("Answer")

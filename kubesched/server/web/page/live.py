@@ -16,11 +16,11 @@ from aiohttp import web
 from kubesched.server.web.page.data import EnginePageData, NotReady, Versions
 from kubesched.server.web.responses import PAGE_HEADERS
 
-MOST_STREAMS = 64
+MOST_STREAMS = 64  # each is an open connection
 STOPPING = web.AppKey("stopping", asyncio.Event)
 """Set when the server of an application stops, which no stream may hold up."""
 TICK_SECONDS = 0.5
-STREAM_SECONDS = 300.0
+STREAM_SECONDS = 300.0  # then authorization is checked again
 QUIET_SECONDS = 15.0
 """After so long without news a comment is sent, by which both sides notice a connection that is gone."""
 _encode = msgspec.json.Encoder().encode

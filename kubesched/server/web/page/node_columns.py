@@ -17,8 +17,8 @@ from kubesched.scheduler.engine import requests_of
 from kubesched.scheduler.framework import workload_of
 from kubesched.server.web.page.devices_and_volumes import DevicesAndVolumes
 
-MOST_RESOURCES = 8
-MOST_PODS = 250
+MOST_RESOURCES = 8  # columns of resources
+MOST_PODS = 250  # of one node
 MOST_INSIDE = 5000
 """Pods that are told for a map that draws them inside their nodes."""
 _MEBI = 1 << 20

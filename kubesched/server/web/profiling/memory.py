@@ -15,7 +15,7 @@ from collections import Counter
 
 from kubesched.server.web.profiling.stacks import Frame, Profile, _short
 
-FRAMES = 24
+FRAMES = 24  # of each allocation's stack
 _MOST_TYPES = 30
 
 

@@ -26,7 +26,7 @@ from kubesched.server.web.profiling.stacks import Profile, dump_tasks, profile_t
 from kubesched.server.web.responses import NO_SNIFF, plain
 
 ROOT = "/debug/pprof"
-MOST_SECONDS = 600.0
+MOST_SECONDS = 600.0  # of one measurement
 FORMATS = ("svg", "pprof", "collapsed", "text")
 Result = TypeVar("Result")
 Page = Callable[[web.Request], Awaitable[web.StreamResponse]]

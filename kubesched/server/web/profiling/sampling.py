@@ -15,7 +15,7 @@ from types import CodeType
 
 from kubesched.server.web.profiling.stacks import Frame, Profile, Stack, stack_of
 
-HERTZ = 100
+HERTZ = 100  # looks a second, as in Go
 STALL_SECONDS = 0.01
 STALLS_HERTZ, TIMELINE_HERTZ = 200, 1000
 
