@@ -16,7 +16,7 @@ import numpy as np
 
 from kubesched.kube.api import AffinityTerm, Namespace, PodAffinityTerms, matching
 from kubesched.scheduler.cluster import AffinityGroup, Change, Ints, LabelClass, Memo, Templates
-from kubesched.scheduler.framework import DomainCounts, DomainVerdicts, PodCounts, PodView, Snapshot
+from kubesched.scheduler.framework import Bits, DomainCounts, PodCounts, PodView, Snapshot
 
 _NO_SELECTION = matching.compile_selector(None)
 
@@ -133,8 +133,8 @@ class AffinityCounts(PodCounts):
         self.affinity = DomainCounts()
         self.anti_affinity = DomainCounts()
         self.preferences = DomainCounts()
-        self.judged: DomainVerdicts | None = None
-        """What was concluded for the domains of the only key that matters, kept up to date."""
+        self.judged: tuple[str, Bits] | None = None
+        """If one topology key alone decides: this key and the verdict on each of its domains, kept up to date by `_add`."""
 
     def clone(self) -> AffinityCounts:
         copied = copy(self)
@@ -214,13 +214,28 @@ class AffinityCounts(PodCounts):
         if self.judged is None or change is None or name == PREFERENCES:
             return
         code, before, after = change
-        if was_empty or counts.is_empty or key != self.judged.key:
-            self.judged = None  # a key more or less, or the first of all: judge again
+        judged_key, bits = self.judged
+        if was_empty or counts.is_empty or key != judged_key:
+            self.judged = None  # another set of keys, or the first pod of all: judge all domains again
         elif (before > 0) != (after > 0):
-            self.judged.put(code, self.verdict(key, code))
+            bits[code] = self._verdict(key, code)
 
-    def verdict(self, key: str, code: int) -> int:
-        """Return the verdict on one domain of the only key that matters."""
+    def judge(self, key: str, nodes: Snapshot) -> Bits:
+        """Return the verdict on each domain of the only key that decides, and at the end on nodes without the label."""
+        if self.judged is None:
+            bits = np.zeros(nodes.n_values(key) + 1, dtype=np.uint64)
+            if not self.existing_anti.is_empty:
+                bits[self.existing_anti.by_code(key, nodes) > 0] = 4
+            if not self.anti_affinity.is_empty:
+                bits[self.anti_affinity.by_code(key, nodes) > 0] = 2
+            if self.terms.required:
+                if not self.is_first():
+                    bits[self.affinity.by_code(key, nodes) <= 0] = 1
+                bits[-1] = 1
+            self.judged = key, bits
+        return self.judged[1]
+
+    def _verdict(self, key: str, code: int) -> int:
         if self.terms.required and not self.is_first() and self.affinity.at(key, code) <= 0:
             return 1
         if self.anti_affinity.at(key, code) > 0:
