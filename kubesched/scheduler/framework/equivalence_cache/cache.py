@@ -137,10 +137,10 @@ class EquivalenceCache:
             before = self._pre_filter(of_class, pod, nodes, state)
         pre_filtered = clock()
 
-        # A filter that refuses whole domains is added to the totals by a table with an element for each domain, others narrow
-        # the mask. Then a node is feasible where its total is not below zero.
+        # A filter that refuses whole domains has a table with an element for each domain, other filters narrow the mask. Where
+        # a node is refused, its total is REFUSED.
         live: dict[str, Rejections] = {}
-        totals, feasible, n_feasible = answers.totals, answers.passing, answers.n_passing
+        totals, n_feasible = answers.totals, answers.n_passing
         mask: Bools | None = None if before is answers.pre_filtered else before.considered
         is_counted = False
         for plugin in plan.filters:
@@ -153,32 +153,29 @@ class EquivalenceCache:
             if rejections.domains is not None:
                 label, bits = rejections.domains
                 if bits.any():
-                    totals = kernels.add_by_domain(totals, bits.view(np.int64) * REFUSED, nodes.codes(label))
+                    totals, n_feasible = kernels.refuse_domains(totals, bits.view(np.int64), nodes.codes(label), REFUSED)
             elif rejections.bits is not None:
                 passes = rejections.bits == 0
                 mask = passes if mask is None else mask & passes
         if mask is not None:
             totals = np.where(mask, totals, REFUSED)
-        if totals is not answers.totals:
-            feasible = totals >= 0
-            n_feasible = int(np.count_nonzero(feasible))
+            n_feasible = int(np.count_nonzero(totals >= 0))
+        recalled = CachedAnswer(state, before, of_class, live, totals, n_feasible, totals)
         filtered = clock()
         ends = [("PreFilter", pre_filtered - updated), ("Filter", filtered - pre_filtered + updated - began)]
 
-        flat = 0
         if n_feasible > 1:
-            differing = []
-            silent = of_class.silent
+            differing, silent = [], of_class.silent
             for plugin in plan.pre_scores:
                 if plugin not in silent and plugin not in plan.adding:
                     where = of_class.state if plugin in plan.counting else state
-                    answer = profile.call("PreScore", plugin, plugin.pre_score, pod, nodes, feasible, where)
+                    answer = profile.call("PreScore", plugin, plugin.pre_score, pod, nodes, recalled.feasible, where)
                     self._take_status(answer, plugin, of_class, state)
             pre_scored = clock()
             for scaled in answers.scaled:
                 if not is_uniform(scaled.raw):
                     differing.append(
-                        (profile.normalized(scaled.plugin, scaled.raw, pod, nodes, feasible, state), scaled.weight)
+                        (profile.normalized(scaled.plugin, scaled.raw, pod, nodes, recalled.feasible, state), scaled.weight)
                     )
             for plugin, weight in plan.scorers if len(silent) < len(plan.scorers) else ():
                 if plugin in silent or plugin.name in state.skip_score:
@@ -186,21 +183,21 @@ class EquivalenceCache:
                 is_counted = is_counted or plugin in plan.counting
                 if plugin in plan.adding:
                     assert isinstance(plugin, AddsScores)
-                    added = profile.call(
-                        "Score", plugin, plugin.add_scores, pod, nodes, feasible, of_class.state, totals, weight
-                    )
+                    add, where = plugin.add_scores, of_class.state
+                    added = profile.call("Score", plugin, add, pod, nodes, recalled.feasible, where, totals, weight)
                     if isinstance(added, np.ndarray):
                         totals = added
                     elif added is None or self._take_status(added, plugin, of_class, state):
                         raise NotCacheable
                     continue
-                column = profile.rate(plugin, pod, nodes, feasible, state)
+                column = profile.rate(plugin, pod, nodes, recalled.feasible, state)
                 if is_uniform(column):
-                    flat += column.item(0) * weight
+                    recalled.flat += column.item(0) * weight
                 else:
                     differing.append((column, weight))
             if differing:
                 totals = kernels.weighted_total(((totals, 1), *differing), 0, len(totals))
+            recalled.totals = totals
             ends += [("PreScore", pre_scored - filtered), ("Score", clock() - pre_scored)]
 
         if self.waits_for_second and (is_counted or state.counts or not n_feasible):
@@ -209,7 +206,7 @@ class EquivalenceCache:
         if profile.observe is not None:
             for point, seconds in ends:
                 profile.observe(point, "", Code.SUCCESS.text, seconds)
-        return CachedAnswer(state, before, of_class, live, feasible, n_feasible, totals, flat)
+        return recalled
 
     def _up_to_date(self, key: Key, pod: PodView, nodes: Snapshot) -> EquivalenceClass:
         """Return a class with everything that changed taken in. Make it anew if there is none, or that is simpler."""

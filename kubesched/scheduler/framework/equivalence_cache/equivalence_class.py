@@ -100,12 +100,22 @@ class CachedAnswer:
     of_class: EquivalenceClass
     live: dict[str, Rejections]
     """The answers of the filters that are called for every pod."""
-    feasible: Bools
+    admitted: Ints
+    """The totals of the kept plugins alone, below zero where a node is refused."""
     n_feasible: int
     totals: Ints
     """The sum of all scores, except those that are the same for all nodes. Far below zero where a node is refused."""
     flat: int = 0
     """What the live plugins score the same for all nodes."""
+    _feasible: Bools | None = None
+
+    @property
+    def feasible(self) -> Bools:
+        """Return which nodes pass all filters."""
+        if self._feasible is None:
+            answers = self.of_class.node_answers
+            self._feasible = answers.passing if self.admitted is answers.totals else self.admitted >= 0
+        return self._feasible
 
     def left_out(self, pod: PodView, nodes: Snapshot) -> int:
         """Return the part of the score that is the same for all nodes, which the totals leave out."""
