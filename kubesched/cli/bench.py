@@ -1,4 +1,4 @@
-"""`kubesched bench`: how fast are decisions, how fast is the whole thing through an API server, and does it last for hours."""
+"""`kubesched bench`: decisions a second in memory and through an API server, pauses, and hours of churn and faults."""
 
 from __future__ import annotations
 
@@ -224,6 +224,34 @@ def nodes(kind: str, pods: int, output: str) -> None:
     from kubesched.tools.node_groups.bench import run
 
     print_figures([run(kind, pods)], output)
+
+
+# --- pauses -----------------------------------------------------------------------------------------------------------
+
+
+@command.command(
+    "pauses",
+    short_help="Find how long decisions stop.",
+    epilog="Example:  kubesched bench pauses --pods 150000 --turns 300000 -o json",
+)
+@click.option("--nodes", type=click.IntRange(1), default=5000, show_default=True, help="How many nodes.")
+@click.option("--pods", type=click.IntRange(1), default=150_000, show_default=True, help="Pods that there are at any time.")
+@click.option(
+    "--turns", type=click.IntRange(1), default=300_000, show_default=True, help="Pods that come, and as many that go."
+)
+@click.option("--seed", type=int, default=0, show_default=True, help="Seed of the choice among equally good nodes.")
+@output_without_default_option
+def pauses(nodes: int, pods: int, turns: int, seed: int, output: str) -> None:
+    """Let pods come and go in a large cluster, in memory, and print how long the scheduler stops between two decisions.
+
+    Each turn one pod arrives, is decided and bound, and the oldest pod leaves. Collections are those of Python's cycle
+    collector.
+    """
+    from kubesched.tools.bench.pauses import Pauses, run
+
+    with bar(f"{pods} pods on {nodes} nodes", turns) as done:
+        figures = run(Pauses(nodes, pods, turns, seed), done)
+    print_figures([figures], output)
 
 
 # --- soak -------------------------------------------------------------------------------------------------------------
