@@ -11,6 +11,7 @@ from kubesched.cli.layout import print_table
 from kubesched.cli.options import (
     NEW_FILE,
     Options,
+    Seconds,
     config_option,
     option,
     output_without_default_option,
@@ -19,7 +20,7 @@ from kubesched.cli.options import (
     takes,
 )
 from kubesched.cli.printing import bar, print_document, write_file
-from kubesched.errors import ConfigError, SchedulerError
+from kubesched.errors import SchedulerError
 
 if TYPE_CHECKING:
     from kubesched.tools.bench.perf.cases import Workload
@@ -151,10 +152,10 @@ class ClusterOptions(Options):
     )
     timeout: float = option(
         "--timeout",
-        type=click.FloatRange(min=1.0),
-        default=600.0,
+        type=Seconds(1.0),
+        default="10m",
         show_default=True,
-        help="Seconds after which what is not bound is given up.",
+        help="After how long pods that are not bound are given up.",
     )
     bare: bool = option(
         "--bare-client", is_flag=True, help="Bind the pods in turn without a scheduler: what the API server allows."
@@ -264,7 +265,7 @@ class SoakOptions(Options):
     pods: int = option(
         "--pods", type=click.IntRange(0), default=150_000, show_default=True, help="Pods that there are at any time."
     )
-    duration: str = option("--duration", default="1h", show_default=True, metavar="DURATION", help="How long: 90s, 10m, 8h.")
+    duration: float = option("--duration", type=Seconds(), default="1h", show_default=True, help="How long: 90s, 10m, 8h.")
     rate: float = option(
         "--rate",
         type=click.FloatRange(0.1),
@@ -275,8 +276,8 @@ class SoakOptions(Options):
     schedulers: int = option(
         "--schedulers", type=click.IntRange(1), default=2, show_default=True, help="How many stand for election."
     )
-    fault_every: str = option(
-        "--fault-every", default="5m", show_default=True, metavar="DURATION", help="Time from one fault to the next."
+    fault_every: float = option(
+        "--fault-every", type=Seconds(), default="5m", show_default=True, help="Time from one fault to the next."
     )
     kinds_of_faults: tuple[str, ...] = option(
         "--fault", type=click.Choice(FAULTS), multiple=True, help="Which faults take turns; all of them if not given."
@@ -319,10 +320,10 @@ def soak(asked: SoakOptions, output: str) -> None:
     given = Soak(
         asked.nodes,
         asked.pods,
-        _seconds("--duration", asked.duration),
+        asked.duration,
         asked.rate,
         asked.schedulers,
-        _seconds("--fault-every", asked.fault_every),
+        asked.fault_every,
         () if asked.no_faults else asked.kinds_of_faults or FAULTS,
         kubeconfig=asked.kubeconfig,
         seed=asked.seed,
@@ -357,18 +358,6 @@ async def _soak(given: Soak, page: Path | None) -> dict[str, Any]:
     return await run(given, stopped, lambda text: click.echo(text, err=True), publish)
 
 
-def _seconds(flag: str, text: str) -> float:
-    from kubesched.scheduler.config import Duration
-
-    try:
-        found = Duration.parse(text).seconds
-    except ConfigError as error:
-        raise click.BadParameter(str(error), param_hint=flag) from error
-    if found <= 0:
-        raise click.BadParameter(f"{text} is no length of time", param_hint=flag)
-    return found
-
-
 # --- perf -------------------------------------------------------------------------------------------------------------
 
 
@@ -397,10 +386,10 @@ class PerfOptions(Options):
     )
     timeout: float = option(
         "--timeout",
-        type=click.FloatRange(min=1.0),
-        default=600.0,
+        type=Seconds(1.0),
+        default="10m",
         show_default=True,
-        help="Seconds that an operation waits for its pods.",
+        help="How long an operation waits for its pods.",
     )
     lists: bool = option("--list", is_flag=True, help="List workloads, and why which of them cannot run, instead of running.")
 

@@ -13,6 +13,7 @@ from kubesched.cli.options import (
     NEW_FILE,
     ClusterOptions,
     Options,
+    Seconds,
     gates_option,
     option,
     output_option,
@@ -36,7 +37,7 @@ class CompareOptions(Options):
     reschedule: bool = option(
         "--reschedule", is_flag=True, help="Take all pods off their nodes first, and place them again, oldest first."
     )
-    duration: str | None = option("--duration", help="How long to simulate, instead of what the scenario says.")
+    duration: float | None = option("--duration", type=Seconds(0), help="How long to simulate; else what the scenario says.")
     seed: int | None = option("--seed", type=int, help="Another seed than the scenario's.")
     feature_gates: tuple[str, ...] = shared(gates_option)
     plugins: tuple[str, ...] = shared(plugin_option)

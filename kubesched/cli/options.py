@@ -7,11 +7,14 @@ a command and hands it one argument, `cluster`. An option that stands alone is a
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import click
+
+from kubesched.errors import ConfigError
 
 if TYPE_CHECKING:
     from kubesched.kube.client import SchedulerAddress
@@ -28,6 +31,33 @@ FILE_OR_STDIN = click.Path(exists=True, dir_okay=False, allow_dash=True, path_ty
 NEW_FILE = click.Path(dir_okay=False, path_type=Path)
 FOLDER = click.Path(file_okay=False, path_type=Path)
 OUTPUTS = click.Choice(["table", "json", "yaml"])
+
+LONGEST_SECONDS = 1e9
+
+
+class Seconds(click.ParamType):  # type: ignore[type-arg]  # generic in new versions of click only
+    """A length of time in seconds, given as a number or as Go writes it: 90, 90s, 10m, 1h30m. Never zero, unless `least` is."""
+
+    name = "duration"
+
+    def __init__(self, least: float | None = None, most: float | None = None) -> None:
+        self.least, self.most = least, most
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        from kubesched.scheduler.config import Duration
+
+        try:
+            found = float(value)
+        except ValueError:
+            try:
+                found = Duration.parse(value).seconds
+            except ConfigError:
+                self.fail(f"{value!r} is no length of time: expected seconds, or text such as 90s, 10m or 1h30m", param, ctx)
+        if math.isnan(found) or found < (self.least or 0) or (not found and self.least is None):
+            self.fail(f"{value} is too short{f': at least {self.least:g} s' if self.least else ''}", param, ctx)
+        if found > (self.most if self.most is not None else LONGEST_SECONDS):
+            self.fail(f"{value} is too long{f': at most {self.most:g} s' if self.most else ''}", param, ctx)
+        return found
 
 
 class Options:

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from kubesched.cli.layout import print_table, say
-from kubesched.cli.options import FOLDER, Options, PolicyOptions, context_option, option, output_option, takes
+from kubesched.cli.options import FOLDER, Options, PolicyOptions, Seconds, context_option, option, output_option, takes
 from kubesched.cli.printing import fewer, print_document, warn, warned
 from kubesched.errors import SchedulerError
 
@@ -77,10 +77,9 @@ class ShadowOptions(Options):
 
     window_seconds: float = option(
         "--window",
-        type=click.FloatRange(0, 60),
-        default=2.0,
+        type=Seconds(0, 60),
+        default="2s",
         show_default=True,
-        metavar="SECONDS",
         help="How far before and after a placement to look for a state that explains it.",
     )
     control: float = option(
@@ -99,9 +98,7 @@ class ShadowOptions(Options):
         "--max-snapshots", type=click.IntRange(0), default=100, show_default=True, help="With --snapshots: how many at most."
     )
     most_pods: int | None = option("--pods", type=click.IntRange(1), help="Stop when so many placements have been judged.")
-    seconds: float | None = option(
-        "--duration", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS", help="Stop after so long."
-    )
+    seconds: float | None = option("--duration", type=Seconds(), help="Stop after so long: 90s, 10m.")
     shows_all: bool = option("--all", is_flag=True, help="Print a line for every placement, not only for differences.")
     seed: int = option("--seed", type=int, default=0, show_default=True, help="How our own ties are broken.")
     port: int | None = option(

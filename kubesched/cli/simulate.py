@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kubesched.cli.layout import print_table
-from kubesched.cli.options import FILE_OR_STDIN, NEW_FILE, Options, PolicyOptions, option, output_option, takes
+from kubesched.cli.options import FILE_OR_STDIN, NEW_FILE, Options, PolicyOptions, Seconds, option, output_option, takes
 from kubesched.cli.printing import bar, print_document, write_file
-from kubesched.errors import ConfigError
 
 if TYPE_CHECKING:
     from kubesched.tools.simulation.play import Play
@@ -44,12 +43,12 @@ class FileOptions(Options):
 @click.command("simulate", epilog="Example:  kubesched simulate docs/examples/shop.yaml --series series.csv")
 @click.argument("scenario", type=FILE_OR_STDIN)
 @takes(policy=PolicyOptions)
-@click.option("--duration", help="How long to simulate, such as 90s, 5m or 1h30m, instead of what the scenario says.")
+@click.option("--duration", type=Seconds(0), help="How long to simulate: 90s, 5m, 1h30m; else what the scenario says.")
 @click.option("--seed", type=int, help="Another seed than the scenario's.")
 @takes(files=FileOptions)
 @output_option
 def command(
-    scenario: Path, policy: PolicyOptions, duration: str | None, seed: int | None, files: FileOptions, output: str
+    scenario: Path, policy: PolicyOptions, duration: float | None, seed: int | None, files: FileOptions, output: str
 ) -> None:
     """Run SCENARIO in virtual time against a cluster in memory, with the real scheduling engine, and print what came of it.
 
@@ -86,17 +85,12 @@ def command(
         print_document(figures, output)
 
 
-def read_play(file: Path, duration: str | None, seed: int | None) -> Play:
-    """Read a scenario or a log, to be simulated."""
+def read_play(file: Path, duration: float | None, seed: int | None) -> Play:
+    """Read a scenario or a log, to be simulated for so many seconds."""
     from kubesched.tools.simulation.play import Play, collect_seldom
-    from kubesched.tools.simulation.scenario import seconds
 
-    try:
-        until = seconds(duration, "--duration") if duration is not None else None
-    except ConfigError as error:
-        raise click.UsageError(str(error)) from error
     collect_seldom()
-    return Play.read(file, until, seed)
+    return Play.read(file, duration, seed)
 
 
 def print_figures(documents: Sequence[Mapping[str, Any]], titles: Sequence[str] = ()) -> None:
