@@ -73,7 +73,7 @@ def print_figures(rows: list[dict[str, Any]], output: str) -> None:
 class EngineOptions(Options):
     """What is decided in memory, and how."""
 
-    kind: str = option("--kind", type=click.Choice(KINDS), default="basic", show_default=True, help="What the pods ask for.")
+    kind: str = option("--kind", type=click.Choice(KINDS), default="basic", show_default=True, help="Kind of pods.")
     nodes: int = option("--nodes", type=click.IntRange(1), default=5000, show_default=True, help="How many nodes.")
     init: int = option(
         "--init",
@@ -90,11 +90,9 @@ class EngineOptions(Options):
         multiple=True,
         help="Of kind unlike: how many different pods there are, 0 for all. Several of these print a row each.",
     )
-    no_memo: bool = option(
-        "--no-memo", is_flag=True, help="Compute every answer anew instead of remembering answers per pod class."
-    )
+    no_memo: bool = option("--no-memo", is_flag=True, help="Compute every answer; do not use the cache of pod classes.")
     decision_records: int = option(
-        "--decision-records", type=click.IntRange(0), default=0, help="Keep so many decisions on record, as `run` does."
+        "--decision-records", type=click.IntRange(0), default=0, help="How many decisions to keep on record, as `run` does."
     )
     config_file: Path | None = shared(config_option)
     plugins: tuple[str, ...] = shared(plugin_option)
@@ -138,9 +136,7 @@ def engine(asked: EngineOptions, output: str) -> None:
 class ClusterOptions(Options):
     """What is scheduled through an API server."""
 
-    kind: str = option(
-        "--kind", type=click.Choice(CLUSTER_KINDS), default="basic", show_default=True, help="What the pods ask for."
-    )
+    kind: str = option("--kind", type=click.Choice(CLUSTER_KINDS), default="basic", show_default=True, help="Kind of pods.")
     nodes: int = option("--nodes", type=click.IntRange(1), default=1000, show_default=True, help="How many nodes.")
     init: int = option("--init", type=click.IntRange(0), default=0, show_default=True, help="Pods that run already.")
     pods: int = option("--pods", type=click.IntRange(1), default=3000, show_default=True, help="Pods to schedule and measure.")
@@ -164,7 +160,7 @@ class ClusterOptions(Options):
         "--rate",
         type=click.FloatRange(min=0.0),
         default=0.0,
-        help="Let so many pods come a second instead of having all of them wait, and tell how long they waited to be bound.",
+        help="Create this many pods a second, instead of all at the start, and print how long they waited.",
     )
 
 

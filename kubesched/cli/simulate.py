@@ -26,31 +26,31 @@ class FileOptions(Options):
     events_file: Path | None = option(
         "--events",
         type=NEW_FILE,
-        help="Write everything that happens to this file, a JSON line each; as a table if it ends in .parquet.",
+        help="File for all events, one JSON line each; a table if it ends in .parquet.",
     )
     series_file: Path | None = option(
         "--series",
         type=NEW_FILE,
-        help="Write utilisation and queue lengths over time to this file, as CSV, or as Parquet if it ends in .parquet.",
+        help="File for utilisation and queue lengths over time: CSV, or Parquet if it ends in .parquet.",
     )
     html_file: Path | None = option(
         "--html",
         type=NEW_FILE,
-        help="Write a report to this file: figures, plots over time, the nodes at the end, in one file.",
+        help="HTML file for a report: figures, plots over time, and the nodes at the end.",
     )
 
 
 @click.command("simulate", epilog="Example:  kubesched simulate docs/examples/shop.yaml --series series.csv")
 @click.argument("scenario", type=FILE_OR_STDIN)
 @takes(policy=PolicyOptions)
-@click.option("--duration", type=Seconds(0), help="How long to simulate: 90s, 5m, 1h30m; else what the scenario says.")
-@click.option("--seed", type=int, help="Another seed than the scenario's.")
+@click.option("--duration", type=Seconds(0), help="How long to simulate: 90s, 5m, 1h30m. Default: as the scenario says.")
+@click.option("--seed", type=int, help="Seed, instead of that of the scenario.")
 @takes(files=FileOptions)
 @output_option
 def command(
     scenario: Path, policy: PolicyOptions, duration: float | None, seed: int | None, files: FileOptions, output: str
 ) -> None:
-    """Run SCENARIO in virtual time against a cluster in memory, with the real scheduling engine, and print what came of it.
+    """Run SCENARIO in virtual time against a cluster in memory, with the real scheduling engine, and print the figures.
 
     SCENARIO is a scenario file (docs/reference/scenario.md), an inbox log, or a file that --snapshot of other commands takes.
     The same scenario, configuration and seed print the same bytes.
