@@ -13,7 +13,7 @@ from kubesched.kube.client.connection import Observers
 from kubesched.scheduler.engine.observer import EngineObserver as EngineObserver
 from kubesched.scheduler.framework.ports import Meter
 from kubesched.scheduler.framework.preemption.preempting import Preemption
-from kubesched.scheduler.queue.observer import QueueObserver
+from kubesched.scheduler.queue import QueueObserver
 from kubesched.telemetry import Metrics, Reporter
 from kubesched.telemetry.log_lines import TextFormatter
 from kubesched.telemetry.logs import set_verbosity
