@@ -16,7 +16,7 @@ from kubesched.scheduler.engine.acting.attempts import Attempts
 from kubesched.scheduler.engine.acting.bookings import Bookings
 from kubesched.scheduler.engine.acting.failures import Failures
 from kubesched.scheduler.engine.acting.permits import WaitingPods
-from kubesched.scheduler.engine.arrivals.inbox import BindFailed, Bound, Changed, LoopCall
+from kubesched.scheduler.engine.arrivals.inbox import BindFailed, Bound, Changed, LoopCall, PastPermit
 from kubesched.scheduler.engine.arrivals.intake import Intake
 from kubesched.scheduler.engine.core import Core
 from kubesched.scheduler.engine.groups.pod_groups import read_groups
@@ -139,6 +139,9 @@ class Engine:
             try:
                 if isinstance(arrival, Changed):
                     self.intake.apply(arrival.kind, arrival.old, arrival.new)
+                elif isinstance(arrival, PastPermit):
+                    arrival.binding.is_released = True
+                    self.queue.done(arrival.binding.booked.uid)
                 elif isinstance(arrival, Bound):
                     self.bookings.bound(arrival.binding)
                 elif isinstance(arrival, BindFailed):

@@ -83,9 +83,9 @@ def test_everything_told_is_counted(reporter: Reporter) -> None:
     reporter.decided(0.1)
     reporter.pod_bound(Pod(), "n1", 2, 1.5, True)
     reporter.permit_waited("Success", 2.0)
-    reporter.binding_started()
-    reporter.binding_started()
-    reporter.binding_ended()
+    reporter.bindings(+1)
+    reporter.bindings(+1)
+    reporter.bindings(-1)
     reporter.preempted(Preemption("n1", (None,) * 3, 1), "pod")  # type: ignore[arg-type]
     reporter.evictions_ended("error", 4.0, "pod")
     reporter.event_handled("NodeAdd", 0.1)
