@@ -8,17 +8,109 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from kubesched.errors import NotFound, SchedulerError
-from kubesched.scheduler.engine.acting.permits import WaitingPod, WaitingPods
+from kubesched.scheduler.cluster import PodView
+from kubesched.scheduler.config import Duration
 from kubesched.scheduler.engine.arrivals.inbox import AssumedBinding, BindFailed, Bound, PastPermit
 from kubesched.scheduler.engine.core import Core
 from kubesched.scheduler.engine.deciding.extenders import Extenders
 from kubesched.scheduler.engine.deciding.failure import explain
 from kubesched.scheduler.framework import SUCCESS, Code, Plugin, Status, failed
 
+LONGEST_WAIT_SECONDS = 15 * 60.0
 SIBLING_FAILED = "some other PreBind operation failed"
+
+
+class WaitingPod:
+    """One pod at Permit: assumed, and held until every plugin that said Wait allows it, or one refuses it.
+
+    The first decision counts. It is kept if it comes before the binding cycle asks for it: a gang's last member may allow the
+    first one before the first one's task has even started.
+    """
+
+    __slots__ = ("_decision", "_timers", "node_name", "pod")
+
+    def __init__(self, pod: PodView, node_name: str, limits: Mapping[str, float]) -> None:
+        self.pod = pod
+        self.node_name = node_name
+        loop = asyncio.get_running_loop()
+        self._decision: asyncio.Future[Status] = loop.create_future()
+        self._timers = {
+            plugin: loop.call_later(max(seconds, 0.0), self._time_out, plugin, seconds) for plugin, seconds in limits.items()
+        }
+
+    @property
+    def pending_plugins(self) -> tuple[str, ...]:
+        """Return the plugins that have not allowed the pod yet."""
+        return tuple(self._timers)
+
+    def allow(self, plugin: str) -> None:
+        """Allow the pod on behalf of one plugin; when the last one has, the pod goes on."""
+        timer = self._timers.pop(plugin, None)
+        if timer is not None:
+            timer.cancel()
+            if not self._timers:
+                self._decide(SUCCESS)
+
+    def reject(self, plugin: str, message: str) -> bool:
+        """Refuse the pod; False if it was decided already."""
+        return self._decide(Status(Code.UNSCHEDULABLE, (message,), plugin))
+
+    def preempt(self, plugin: str, message: str) -> bool:
+        """End the pod's attempt because another pod preempts it; False if it was decided already."""
+        return self._decide(Status(Code.ERROR, (message,), plugin))
+
+    async def decision(self) -> Status:
+        """Wait for the decision."""
+        return await self._decision
+
+    def close(self) -> None:
+        """Stop the timers: the decision is not needed any more."""
+        for timer in self._timers.values():
+            timer.cancel()
+
+    def _time_out(self, plugin: str, seconds: float) -> None:
+        self.reject(plugin, f"rejected due to timeout after waiting {Duration.of(seconds=seconds)} at plugin {plugin}")
+
+    def _decide(self, status: Status) -> bool:
+        if self._decision.done():
+            return False
+        self._decision.set_result(status)
+        return True
+
+
+class WaitingPods:
+    """All pods at Permit, of all profiles, by uid. Plugins reach them through the handle."""
+
+    def __init__(self) -> None:
+        self._pods: dict[str, WaitingPod] = {}
+
+    def __iter__(self) -> Iterator[WaitingPod]:
+        return iter(list(self._pods.values()))
+
+    def __len__(self) -> int:
+        return len(self._pods)
+
+    def get(self, uid: str) -> WaitingPod | None:
+        """Return a pod that waits, or None."""
+        return self._pods.get(uid)
+
+    def add(self, waiting: WaitingPod) -> None:
+        """Register a pod. Do this before its binding cycle starts, so that an early decision finds it."""
+        self._pods[waiting.pod.uid] = waiting
+
+    def remove(self, uid: str) -> None:
+        """Forget a pod that does not wait any more."""
+        gone = self._pods.pop(uid, None)
+        if gone is not None:
+            gone.close()
+
+    def reject(self, uid: str, message: str = "removed", plugin: str = "") -> bool:
+        """Refuse a pod that waits; False if it does not wait or was decided already."""
+        waiting = self._pods.get(uid)
+        return waiting is not None and waiting.reject(plugin, message)
 
 
 class Binder:
