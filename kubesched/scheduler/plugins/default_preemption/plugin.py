@@ -48,11 +48,9 @@ from kubesched.scheduler.framework import (
     workload_of,
 )
 from kubesched.scheduler.plugins.default_preemption.budgets import Budgets
-from kubesched.scheduler.plugins.default_preemption.dry_run_results import CANDIDATE, ERROR, PRIORITY_OFFSET, DryRunResults
-from kubesched.scheduler.plugins.default_preemption.group_preemption import make_room
+from kubesched.scheduler.plugins.default_preemption.dry_run import CANDIDATE, ERROR, PRIORITY_OFFSET, DryRun, DryRunResults
+from kubesched.scheduler.plugins.default_preemption.groups import VictimUnits, make_room, makes_way
 from kubesched.scheduler.plugins.default_preemption.importance import Importance, started_at
-from kubesched.scheduler.plugins.default_preemption.victim_units import VictimUnits, makes_way
-from kubesched.scheduler.plugins.default_preemption.victims import DryRun
 
 
 class DefaultPreemptionArgs(Args, frozen=True, rename="camel"):

@@ -55,23 +55,24 @@ from kubesched.scheduler.framework import (
     unschedulable,
     workload_of,
 )
-from kubesched.scheduler.plugins.dynamic_resources import conditions, extended
+from kubesched.scheduler.plugins.dynamic_resources import extended
 from kubesched.scheduler.plugins.dynamic_resources.allocation import results
 from kubesched.scheduler.plugins.dynamic_resources.allocation.offers import Offer, offers
 from kubesched.scheduler.plugins.dynamic_resources.allocation.outcomes import OutcomeBook, Outcomes
 from kubesched.scheduler.plugins.dynamic_resources.allocation.pools import Pools
-from kubesched.scheduler.plugins.dynamic_resources.args import DynamicResourcesArgs
+from kubesched.scheduler.plugins.dynamic_resources.args import DynamicResourcesArgs, Features
 from kubesched.scheduler.plugins.dynamic_resources.claims import (
+    Allocated,
+    PodClaims,
     can_be_deallocated,
     check_requests,
     claims_of,
+    has_binding_conditions,
     is_reserved_for,
+    is_unusable,
     shared_with_group,
 )
-from kubesched.scheduler.plugins.dynamic_resources.features import Features
-from kubesched.scheduler.plugins.dynamic_resources.node_allocatable import ClaimStatus
-from kubesched.scheduler.plugins.dynamic_resources.node_resources import NodeResources, Refusals
-from kubesched.scheduler.plugins.dynamic_resources.pod_claims import Allocated, PodClaims
+from kubesched.scheduler.plugins.dynamic_resources.node_allocatable import ClaimStatus, NodeResources, Refusals
 from kubesched.scheduler.plugins.dynamic_resources.writes import BindError, ClaimWriter, with_finalizer
 from kubesched.scheduler.plugins.shared.normalizing import scale_to_best
 
@@ -314,7 +315,7 @@ class DynamicResources(Plugin):
         if (
             self._features.binding_conditions
             and not holder.is_shared
-            and conditions.is_unusable(holder.claim, self.handle.clock.now(), self._binding_seconds)
+            and is_unusable(holder.claim, self.handle.clock.now(), self._binding_seconds)
         ):
             return np.ones(nodes.n, dtype=np.bool_)
         return holder.away(nodes)
@@ -477,7 +478,7 @@ class DynamicResources(Plugin):
             statuses = pod.pod.status.node_allocatable_resource_claim_statuses
             if self._features.node_allocatable and statuses:
                 await self._writer.tell_uses(pod, statuses)
-            if self._features.binding_conditions and any(map(conditions.has_conditions, written)):
+            if self._features.binding_conditions and any(map(has_binding_conditions, written)):
                 note = f"waiting for binding conditions for device on node {node_name}"
                 self.handle.recorder.event(pod, "Normal", "BindingConditionsPending", "Scheduling", note)
                 await self._writer.wait_until_ready(written, pod, self._binding_seconds)

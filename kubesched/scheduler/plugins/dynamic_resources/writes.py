@@ -21,16 +21,20 @@ from kubesched.kube.api import (
     AllocationResult,
     ContainerExtendedResourceRequest,
     NodeAllocatableResourceClaimStatus,
-    PodGroup,
     ResourceClaim,
-    ResourceClaimConsumerReference,
     ResourceClaimStatus,
     format_time,
 )
 from kubesched.scheduler.cluster import ClaimError, DeviceClaims, PodView
 from kubesched.scheduler.framework import Handle
-from kubesched.scheduler.plugins.dynamic_resources import conditions
-from kubesched.scheduler.plugins.dynamic_resources.claims import is_reserved_for
+from kubesched.scheduler.plugins.dynamic_resources.claims import (
+    Consumer,
+    binding_failure,
+    consumer_of,
+    is_overdue,
+    is_ready,
+    is_reserved_for,
+)
 
 log = logging.getLogger(__name__)
 
@@ -42,16 +46,6 @@ CONDITION_POLL_SECONDS = 5.0
 CALLED_OFF_SECONDS = 4.0  # the framework waits five
 SUCCESS, FAILURE, TIMEOUT, ERROR = "success", "failure", "timeout", "error"
 """How metrics call the end of a wait for devices."""
-
-Consumer = ResourceClaimConsumerReference
-
-
-def consumer_of(pod: PodView, group: PodGroup | None = None) -> Consumer:
-    """Return whom a claim is reserved for: a pod, or its group."""
-    if group is not None:
-        meta = group.metadata
-        return Consumer(api_group="scheduling.k8s.io", resource="podgroups", name=meta.name, uid=meta.uid)
-    return Consumer(resource="pods", name=pod.name, uid=pod.uid)
 
 
 class BindError(SchedulerError):
@@ -264,12 +258,12 @@ class ClaimWriter:
             found = [self._book.get(claim.metadata.name, claim.metadata.namespace) for claim in claims]
             waiting = False
             for claim in (claim for claim in found if claim is not None):
-                broken = conditions.failure(claim)
+                broken = binding_failure(claim)
                 if broken is not None:
                     raise BindError(broken, FAILURE)
-                if not conditions.is_ready(claim):
+                if not is_ready(claim):
                     waiting = True
-                    if conditions.is_overdue(claim, self._handle.clock.now(), timeout_seconds):
+                    if is_overdue(claim, self._handle.clock.now(), timeout_seconds):
                         raise BindError(f"device binding timeout: claim={claim.metadata.name}", TIMEOUT)
             if not waiting:
                 return

@@ -21,8 +21,7 @@ import numpy as np
 from kubesched.kube.api import PersistentVolume, PersistentVolumeClaim, Pod, StorageClass, Volume, VolumeAttachment
 from kubesched.scheduler.cluster import Ints, ObjectChange, Objects, PodView, Reader, Snapshot, class_of_claim
 from kubesched.scheduler.plugins.shared import csi_translation as csi
-from kubesched.scheduler.plugins.shared.placed import PlacedPods
-from kubesched.scheduler.plugins.shared.volumes import VolumeError, claim_name, claim_not_found, ownership_error
+from kubesched.scheduler.plugins.shared.volumes import PlacedPods, VolumeError, claim_name, claim_not_found, ownership_error
 
 
 class Attached(NamedTuple):

@@ -1,21 +1,27 @@
-"""VolumeBinding: find, reserve and bind the volumes that a pod claims.
-
-Claims that are bound tie the pod to the nodes that their volumes reach. Claims of a class that waits for its first
-consumer are given the smallest volume that suits, or have one made, on whatever node is chosen: Filter works out what
-would happen on each, Reserve promises it, PreBind writes it and waits until it is done. Claims that should have been
-bound without the pod, and are not, keep it waiting.
-"""
+"""What VolumeBinding can be told: how long to wait for volumes, and how to score the storage that is left."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from kubesched.errors import ApiError, Unreachable
 from kubesched.kube.api import CSIDriver, CSINode, CSIStorageCapacity, PersistentVolumeClaim, StorageClass
 from kubesched.scheduler.cluster import Bools, ClaimCache, Ints, PodView, PromiseError, Snapshot, VolumeCache, class_of_claim
+from kubesched.scheduler.config import (
+    MAX_SHAPE_SCORE,
+    Args,
+    FieldError,
+    Gates,
+    Int64,
+    Path,
+    UtilizationShapePoint,
+    invalid,
+    validate_shape,
+)
 from kubesched.scheduler.framework import (
     ADD,
     ADMITTED_LATER,
@@ -52,11 +58,34 @@ from kubesched.scheduler.plugins.shared.volumes import (
     names_claim,
     ownership_error,
 )
-from kubesched.scheduler.plugins.volume_binding.args import PREFER_ROOM, VolumeBindingArgs
 from kubesched.scheduler.plugins.volume_binding.binding import Binder, Promises
 from kubesched.scheduler.plugins.volume_binding.capacities import limit_bytes
-from kubesched.scheduler.plugins.volume_binding.plan import Planner, VolumePlan
-from kubesched.scheduler.plugins.volume_binding.scoring import storage_scores
+from kubesched.scheduler.plugins.volume_binding.plan import Planner, VolumePlan, storage_scores
+
+PREFER_ROOM = (UtilizationShapePoint(0, MAX_SHAPE_SCORE), UtilizationShapePoint(100, 0))
+
+
+class VolumeBindingArgs(Args, frozen=True, rename="camel"):
+    bind_timeout_seconds: Int64 = 600
+    shape: tuple[UtilizationShapePoint, ...] | None = None
+
+    def defaulted(self, gates: Gates) -> VolumeBindingArgs:
+        if self.shape or not gates.is_enabled("StorageCapacityScoring"):
+            return self
+        return msgspec.structs.replace(self, shape=PREFER_ROOM)
+
+    def validate(self, path: Path, gates: Gates) -> list[FieldError]:
+        errors = []
+        if self.bind_timeout_seconds < 0:
+            detail = "invalid BindTimeoutSeconds, should not be a negative value"
+            errors.append(invalid(path.child("bindTimeoutSeconds"), self.bind_timeout_seconds, detail))
+        if gates.is_enabled("StorageCapacityScoring"):
+            errors += validate_shape(self.shape or (), path.child("shape"))
+        elif self.shape is not None:
+            detail = "unexpected field `shape`, remove it or turn on the feature gate StorageCapacityScoring"
+            errors.append(invalid(path.child("shape"), self.shape, detail))
+        return errors
+
 
 AFFINITY = Reason("node(s) didn't match PersistentVolume's node affinity", resolvable=False)
 NOTHING_TO_BIND = Reason("node(s) didn't find available persistent volumes to bind", resolvable=False)

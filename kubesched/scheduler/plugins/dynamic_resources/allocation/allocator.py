@@ -12,21 +12,20 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
+from kubesched.kube.api import DeviceAttribute, DeviceConstraint
 from kubesched.kube.cel import Allowance
-from kubesched.scheduler.cluster import DeviceClaims, DeviceId
-from kubesched.scheduler.plugins.dynamic_resources.allocation.capacity import Consumption
-from kubesched.scheduler.plugins.dynamic_resources.allocation.constraints import Constraint, constraint_for
-from kubesched.scheduler.plugins.dynamic_resources.allocation.counters import CounterBook
-from kubesched.scheduler.plugins.dynamic_resources.allocation.devices import DeviceView
+from kubesched.scheduler.cluster import DeviceClaims, DeviceId, PoolId
+from kubesched.scheduler.plugins.dynamic_resources.allocation.devices import Counters, DeviceView
 from kubesched.scheduler.plugins.dynamic_resources.allocation.pools import Candidate, Group, Pool
 from kubesched.scheduler.plugins.dynamic_resources.allocation.shapes import (
     ALL,
     EXACT_COUNT,
     AllocationError,
     ClaimShape,
+    Consumption,
     RequestShape,
 )
-from kubesched.scheduler.plugins.dynamic_resources.features import Features
+from kubesched.scheduler.plugins.dynamic_resources.args import Features
 
 MAX_RESULTS = 32
 """A claim may not have more devices."""
@@ -306,3 +305,117 @@ class Search:
                 del self._shared[device]
         else:
             self._taken[c].discard(device)
+
+
+Value = tuple[str, object]
+
+
+def constraint_for(wanted: DeviceConstraint, features: Features) -> Constraint | None:
+    """Return the constraint that a claim states, or None for one of a kind that we do not know."""
+    if wanted.match_attribute is not None:
+        return Constraint(wanted.requests, wanted.match_attribute, is_match=True)
+    if wanted.distinct_attribute is not None and features.consumable_capacity:
+        keeps_last = not features.behaviour.compares_all_distinct
+        return Constraint(wanted.requests, wanted.distinct_attribute, is_match=False, keeps_last=keeps_last)
+    return None
+
+
+class Constraint:
+    """One constraint of one claim during one search: devices have the same value of an attribute, or different ones.
+
+    `keeps_last`, as before 1.37: only the last value of each request is remembered, so values may repeat within one.
+    """
+
+    def __init__(self, requests: tuple[str, ...], attribute: str, *, is_match: bool, keeps_last: bool = False) -> None:
+        self.attribute = attribute
+        self._requests = frozenset(requests)
+        self._is_match = is_match
+        self._keeps_last = keeps_last
+        self._seen: list[tuple[str, Value | None]] = []
+
+    def add(self, request: RequestShape, attribute: DeviceAttribute | None) -> bool:
+        """Accept a device, with its value of the attribute that this is about, or refuse it."""
+        if not self._is_about(request):
+            return True
+        if attribute is None:
+            return False
+        value = _value(attribute)
+        if self._seen and (value is None or any(value == other for _, other in self._seen) != self._is_match):
+            return False
+        if self._keeps_last:
+            self.remove(request)
+        self._seen.append((request.base, value))
+        return True
+
+    def remove(self, request: RequestShape) -> None:
+        """Take the last device of a request back."""
+        if not self._is_about(request):
+            return
+        if self._keeps_last:
+            self._seen = [each for each in self._seen if each[0] != request.base]
+        else:
+            self._seen.pop()
+
+    def _is_about(self, request: RequestShape) -> bool:
+        wanted = self._requests
+        return not wanted or request.base in wanted or request.full_name in wanted
+
+
+def _value(attribute: DeviceAttribute) -> Value | None:
+    """Return the typed value; None for one that is never equal to another."""
+    typed = (
+        ("string", attribute.string_value),
+        ("int", attribute.int_value),
+        ("bool", attribute.bool_value),
+        ("version", attribute.version_value),
+    )
+    return next(((kind, value) for kind, value in typed if value is not None), None)
+
+
+class CounterBook:
+    """The counters of all pools during one search."""
+
+    def __init__(self, book: DeviceClaims) -> None:
+        self._book = book
+        self._left: dict[PoolId, Counters] = {}
+        self._beside: dict[tuple[PoolId, str], list[frozenset[str]]] = {}
+        """What the devices that use a counter set say about beside whom they may be used."""
+
+    def fits(self, pool: Pool, device: DeviceView) -> bool:
+        """Return whether a device can be taken without overdrawing any counter of its pool."""
+        left = self._left_in(pool)
+        return all(amount >= device.consumes.get(counter, 0) for counter, amount in left.items())
+
+    def is_compatible(self, pool: Pool, device: DeviceView) -> bool:
+        """Return whether a device shares a group with all that use its counter sets; one of no group goes with such only."""
+        self._left_in(pool)
+        for counter_set, groups in device.compatible.items():
+            beside = self._beside.get((pool.id, counter_set), ())
+            if beside and (not groups.intersection(*beside) if groups else any(beside)):
+                return False
+        return True
+
+    def take(self, pool: Pool, device: DeviceView) -> None:
+        """Use what a device needs."""
+        left = self._left_in(pool)
+        for counter_set, groups in device.compatible.items():
+            self._beside.setdefault((pool.id, counter_set), []).append(groups)
+        for counter, amount in device.consumes.items():
+            left[counter] -= amount
+
+    def give_back(self, pool: Pool, device: DeviceView) -> None:
+        """Return what a device used."""
+        left = self._left_in(pool)
+        for counter_set in device.compatible:
+            self._beside[pool.id, counter_set].pop()
+        for counter, amount in device.consumes.items():
+            left[counter] += amount
+
+    def _left_in(self, pool: Pool) -> Counters:
+        left = self._left.get(pool.id)
+        if left is None:
+            left = self._left[pool.id] = dict(pool.counters)
+            for device in (*pool.devices, *pool.elsewhere):
+                if device.compatible and (device.id in self._book.exclusive or device.id in self._book.shares):
+                    self.take(pool, device)
+        return left

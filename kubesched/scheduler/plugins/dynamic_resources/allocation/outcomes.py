@@ -19,7 +19,7 @@ from kubesched.scheduler.plugins.dynamic_resources.allocation import results
 from kubesched.scheduler.plugins.dynamic_resources.allocation.allocator import Allocation, Search, TookTooLong
 from kubesched.scheduler.plugins.dynamic_resources.allocation.pools import Pools
 from kubesched.scheduler.plugins.dynamic_resources.allocation.shapes import AllocationError, ClaimShape, signature
-from kubesched.scheduler.plugins.dynamic_resources.features import Features
+from kubesched.scheduler.plugins.dynamic_resources.args import Features
 
 NONE_BIT, INVALID_POOLS_BIT = 1, 2
 _MOST_SOLUTIONS, _LEAST_SHAPES = 200_000, 8

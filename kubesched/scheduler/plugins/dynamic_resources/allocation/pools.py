@@ -30,7 +30,7 @@ from kubesched.scheduler.cluster import (
     match_node_selector,
 )
 from kubesched.scheduler.plugins.dynamic_resources.allocation.devices import Counters, DeviceView, SliceView, declared_counters
-from kubesched.scheduler.plugins.dynamic_resources.features import Features
+from kubesched.scheduler.plugins.dynamic_resources.args import Features
 
 GroupKey = tuple[bytes, tuple[int, ...], tuple[str, ...]]
 """(the ways that selectors open, those that name the node, the node's own slices)"""

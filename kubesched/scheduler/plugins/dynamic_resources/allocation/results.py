@@ -19,7 +19,7 @@ from kubesched.kube.api import (
 from kubesched.scheduler.framework import Random
 from kubesched.scheduler.plugins.dynamic_resources.allocation.allocator import MAX_SUB_REQUESTS, Allocation, Pick
 from kubesched.scheduler.plugins.dynamic_resources.allocation.shapes import AllocationError, ClaimShape, RequestShape
-from kubesched.scheduler.plugins.dynamic_resources.features import Features
+from kubesched.scheduler.plugins.dynamic_resources.args import Features
 
 FROM_CLASS, FROM_CLAIM = "FromClass", "FromClaim"
 
