@@ -1,12 +1,17 @@
-"""The dry run: which pods would have to go from a node so that a pod fits.
+"""The dry run of preemption: which pods must be evicted from a node so that a pod fits, for many nodes at once.
 
-In: a pod that fits nowhere, the rows on which evictions may help. Out: the results for these rows. On each node all pods
-of lower priority are taken away. If the pod fits then, they are given back one by one as far as it still does: first
-those whose eviction would break a disruption budget, then the others, the most important ones first. Who cannot be
-given back is a victim. The pod must fit with and without the pods that are nominated to the node.
+On each node all pods of lower priority are removed. If the pod fits then, they are reprieved (put back) one by one while it
+still fits: first those whose eviction would violate a PodDisruptionBudget, then the others, in both parts the most important
+first. Pods that cannot be put back are the victims. The pod must fit with and without the pods that are nominated to the node.
 
-Nodes are independent of each other, so the k-th pod of every node is given back in one step, as long as filters look at
-one node only or at counters that these pods do not move. The other nodes are taken one by one, with their own counters.
+    node: 4 cpu       placed: A (priority 5, 1 cpu), B (priority 3, 2 cpu), C (priority 1, 1 cpu)      incoming: 2 cpu, priority
+    9 remove A, B, C:   4 cpu are free, it fits put A back:       3 free, fits, A stays        put B back: 1 free, does not fit,
+    B is a victim put C back:       2 free, fits, C stays        victims: B If a budget allows no eviction of C, the order is C,
+    A, B. The victims are the same here, but often they are not.
+
+Nodes do not depend on each other. So step k puts the k-th pod of *every* node back and filters all nodes at once: as many
+filter runs as the fullest node has pods, instead of one for each pod. That works while the filters look at one node, or at
+counters that these pods do not move. Other nodes ("apart") are taken one by one, each with a copy of the counters.
 """
 
 from __future__ import annotations
@@ -25,17 +30,17 @@ from kubesched.scheduler.plugins.default_preemption.importance import MOST_PODS,
 
 NO_VICTIMS = "No preemption victims found for incoming pod"
 _FEW = 4
-"""Rows up to which one after the other is cheaper than all at once: arrays have a price of their own."""
+"""Up to this many rows, one by one is faster than all at once: each NumPy call has a fixed cost."""
 
 
 def no_victim(node_name: str) -> str:
-    """Return the complaint about a node where nobody would have to go, although the pod does not fit it."""
+    """Return the error about a node that needs no victim although the filters refused it."""
     return f'expected at least one victim pod on node "{node_name}"'
 
 
 @dataclass(slots=True)
 class DryRun:
-    """What all nodes of one attempt have in common."""
+    """The dry run of one attempt: what its nodes have in common."""
 
     pod: PodView
     nodes: Snapshot
@@ -46,7 +51,7 @@ class DryRun:
     results: DryRunResults
 
     def look_at(self, rows: Ints) -> None:
-        """Find out about those of the rows that nothing is known about."""
+        """Fill in the results of those rows that are UNKNOWN."""
         rows = rows[self.results.outcome[rows] == UNKNOWN]
         if not len(rows):
             return
@@ -60,28 +65,28 @@ class DryRun:
             try:
                 self._look_at_many(together, ahead)
             except SchedulerError:
-                # A filter that fails on one node must not take the others with it: find out which one it is.
+                # A filter fails on some node. One by one, only that node gets the error.
                 self._look_at_each(together)
         self._look_at_each(rows[apart])
 
     # Many nodes in one step
 
     def _is_apart(self, rows: Ints, ahead: NominatedAbove) -> Bools:
-        """Return which rows cannot be imagined together with others."""
+        """Return which rows cannot be tried together with others."""
         apart = self.what_if.is_apart(rows, ahead, self.coming.row_of(self.pod.uid), self.nodes)
         if self.what_if.by_row:
             return apart
         self.importance.order(rows, self.nodes)
         apart |= self.importance.is_crowded(rows)
         if self.pod.template.ports:
-            # Where a pod holds one of the ports, what is left of the others' ports depends on the order of things.
+            # If a placed pod holds one of the ports, the free ports depend on the order in which pods are put back.
             apart |= self.nodes.port_conflicts(self.pod.template.ports)[rows]
         if self.what_if.counting:
             apart[~apart] = self._moves_counters(rows[~apart])
         return apart
 
     def _moves_counters(self, rows: Ints) -> Bools:
-        """Return on which rows pods of lower priority would move counters."""
+        """Return on which rows the pods of lower priority move counters that the filters read."""
         lines = self.importance.below(rows, self.pod.priority)
         views = self.nodes.slots.views
         moves = np.zeros(len(self.importance.book), dtype=np.bool_)
@@ -114,7 +119,7 @@ class DryRun:
         self._reprieve_many(rows, lines, ahead)
 
     def _fits_when_empty(self, emptied: WhatIf, rows: Ints, ahead: NominatedAbove) -> Bools:
-        """Return which rows the pod fits with all pods of lower priority away; write down why not the others."""
+        """Return which rows the pod fits without the pods of lower priority; store the reasons against the others."""
         verdicts = self.what_if.filter(emptied)
         awaited = np.flatnonzero(ahead.here[rows])
         if len(awaited):
@@ -126,14 +131,14 @@ class DryRun:
         return verdicts.feasible
 
     def _reprieve_many(self, rows: Ints, lines: Lines, ahead: NominatedAbove) -> None:
-        """Give pods back rank by rank as long as the pod fits; write down who could not be given back."""
+        """Put pods back, rank by rank, while the incoming pod fits; store the victims."""
         book = self.importance.book
         charged = self.budgets.charge(
             book.class_id[lines.numbers], lines.slots, self.nodes.slots.views, self.nodes.templates.label_classes
         )
         slots, numbers, turn = lines.slots, lines.numbers, None
         if charged is not None:
-            # Those that break a budget come first, then the others; both stay in order. Short lines end in nobody.
+            # A stable sort: pods that violate a budget first, then the others, then the empty places of short lines.
             turn = np.argsort(np.where(numbers == 0, 2, ~charged[0]), axis=1, kind="stable")
             slots, numbers = np.take_along_axis(slots, turn, axis=1), np.take_along_axis(numbers, turn, axis=1)
         thinned = WhatIf.without(self.nodes, rows, slots, numbers, book)
@@ -160,65 +165,62 @@ class DryRun:
 
     def _look_at_each(self, rows: Ints) -> None:
         for row in rows.tolist():
-            self._look_at_one(row)
-
-    def _look_at_one(self, row: int) -> None:
-        lower = self.importance.pods(row, self.pod.priority, self.nodes)
-        found = self._not_spared(row, [[(other, row)] for other in lower])
-        if found is None:
-            return
-        victims, violations = found
-        gone = np.zeros((1, len(lower)), dtype=np.bool_)
-        gone[0, victims] = True
-        priority = np.array([[other.priority for other in lower]])
-        started = np.array([[started_at(other) for other in lower]])
-        charged = np.array([violations], dtype=np.bool_), np.array([True])
-        self.results.accept(np.array([row]), gone, priority, started, charged)
+            lower = self.importance.pods(row, self.pod.priority, self.nodes)
+            found = self._reprieve(row, [[(other, row)] for other in lower])
+            if found is None:
+                continue
+            victims, violations = found
+            gone = np.zeros((1, len(lower)), dtype=np.bool_)
+            gone[0, victims] = True
+            priority = np.array([[other.priority for other in lower]])
+            started = np.array([[started_at(other) for other in lower]])
+            charged = np.array([violations], dtype=np.bool_), np.array([True])
+            self.results.accept(np.array([row]), gone, priority, started, charged)
 
     def look_at_units(self, row: int, lower: Sequence[Unit]) -> tuple[tuple[PodView, ...], int] | None:
-        """Return who would have to go from a node, with everybody who goes with them, and how many of them break a budget;
-        None with the reason in the results. `lower` are the units of lower priority, most important first."""
-        # Pods of a unit on other nodes are told to the counters; those nodes are not looked at.
-        found = self._not_spared(row, [[(pod, self.nodes.row(pod.node_name)) for pod in unit.pods] for unit in lower])
+        """Return the victims on a node, with the pods of their groups, and how many of them violate a budget; None if there are
+        none, with the reason in the results. `lower` are the units of lower priority, most important first."""
+        # The pods of a unit that are on other nodes only change the counters. Those nodes are not filtered.
+        found = self._reprieve(row, [[(pod, self.nodes.row(pod.node_name)) for pod in unit.pods] for unit in lower])
         if found is None:
             return None
         victims, violations = found
         victims.sort(key=lambda i: lower[i].order)
         return tuple(pod for i in victims for pod in lower[i].pods), sum(violations[i] for i in victims)
 
-    def _not_spared(self, row: int, lower: Sequence[Sequence[tuple[PodView, int]]]) -> tuple[list[int], list[int]] | None:
-        """Take everybody away from a node, each with who goes with it and where that is, and give them back as far as the pod
-        still fits. Return the numbers of those who have to go, and of all of them how many pods break a budget; None with the
-        reason in the results."""
+    def _reprieve(self, row: int, lower: Sequence[Sequence[tuple[PodView, int]]]) -> tuple[list[int], list[int]] | None:
+        """Try one node. `lower` are the units of lower priority: each pod with its row.
+
+        Return the indexes of the units that are victims, and for each unit how many of its pods violate a budget; None if
+        there is no answer, with the reason in the results.
+        """
         if not lower:
             self.results.refuse(row, (NO_VICTIMS,))
             return None
         try:
-            return self._reprieve(row, lower)
+            nominated = self.coming.above(self.pod.priority).pods.get(row, ())
+            trial = NodeTrial(self.what_if, self.nodes, row)
+            for pods in lower:
+                _move(pods, -1, trial)
+            refused = trial.refusal_beside(nominated) or trial.refusal()
+            if refused is not None:
+                self.results.refuse(row, tuple(reason.text for reason in refused[1]))
+                return None
+            violations = self.budgets.violations([[pod for pod, _ in pods] for pods in lower])
+            victims = []
+            for i in sorted(range(len(lower)), key=lambda i: not violations[i]):
+                _move(lower[i], 1, trial)
+                if trial.refusal_beside(nominated) or trial.refusal():
+                    _move(lower[i], -1, trial)
+                    victims.append(i)
         except PluginRaised:
-            raise  # a filter that breaks, as opposed to fails, costs the attempt and is named
+            raise  # a bug in a plugin fails the attempt, and is reported with the plugin's name
         except SchedulerError as error:
             self.results.fail(row, str(error))
             return None
-
-    def _reprieve(self, row: int, lower: Sequence[Sequence[tuple[PodView, int]]]) -> tuple[list[int], list[int]] | None:
-        nominated = self.coming.above(self.pod.priority).pods.get(row, ())
-        trial = NodeTrial(self.what_if, self.nodes, row)
-        for pods in lower:
-            _move(pods, -1, trial)
-        refused = trial.refusal_beside(nominated) or trial.refusal()
-        if refused is not None:
-            self.results.refuse(row, tuple(reason.text for reason in refused[1]))
-            return None
-        violations = self.budgets.violations([[pod for pod, _ in pods] for pods in lower])
-        victims = []
-        for i in sorted(range(len(lower)), key=lambda i: not violations[i]):
-            _move(lower[i], 1, trial)
-            if trial.refusal_beside(nominated) or trial.refusal():
-                _move(lower[i], -1, trial)
-                victims.append(i)
         if not victims:
-            raise SchedulerError(no_victim(self.nodes.name(row)))
+            self.results.fail(row, no_victim(self.nodes.name(row)))
+            return None
         return victims, violations
 
 
@@ -229,11 +231,15 @@ def _move(pods: Iterable[tuple[PodView, int]], sign: int, trial: NodeTrial) -> N
 
 UNKNOWN, CANDIDATE, ERROR = 0, -1, -2
 PRIORITY_OFFSET = 1 << 31
-"""Added to every victim's priority, so that fewer victims are better even where priorities are negative."""
+"""Added to each victim's priority in the sum, so that one more victim costs more even if its priority is negative."""
 
 
 class DryRunResults:
-    """The columns. `outcome` is UNKNOWN, CANDIDATE, ERROR, or the number of the reasons against the node."""
+    """What evictions would do on each node, as columns; shared by the pods of a class.
+
+    `outcome` is UNKNOWN, CANDIDATE, ERROR, or the number of the reasons why evictions do not help. A row becomes UNKNOWN again
+    when something changes on it, so thousands of equal preemptors try each node once.
+    """
 
     def __init__(self, n: int) -> None:
         self.outcome: Codes = np.zeros(n, dtype=np.int64)
@@ -246,7 +252,7 @@ class DryRunResults:
         self._crowds: dict[int, Bools] = {}
         self._selected: Bools = np.zeros(n, dtype=np.bool_)
         self.reasons: dict[tuple[str, ...], int] = {}
-        """The numbers of reasons, from 1 on."""
+        """The number of each list of reasons, from 1 on."""
         self.errors: dict[int, str] = {}
         self._seen: tuple[int, tuple[int, ...]] | None = None
         self._journal: Reader[Change] = Reader()
@@ -257,17 +263,17 @@ class DryRunResults:
     # Filling in
 
     def refuse(self, rows: Ints | int, reasons: tuple[str, ...]) -> None:
-        """Write down why evictions would not help on some rows."""
+        """Store why evictions do not help on some rows."""
         self.outcome[rows] = self.reasons.setdefault(reasons, len(self.reasons) + 1)
 
     def fail(self, row: int, text: str) -> None:
-        """Write down that it could not be found out what an eviction would bring."""
+        """Store an error for a row."""
         self.outcome[row] = ERROR
         self.errors[row] = text
 
     def accept(self, rows: Ints, gone: Bools, priority: Ints, started: Floats, charged: tuple[Bools, Bools] | None) -> None:
-        """Write down who would have to go from some rows, of the pods below the preemptor's priority, most important first:
-        one line a row. `charged` says who of them violates a budget, and which rows have pods that any selects."""
+        """Store the victims of some rows, one line a row over the pods below the preemptor's priority, most important first.
+        `charged` says which of these pods violate a budget, and which rows have pods that a budget selects."""
         line, first = np.arange(len(rows)), gone.argmax(axis=1)
         self.outcome[rows] = CANDIDATE
         self.violations[rows] = 0 if charged is None else np.count_nonzero(gone & charged[0], axis=1)
@@ -290,7 +296,7 @@ class DryRunResults:
         self._gone[rows, width:] = 0
 
     def victims(self, row: int) -> list[int]:
-        """Return the ranks of a candidate's victims among the pods below the preemptor's priority."""
+        """Return the victims of a candidate as ranks among the pods below the preemptor's priority."""
         gone = self._crowds.get(row)
         if gone is None:
             gone = np.unpackbits(self._gone[row]).astype(np.bool_)
@@ -300,7 +306,7 @@ class DryRunResults:
     # Staying true
 
     def follow(self, nodes: Snapshot, coming: NominatedByRow, budgets: Budgets, versions: tuple[int, ...]) -> bool:
-        """Forget the rows that something happened to since the last time; False if that is all of them and more.
+        """Make the rows unknown that changed since the last call; return False if the whole object is outdated.
 
         `versions` are those of the other objects that the filters read.
         """

@@ -1,8 +1,8 @@
-"""Room for a pod group as a whole: whom to evict, anywhere in the cluster, so that all of it has a place.
+"""Preemption and pod groups: evictions for a whole group, and victims that are evicted with their group.
 
-In: a group that came to nothing, and a trial (framework/grouping). Out: the victims and where the members would go. Everybody
-of lower priority is imagined away. If the group fits then, they come back one by one as far as the members can stay where they
-went: first those whose eviction would break a disruption budget, then the others, the most important ones first.
+`make_room` is the dry run for a group: all pods of lower priority in the cluster are removed, the members are placed, and then
+the removed pods are put back while every member can stay where it is (`dry_run` has the same steps for one node, with an
+example). `VictimUnits` finds the units of eviction: a pod, or a group that is evicted as a whole.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from kubesched.scheduler.plugins.default_preemption.importance import started_at
 UNDER_WAY = "ongoing preemption on nominated nodes"
 NO_VICTIMS = "No preemption victims found for incoming preemptor"
 EVERYWHERE = "cluster"
-"""What victims are told they were evicted for, where single pods name a node."""
+"""Stands in messages for the node, because a group evicts pods on any node."""
 
 
 def make_room(
@@ -42,12 +42,14 @@ def make_room(
     plugin: str,
     awaits_victims: bool,
 ) -> GroupPostFiltered:
-    """Find the pods that have to go so that a group fits."""
+    """Return the victims so that a group fits, and the nodes to which its members are nominated then."""
     if awaits_victims and _is_under_way(group, trial, units):
         kept = {pod.uid: Nomination(pod.pod.status.nominated_node_name) for pod in group.members}
         return GroupPostFiltered(Status(Code.SUCCESS, (UNDER_WAY,)), kept)
     nodes = trial.nodes
-    potential = [unit for unit in units.of(_placed(trial), nodes) if unit.priority < group.priority]
+    # In the order in which nodes are visited: of equal units, the one that is found first is put back first.
+    placed = (pod for name in nodes.order.names for pod in nodes.pods_on(nodes.row(name)))
+    potential = [unit for unit in units.of(placed, nodes) if unit.priority < group.priority]
     if not potential:
         return GroupPostFiltered(unresolvable(NO_VICTIMS))
     with trial.without([pod for unit in potential for pod in unit.pods]):
@@ -68,14 +70,8 @@ def make_room(
     return GroupPostFiltered(found, nominations, preemption)
 
 
-def _placed(trial: GroupTrial) -> Iterable[PodView]:
-    """Yield all placed pods in the order in which nodes are visited: among equals who is found first is spared first."""
-    nodes = trial.nodes
-    return (pod for name in nodes.order.names for pod in nodes.pods_on(nodes.row(name)))
-
-
 def _is_under_way(group: FailedGroup, trial: GroupTrial, units: VictimUnits) -> bool:
-    """Return whether pods that were evicted for this group are still on their way out."""
+    """Return whether pods that were evicted for this group are still terminating."""
     nodes = trial.nodes
     names = {pod.pod.status.nominated_node_name for pod in group.members}
     rows = [nodes.row(name) for name in names if name and nodes.row(name) >= 0]
@@ -90,7 +86,7 @@ _LONER, _OF_GROUP, _OF_GROUPS = 1, 2, 3
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """Pods that go together."""
+    """Pods that are evicted together."""
 
     pods: tuple[PodView, ...]
     priority: int
@@ -99,17 +95,19 @@ class Unit:
 
     @property
     def order(self) -> tuple[int, int, int, float]:
-        """Return what units are sorted by, most important first."""
+        """Return the sort key, most important first: higher priority, then groups of groups before pods of groups before single
+        pods, then more pods, then the earlier start."""
         return -self.priority, -self.rank, -len(self.pods), self.started
 
     @property
     def is_group(self) -> bool:
-        """Return whether the unit is a group, or a pod of one."""
+        """Return whether the unit is a group, or a pod of a group."""
         return self.rank > _LONER
 
 
 class VictimUnits:
-    """Finds out who goes with whom."""
+    """Finds the units of placed pods. `weighs_by_group` (1.37): pods of groups count with the priority of their root group; in
+    1.36 only if the group is evicted as a whole."""
 
     def __init__(self, hierarchy: GroupHierarchy, groups: Groups, *, weighs_by_group: bool) -> None:
         self._hierarchy = hierarchy
@@ -117,11 +115,11 @@ class VictimUnits:
         self.weighs_by_group = weighs_by_group
 
     def priority(self, pod: PodView) -> int:
-        """Return the priority that a placed pod counts with."""
+        """Return the priority with which a placed pod counts."""
         return self._hierarchy.priority(pod)
 
     def of(self, pods: Iterable[PodView], nodes: Snapshot) -> list[Unit]:
-        """Return the units that pods belong to, each once. Members on nodes that are not here are left out."""
+        """Return the units of pods, each once, without members on nodes that the view does not have."""
         units: list[Unit] = []
         seen: set[GroupKey] = set()
         for pod in pods:
@@ -141,7 +139,7 @@ class VictimUnits:
 
 
 def makes_way(pod: PodView) -> bool:
-    """Return whether a pod is on its way out because the scheduler evicted it."""
+    """Return whether a pod is terminating because the scheduler evicted it."""
     if pod.pod.metadata.deletion_timestamp is None:
         return False
     target = next((c for c in pod.pod.status.conditions if c.type == DISRUPTION_TARGET), None)

@@ -1,7 +1,7 @@
 """What the volume plugins share: reading a pod's volumes and claims, their error texts, and following placed pods.
 
-A pod uses a PersistentVolumeClaim in two ways. `persistentVolumeClaim` names one. A generic ephemeral volume has its own: volume
-`data` of pod `web` uses the claim `web-data`, which the pod must own.
+A pod uses a PersistentVolumeClaim in two ways. `persistentVolumeClaim` names one. A generic ephemeral volume has its own:
+volume `data` of pod `web` uses the claim `web-data`, which the pod must own.
 """
 
 from __future__ import annotations
