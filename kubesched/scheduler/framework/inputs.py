@@ -20,7 +20,7 @@ from __future__ import annotations
 from enum import Enum, auto
 from typing import TYPE_CHECKING
 
-from kubesched.kube.api import TopLevel, Volume
+from kubesched.kube.api import TopLevel
 from kubesched.scheduler.cluster import EPHEMERAL_STORAGE, DeviceClassMap, Objects, PodView
 
 if TYPE_CHECKING:
@@ -91,25 +91,6 @@ def kinds_of(plugin: Plugin) -> tuple[type[TopLevel], ...]:
     return tuple(kind for kind in plugin.depends_on or () if not isinstance(kind, Input))
 
 
-def own_inputs(pod: PodView, objects: Objects) -> Inputs:
-    """Return what a pod has that others of its template may not have."""
-    spec = pod.pod.spec
-    if not (spec.volumes or spec.resource_claims or spec.node_name or pod.template.resources.asks_for_scalars):
-        return NO_INPUTS
-    own = set()
-    if any(map(_is_claim_or_disk, spec.volumes)):
-        own.add(Input.POD_VOLUMES)
-    if spec.resource_claims:
-        own.add(Input.POD_RESOURCE_CLAIMS)
-    if spec.node_name:
-        own.add(Input.POD_NODE_NAME)
-    if pod.template.resources.asks_for_scalars:
-        find, names = objects.shared(DeviceClassMap).find, pod.template.interners.resources.values
-        if any(find(names[resource]) is not None for resource, _ in pod.requests if resource > EPHEMERAL_STORAGE):
-            own.add(Input.POD_DEVICES)
-    return frozenset(own)
-
-
 _CLAIMS_AND_DISKS = (
     "persistent_volume_claim",
     "ephemeral",
@@ -125,5 +106,20 @@ _CLAIMS_AND_DISKS = (
 )
 
 
-def _is_claim_or_disk(volume: Volume) -> bool:
-    return any(getattr(volume, source) is not None for source in _CLAIMS_AND_DISKS)
+def own_inputs(pod: PodView, objects: Objects) -> Inputs:
+    """Return what a pod has that others of its template may not have."""
+    spec = pod.pod.spec
+    if not (spec.volumes or spec.resource_claims or spec.node_name or pod.template.resources.asks_for_scalars):
+        return NO_INPUTS
+    own = set()
+    if any(getattr(volume, source) is not None for volume in spec.volumes for source in _CLAIMS_AND_DISKS):
+        own.add(Input.POD_VOLUMES)
+    if spec.resource_claims:
+        own.add(Input.POD_RESOURCE_CLAIMS)
+    if spec.node_name:
+        own.add(Input.POD_NODE_NAME)
+    if pod.template.resources.asks_for_scalars:
+        find, names = objects.shared(DeviceClassMap).find, pod.template.interners.resources.values
+        if any(find(names[resource]) is not None for resource, _ in pod.requests if resource > EPHEMERAL_STORAGE):
+            own.add(Input.POD_DEVICES)
+    return frozenset(own)

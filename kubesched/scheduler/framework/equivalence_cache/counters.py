@@ -35,21 +35,20 @@ class PodCounts:
         """Take in the pods that came and went since the last time; count all of them the first time, and when a node changed in
         a way that matters."""
         changes = self._reader.changed(nodes.journal)
-        if changes is None or (len(changes) > FEWEST_CHANGES and _are_many(changes, nodes)) or self._are_outdated_by(changes):
+        many = FEWEST_CHANGES + len(nodes.pod_rows()) // PODS_A_CHANGE
+        # Look at all changes before any pod is taken in: a pod that came before its node moved to another domain would be
+        # counted in the new one. (A generator in `any` costs more than this loop, which mostly runs once.)
+        is_outdated = changes is None or len(changes) > many
+        for change in changes or ():
+            if change.what & NODE and self.is_outdated_by(change):
+                is_outdated = True
+        if changes is None or is_outdated:
             self.version += 1
             self.recount(nodes.everything())
             return
         for change in changes:
             if change.pod is not None and self.count(change.pod, change.row, change.sign, nodes):
                 self.version += 1
-
-    def _are_outdated_by(self, changes: list[Change]) -> bool:
-        """Return whether a node changed in a way that matters. To be asked before any pod is taken in: those that came to it
-        before would be taken for pods of the domain that it is in now, which may be a new one."""
-        for change in changes:  # noqa: SIM110  asked for every pod about the one change there is: a generator costs more
-            if change.what & NODE and self.is_outdated_by(change):
-                return True
-        return False
 
     def is_outdated_by(self, change: Change) -> bool:
         """Return whether a change to a node object could move its pods to another domain, or change whether they count. True
@@ -78,11 +77,6 @@ class PodCounts:
     def count(self, other: PodView, row: int, sign: int, nodes: Snapshot) -> bool:
         """Take in one pod that came to a row of the whole cluster (+1) or left it (-1); return whether it counts at all."""
         raise NotImplementedError
-
-
-def _are_many(changes: list[Change], nodes: Snapshot) -> bool:
-    """Return whether it takes longer to take in changes than to count all pods."""
-    return len(changes) > FEWEST_CHANGES + len(nodes.pod_rows()) // PODS_A_CHANGE
 
 
 C = TypeVar("C", bound=PodCounts)
