@@ -39,7 +39,6 @@ class Span(Protocol):
     @property
     def seconds(self) -> float:
         """Return it in seconds."""
-        ...
 
 
 class LogSettings(Protocol):

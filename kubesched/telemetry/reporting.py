@@ -34,7 +34,6 @@ class Keyed(Protocol):
     @property
     def key(self) -> str:
         """Return namespace/name."""
-        ...
 
 
 class Evicting(Protocol):

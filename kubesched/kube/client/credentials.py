@@ -53,11 +53,9 @@ class CredentialSource(Protocol):
 
     async def load(self) -> Credentials:
         """Return the credentials, or raise a `ConfigError` of one line."""
-        ...
 
     async def renew(self, *, refused: bool) -> Credentials:
         """Return credentials that are still good; `refused` says that the server no longer takes the last ones."""
-        ...
 
 
 def find_credentials(

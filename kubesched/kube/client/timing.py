@@ -17,15 +17,12 @@ class ClientClock(Protocol):
 
     def now(self) -> float:
         """Return seconds since the epoch."""
-        ...
 
     def monotonic(self) -> float:
         """Return seconds that never go backwards."""
-        ...
 
     def sleep(self, seconds: float) -> Awaitable[None]:
         """Wait."""
-        ...
 
 
 class Chance(Protocol):
@@ -33,7 +30,6 @@ class Chance(Protocol):
 
     def random(self) -> float:
         """Return a number from 0 up to, but not including, 1."""
-        ...
 
 
 class SystemClientClock:

@@ -441,7 +441,6 @@ class _Flushed(Protocol):
 
     def flush(self) -> None:
         """Write what is held back."""
-        ...
 
 
 async def _flush(file: _Flushed) -> None:

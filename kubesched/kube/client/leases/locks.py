@@ -47,15 +47,12 @@ class Lock(Protocol):
 
     async def get(self) -> Record:
         """Return the record; raise `NotFound` when there is no lock yet."""
-        ...
 
     async def create(self, record: Record) -> Record:
         """Make the lock."""
-        ...
 
     async def update(self, record: Record) -> Record:
         """Replace the record; raise `Conflict` when somebody else did since we last looked."""
-        ...
 
 
 def make_identity() -> str:

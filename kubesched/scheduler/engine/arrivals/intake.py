@@ -87,15 +87,12 @@ class Members(Protocol):
 
     def put(self, pod: PodView) -> None:
         """Take the newest version of a pod of ours without a node, or of any pod with one."""
-        ...
 
     def drop(self, pod: PodView) -> None:
         """Forget a pod that is gone."""
-        ...
 
     def key_of(self, pod: PodView) -> Hashable | None:
         """Return the group that a pod belongs to, or None."""
-        ...
 
 
 RejectWaiting = Callable[[str], bool]

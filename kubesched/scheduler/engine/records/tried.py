@@ -1,4 +1,4 @@
-"""A pod that was tried, and what came of it: what travels from the decision to whoever acts on it."""
+"""A pod with its attempt, on the way from the decision to what is done about it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kubesched.scheduler.queue import QueuedPod
 
 
 class Tried(Struct, frozen=True):
-    """A queued pod, by which profile and since when it was tried, and its attempt, if that did not break."""
+    """A queued pod, the profile and time of its attempt, and the attempt itself, unless that broke."""
 
     queued: QueuedPod
     profile: Profile
@@ -20,4 +20,4 @@ class Tried(Struct, frozen=True):
     seconds: float = 0.0
     """How long it took to decide."""
     record: DecisionRecord | None = None
-    """What is kept of the decision, where it was taken down at once."""
+    """The record of the decision, if it was made already."""
