@@ -168,7 +168,7 @@ class Broadcaster:
             if self.api_version != CORE_V1:
                 self.api_version = CORE_V1
                 log.info("this API server does not serve events in %s; writing them in %s", EVENTS_V1, CORE_V1)
-            story.simulation_of_log(CORE_V1)
+            story.use_version(CORE_V1)
             await self._create(story, count, last_seen)
 
     async def _patch(self, story: _Story, count: int, last_seen: float) -> None:
@@ -237,38 +237,38 @@ class _Story:
     def collection(self) -> str:
         return collection_path(self.api_version, "events", self.namespace)
 
-    def simulation_of_log(self, api_version: str) -> None:
-        """Tell it in another version from now on."""
-        said = self.happening
-        self.happening = replace(said, source=replace(said.source, api_version=api_version))
+    def use_version(self, api_version: str) -> None:
+        """Write it in another API version from now on."""
+        happening = self.happening
+        self.happening = replace(happening, source=replace(happening.source, api_version=api_version))
 
     def encoded(self, count: int, last_seen: float) -> bytes:
         """Return the whole event as the server takes it."""
-        said = self.happening
+        happening = self.happening
         event: dict[str, Any] = {
             "apiVersion": self.api_version,
             "kind": "Event",
             "metadata": {"name": self.name, "namespace": self.namespace},
-            "type": said.kind,
-            "reason": said.reason,
-            "reportingInstance": said.source.instance,
+            "type": happening.kind,
+            "reason": happening.reason,
+            "reportingInstance": happening.source.instance,
         }
         if self.api_version == CORE_V1:
             event |= {
-                "involvedObject": said.regarding,
-                "message": said.note,
-                "source": {"component": said.source.controller},
+                "involvedObject": happening.regarding,
+                "message": happening.note,
+                "source": {"component": happening.source.controller},
                 "firstTimestamp": format_time(self.first_seen),
-                "reportingComponent": said.source.controller,
+                "reportingComponent": happening.source.controller,
             }
             event |= self.repetition(count, last_seen)
         else:
             event |= {
                 "eventTime": format_micro_time(self.first_seen),
-                "regarding": said.regarding,
-                "note": said.note,
-                "action": said.action,
-                "reportingController": said.source.controller,
+                "regarding": happening.regarding,
+                "note": happening.note,
+                "action": happening.action,
+                "reportingController": happening.source.controller,
             }
             if count > 1:
                 event |= self.repetition(count, last_seen)
