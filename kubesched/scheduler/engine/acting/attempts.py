@@ -217,6 +217,9 @@ class Attempts:
         self._failures.end(tried, failure)
 
     def _broke(self, tried: Tried, error: Exception) -> None:
+        """Fail an attempt that a plugin, or a bug of ours, broke."""
+        if self._core.decisions is not None and tried.made is None:
+            tried = msgspec.structs.replace(tried, record=self._core.decisions.broken(tried, error, self._store.snapshot()))
         self.fail(tried, broken(explain(error, tried.queued.view, self._observer)))
 
 

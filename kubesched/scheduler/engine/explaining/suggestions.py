@@ -24,6 +24,7 @@ from kubesched.kube.api import UNSCHEDULABLE_TAINT, Pod
 from kubesched.scheduler.cluster import Bools, Ints, PodView, Snapshot
 from kubesched.scheduler.engine.deciding.all_nodes import Filtered, filter_nodes
 from kubesched.scheduler.engine.deciding.attempt import Attempt, Question, Rules
+from kubesched.scheduler.engine.records.decision_recorder import profile_without
 from kubesched.scheduler.framework import (
     AMOUNT,
     REMARK,
@@ -146,11 +147,7 @@ class Retrying:
 
     def without(self, plugins: Collection[str], pod: PodView) -> tuple[Status | None, Bools]:
         """Return PreFilter's status and the feasible nodes for a profile without some of its plugins."""
-        points = {
-            point: tuple(entry for entry in entries if entry[0].name not in plugins)
-            for point, entries in self._profile.points.items()
-        }
-        found = self._filtered(pod, Profile(self._profile.name, points, self._profile.percentage_of_nodes))
+        found = self._filtered(pod, profile_without(self._profile, plugins))
         return found.pre_filtered.status if found is not None else None, self._feasible(found)
 
     def _filtered(self, pod: PodView, profile: Profile) -> Filtered | None:

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
-from kubesched.scheduler.engine.records.refusals import RefusalCount, Refused, counted
+from kubesched.scheduler.engine.records.refusal_tally import RefusalCount, Refused, counted
 
 PLACED, UNSCHEDULABLE, PREEMPTED, ERROR = "placed", "unschedulable", "preempted", "error"
 OUTCOMES = (PLACED, UNSCHEDULABLE, PREEMPTED, ERROR)

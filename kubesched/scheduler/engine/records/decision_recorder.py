@@ -12,14 +12,15 @@ books nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 import numpy as np
 
-from kubesched.errors import SchedulerError
+from kubesched.errors import PluginError, SchedulerError
 from kubesched.kube.api import Node
 from kubesched.scheduler.cluster import Ints, Snapshot
-from kubesched.scheduler.engine.deciding.attempt import Attempt, Rules
+from kubesched.scheduler.engine.deciding.all_nodes import filter_nodes
+from kubesched.scheduler.engine.deciding.attempt import Attempt, Question, Rules
 from kubesched.scheduler.engine.deciding.cycle import attempt
 from kubesched.scheduler.engine.deciding.failure import Failure
 from kubesched.scheduler.engine.deciding.ties import SeededTies
@@ -38,9 +39,10 @@ from kubesched.scheduler.engine.records.decision_record import (
     ScoreTable,
 )
 from kubesched.scheduler.engine.records.node_changes import NodeChanges
-from kubesched.scheduler.engine.records.refusals import RefusalCount, RefusalTally, Refused, refusals_of
+from kubesched.scheduler.engine.records.refusal_tally import RefusalCount, RefusalTally, Refused
+from kubesched.scheduler.engine.records.refusals import refusals_of
 from kubesched.scheduler.engine.records.tried import Tried
-from kubesched.scheduler.framework import Clock, NodeAnswers, Placed, Profile, Scores
+from kubesched.scheduler.framework import Clock, CycleState, Failed, NodeAnswers, Placed, Profile, Scores
 
 SHARE = 0.005
 """Which share of the time may be used for records with all scores."""
@@ -98,10 +100,14 @@ class DecisionRecorder:
         if is_in_full:
             began = self._clock.monotonic()
             self._work_out(record, made)
-            if self._share < 1:
-                ended = self._clock.monotonic()
-                self.idle_until = ended + (ended - began) / self._share
+            self._rest_after(began)
         return record
+
+    def _rest_after(self, began: float) -> None:
+        """Do no more slow work until it is `share` of the time again."""
+        if self._share < 1:
+            ended = self._clock.monotonic()
+            self.idle_until = ended + (ended - began) / self._share
 
     def record_of(self, made: Attempt, seconds: float = 0.0) -> DecisionRecord:
         """Return the record of an attempt. Call this before the next attempt."""
@@ -199,6 +205,28 @@ class DecisionRecorder:
         self._last_diagnosis = diagnosis, found
         return found
 
+    def broken(self, tried: Tried, error: Exception, nodes: Snapshot) -> DecisionRecord:
+        """Return the record of an attempt that broke, with the nodes that plugins other than the broken one refuse.
+
+        The verdicts of the attempt itself are lost with the exception. So the nodes are filtered once more, without the plugin
+        that broke, if there is time for that; otherwise the record says that refusals were not counted.
+        """
+        pod, profile = tried.queued.view, tried.profile
+        record = DecisionRecord(pod.key, pod.uid, profile.name, node_count=nodes.n, refused=None)
+        began = self._clock.monotonic()
+        if began >= self.idle_until:
+            rest = profile_without(profile, [error.plugin] if isinstance(error, PluginError) else [])
+            asked = Question(pod, nodes, rest, Rules(SeededTies(), self._rules.nominations, preempts=False))
+            state = CycleState()
+            try:
+                found = filter_nodes(asked, state, rest.pre_filter(pod, nodes, state))
+                seen = Attempt(asked, Failed(pod, ""), state, found.pre_filtered, found.diagnosis, found.feasible)
+                record.refused = refusal_counts(seen)
+            except SchedulerError:
+                pass  # another plugin is broken too
+            self._rest_after(began)
+        return record
+
     # With all scores
 
     def _work_out(self, record: DecisionRecord, made: Attempt) -> None:
@@ -250,6 +278,14 @@ class DecisionRecorder:
         record.outcome = ERROR if not failure.is_rejection else UNSCHEDULABLE if preemption is None else PREEMPTED
         record.message, record.attempt, record.at = failure.message, tried.queued.attempts, self._clock.now()
         self._keep(record)
+
+
+def profile_without(profile: Profile, plugins: Collection[str]) -> Profile:
+    """Return a profile without some of its plugins."""
+    points = {
+        point: tuple(entry for entry in entries if entry[0].name not in plugins) for point, entries in profile.points.items()
+    }
+    return Profile(profile.name, points, profile.percentage_of_nodes)
 
 
 def refusal_counts(made: Attempt) -> tuple[RefusalCount, ...]:

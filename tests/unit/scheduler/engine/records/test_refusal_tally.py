@@ -7,7 +7,7 @@ import msgspec
 from kubesched.scheduler.engine.deciding.cycle import Attempt, Rules, attempt
 from kubesched.scheduler.engine.deciding.ties import SeededTies
 from kubesched.scheduler.engine.records.decision_recorder import DecisionRecorder, refusal_counts
-from kubesched.scheduler.engine.records.refusals import counted
+from kubesched.scheduler.engine.records.refusal_tally import counted
 from kubesched.scheduler.framework.equivalence_cache.cache import EquivalenceCache
 from kubesched.testing import node, pod
 from kubesched.tools.conformance.cases import Cluster
