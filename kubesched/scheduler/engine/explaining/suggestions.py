@@ -40,8 +40,7 @@ from kubesched.scheduler.framework import (
     would_take_it,
 )
 from kubesched.scheduler.plugins.node_unschedulable import NodeUnschedulable
-from kubesched.scheduler.plugins.taint_toleration.advice import untolerated
-from kubesched.scheduler.plugins.taint_toleration.plugin import TaintToleration
+from kubesched.scheduler.plugins.taint_toleration import TaintToleration, untolerated
 
 log = logging.getLogger(__name__)
 
