@@ -29,9 +29,8 @@ from kubesched.scheduler.engine.deciding.failure import Failure, broken, explain
 from kubesched.scheduler.engine.deciding.preemptor import Preemptor
 from kubesched.scheduler.engine.groups.group import Rehearsal
 from kubesched.scheduler.engine.groups.pod_groups import Gang, Gangs
-from kubesched.scheduler.engine.records.tried import Tried
+from kubesched.scheduler.engine.records.decision_recorder import Tried
 from kubesched.scheduler.framework import (
-    CycleState,
     EquivalenceCache,
     Failed,
     GroupTurn,
@@ -76,7 +75,7 @@ class Attempts:
         """By profile name. A profile whose answers are not cached has none."""
         self._bookings = bookings
         self.evictions = evictions
-        self._failures = failures
+        self.fail, self.unreserve = failures.end, bookings.unreserve
         self._resizes = DeferredResizes(core.store)
         self.gangs = Gangs(core, self)
 
@@ -207,14 +206,6 @@ class Attempts:
             self._bookings.book(tried, node_name)
         except Exception as error:  # see the head of this file; the other members go on
             self._broke(tried, error)
-
-    def unreserve(self, profile: Profile, booked: PodView, node_name: str, state: CycleState) -> None:
-        """Call Unreserve for a member."""
-        self._bookings.unreserve(profile, booked, node_name, state)
-
-    def fail(self, tried: Tried, failure: Failure) -> None:
-        """End a pod's attempt."""
-        self._failures.end(tried, failure)
 
     def _broke(self, tried: Tried, error: Exception) -> None:
         """Fail an attempt that a plugin, or a bug of ours, broke."""

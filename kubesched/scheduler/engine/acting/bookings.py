@@ -29,7 +29,7 @@ from kubesched.scheduler.engine.arrivals.inbox import AssumedBinding, LoopCall
 from kubesched.scheduler.engine.arrivals.intake import CLAIM_CHANGED, POD_WENT
 from kubesched.scheduler.engine.core import Core
 from kubesched.scheduler.engine.deciding.failure import Failure, explain, refused_on_node
-from kubesched.scheduler.engine.records.tried import Tried
+from kubesched.scheduler.engine.records.decision_recorder import Tried
 from kubesched.scheduler.framework import CLEAR, CycleState, Profile, Status
 
 log = logging.getLogger(__name__)

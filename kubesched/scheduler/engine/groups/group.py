@@ -30,7 +30,7 @@ from kubesched.scheduler.engine.core import Core
 from kubesched.scheduler.engine.deciding.attempt import Attempt
 from kubesched.scheduler.engine.deciding.failure import Failure, broken, refusal, refused_on_node
 from kubesched.scheduler.engine.deciding.preemptor import Preemptor
-from kubesched.scheduler.engine.records.tried import Tried
+from kubesched.scheduler.engine.records.decision_recorder import Tried
 from kubesched.scheduler.framework import (
     Code,
     CycleState,

@@ -37,7 +37,7 @@ from kubesched.scheduler.engine.groups.group import (
 from kubesched.scheduler.engine.groups.group_conditions import GroupConditions
 from kubesched.scheduler.engine.groups.group_trial import StoreTrial
 from kubesched.scheduler.engine.groups.whole_group import Branch, WholeGroupCycle
-from kubesched.scheduler.engine.records.tried import Tried
+from kubesched.scheduler.engine.records.decision_recorder import Tried
 from kubesched.scheduler.framework import (
     CLEAR,
     COMPOSITE,

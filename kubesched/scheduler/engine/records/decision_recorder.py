@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 
 import numpy as np
+from msgspec import Struct
 
 from kubesched.errors import PluginError, SchedulerError
 from kubesched.kube.api import Node
@@ -41,8 +42,8 @@ from kubesched.scheduler.engine.records.decision_record import (
 from kubesched.scheduler.engine.records.node_changes import NodeChanges
 from kubesched.scheduler.engine.records.refusal_tally import RefusalCount, RefusalTally, Refused
 from kubesched.scheduler.engine.records.refusals import refusals_of
-from kubesched.scheduler.engine.records.tried import Tried
 from kubesched.scheduler.framework import Clock, CycleState, Failed, NodeAnswers, Placed, Profile, Scores
+from kubesched.scheduler.queue import QueuedPod
 
 SHARE = 0.005
 """Which share of the time may be used for records with all scores."""
@@ -54,6 +55,19 @@ EXTENDERS = "extenders"
 _MOST_KEPT = 64
 
 Listener = Callable[[DecisionRecord], None]
+
+
+class Tried(Struct, frozen=True):
+    """A queued pod, the profile and time of its attempt, and the attempt itself, unless that broke."""
+
+    queued: QueuedPod
+    profile: Profile
+    started: float
+    made: Attempt | None = None
+    seconds: float = 0.0
+    """How long it took to decide."""
+    record: DecisionRecord | None = None
+    """The record of the decision, if it was made already."""
 
 
 class DecisionRecorder:
