@@ -88,6 +88,7 @@ class Attempts:
             return None
         while (queued := self._core.queue.pop()) is not None:
             profile = self._core.profiles.get(queued.view.pod.spec.scheduler_name)
+            # After a reload no profile may have this pod's schedulerName any more.
             if profile is None or not self.is_worth_trying(queued.view):
                 self._core.queue.done(queued.view.uid)
                 continue
@@ -132,6 +133,7 @@ class Attempts:
         A pod that has a node already is here because of a resize that the kubelet deferred; only its own node is tried.
         """
         pod, rules, monotonic = queued.view, self.rules, self._handle.clock.monotonic
+        # Only deciding is measured, for scheduling_algorithm_duration; the record is made outside of it.
         if pod.node_name:
             made, seconds, now = self._resizes.attempt(pod, profile, rules), 0.0, monotonic()
         else:

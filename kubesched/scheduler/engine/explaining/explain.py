@@ -114,6 +114,7 @@ def attempt_now(engine: EngineState, pod: PodView) -> Attempt:
 
 
 def _attempted(engine: EngineState, pod: PodView, profile: Profile, rules: Rules) -> Attempt:
+    # Without a cache, and with every node scored: the columns of all plugins are needed.
     nodes = engine.store.snapshot()
     if pod.node_name:  # a second pod like it
         status = msgspec.structs.replace(pod.pod.status, nominated_node_name="")

@@ -170,6 +170,7 @@ def state_of(engine: EngineState, pod: PodView) -> str:
         return NOT_OURS
     if pod.pod.metadata.deletion_timestamp is not None:
         return LEAVING
+    # The queue may not have asked the gates since the pod changed, so a pod counts as gated only if a gate refuses it now.
     entry = engine.queue.find(pod.key)
     gated = entry.is_gated if entry is not None else bool(pod.pod.spec.scheduling_gates)
     return GATED if gated and not gate_of(engine, pod).is_success else PENDING

@@ -186,6 +186,7 @@ class GroupCycle:
         uids = frozenset(queued.view.uid for queued in members)
         turn = GroupTurn(key, True, uids, len(members), asks_post_filter=asks_post_filter)
         needs_room = False
+        # Each booking pushes its own undo on this stack. Leaving the block takes them back, the last one first.
         with ExitStack() as undoing:
             for queued in members:
                 self.trying = queued

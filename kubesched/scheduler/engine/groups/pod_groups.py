@@ -169,6 +169,7 @@ class Gangs:
             if taken is not None:
                 members.append(taken)
         # Among equals the name decides. So it is the same member every time that finds no room.
+        # 1.37 tries members with more attempts first, before it those that came first.
         if self._judges_whole:
             members.sort(key=lambda member: (-member.view.priority, -member.attempts, member.timestamp, member.key))
         else:
@@ -383,6 +384,11 @@ class Gangs:
             later(rehearsal.refusal.retry_after_seconds, self._core.inbox.post, again)
 
     def _submit_group(self, gang: Gang, group: Branch, rehearsal: Rehearsal) -> None:
+        """Book or fail the members of one pod group.
+
+        Plugins see in the `GroupTurn` how many members are still to be booked: `to_come` counts down 2, 1, 0 while three of
+        them are. So Coscheduling knows at Permit whether the group will be complete.
+        """
         clock = self._handle.clock
         turn = GroupTurn(group.key, False, frozenset(queued.view.uid for queued in group.members))
         members = [(queued, rehearsal.members.get(queued.view.uid)) for queued in group.members]

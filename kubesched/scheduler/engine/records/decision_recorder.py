@@ -142,6 +142,7 @@ class DecisionRecorder:
         decision: Placed = made.decision  # type: ignore[assignment]  # the caller has checked
         pod, nodes = asked.pod, asked.nodes
         n, evaluated, feasible = nodes.n, decision.evaluated, decision.feasible
+        # `count` is how many nodes have the best total: 0 without scores, None if it is more than one and not counted.
         best, second, flat, runner_up = 0, 0, 0, ""
         count: int | None = 0
         if ranking is None:
