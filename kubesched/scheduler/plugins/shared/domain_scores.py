@@ -1,8 +1,14 @@
-"""Scores of domains that follow from counts.
+"""The scores of domains, kept from pod to pod: for PodTopologySpread and InterPodAffinity.
 
-In: the counts of all domains of a label key, and how a count becomes a score. Out: a table of scores. A score is relative to
-the lowest and the highest count of a domain that has feasible nodes: while these stay what they are, one domain's change is
-one score's change.
+A score is relative to the lowest and the highest count among the *scored* domains, those with feasible nodes. While both ends
+stay, a domain with a new count changes one score:
+
+    counts by zone    a: 2, b: 5, c: 2        ends 2 and 5        affinity scores 0, 100, 0
+    a pod comes to c  a: 2, b: 5, c: 3        ends 2 and 5        only c changes: 33
+    a pod comes to b  a: 2, b: 6, c: 3        the high end moves  all that are above the low end change: b 100, c 25
+
+For the last case `_raised` holds the scored domains above the low end, while they are few. So a decision in a cluster with
+5,000 hostnames looks at a handful of domains.
 """
 
 from __future__ import annotations
@@ -16,11 +22,10 @@ from kubesched.scheduler.framework import FEW, DomainScores, Tracked
 
 
 class Scale(Protocol):
-    """How counts become scores from 0 to 100, between the lowest count and the highest. The lowest count has the same score
-    whatever the highest is."""
+    """How counts become scores from 0 to 100. The score of the lowest count must not depend on the highest."""
 
     def column(self, counts: Ints, low: int, high: int) -> Ints:
-        """Return the scores of all domains; those of counts outside the range are read by nobody."""
+        """Return the scores of all domains. Scores of counts outside the range are not read."""
         ...
 
     def one(self, count: int, low: int, high: int) -> int:
@@ -29,7 +34,7 @@ class Scale(Protocol):
 
 
 class ScoredDomains:
-    """The scores of the domains of one key, kept from one pod to the next."""
+    """The scores of the domains of one label key."""
 
     __slots__ = ("_codes", "_n_scored", "_raised", "_range", "_reader", "_scored", "_table", "key")
 
@@ -39,16 +44,16 @@ class ScoredDomains:
         self._scored: Bools = np.zeros(0, dtype=np.bool_)
         self._n_scored = 0
         self._codes: Ints | None = None
-        """The scored domains, if these are not all."""
+        """The codes of the scored domains; None for all."""
         self._range: tuple[object, int, int] | None = None
-        """The scale, the lowest and the highest count that the table is of; None where all of it must be worked out."""
+        """(scale, lowest, highest count) of the table; None if the table is outdated."""
         self._raised: set[int] | None = None
-        """Among the scored domains all that have another count than the lowest, while they are few: with the highest count only
-        their scores move. Domains that are not scored may be left behind meanwhile."""
+        """The scored domains with another count than the lowest, if they are few; it may also hold domains that are not
+        scored."""
         self._table: DomainScores | None = None
 
     def table(self, counts: Tracked, scored: Bools, scale: Scale) -> DomainScores:
-        """Return the scores, where `scored` are the domains, at least one, that they are relative to."""
+        """Return the scores relative to the `scored` domains, of which there must be one."""
         values, changed = counts.values, self._reader.changed(counts.changes)
         came = [] if scored is self._scored else self._take_in(scored, len(values))
         if changed is None or came is None:
@@ -62,19 +67,19 @@ class ScoredDomains:
         return self._table
 
     def _take_in(self, scored: Bools, n_values: int) -> list[int] | None:
-        """Take in that other domains are scored than before; return those that came, or None where all is to be begun anew."""
+        """Note that other domains are scored now; return the new ones, or None if the table must be worked out again."""
         before, self._scored = self._scored, scored
         self._n_scored = int(np.count_nonzero(scored))
         self._codes = None if scored[:-1].all() and len(scored) == n_values else np.flatnonzero(scored)
-        # Feasible nodes that are in no domain are a case of their own.
+        # Nodes without the label, at the last index, are scored as a domain of their own.
         if len(before) != len(scored) or before[-1] or scored[-1]:
             return None
         came = np.flatnonzero(scored > before)
         return came.tolist() if len(came) <= FEW else None
 
     def _follow(self, values: Ints, changed: list[int], raised: set[int], scale: Scale) -> bool:
-        """Score the domains again that changed, or all that are raised where the highest count moved; False if these are many,
-        or the lowest count moved."""
+        """Update the scores of the changed domains, or of all raised ones if the highest count changed; return False if they
+        are many, or the lowest count changed."""
         assert self._range is not None and self._table is not None
         _, low, before = self._range
         raised.update(changed)
@@ -82,15 +87,15 @@ class ScoredDomains:
         if len(raised) > FEW or len(numbers) == self._n_scored or self._range[0] != scale or min(numbers, default=low) < low:
             self._raised = self._range = None
             return False
-        high = max(numbers, default=low)  # whoever is not raised has the lowest count
+        high = max(numbers, default=low)  # domains that are not raised have the lowest count
         self._range = scale, low, high
         for code in changed if high == before else raised:
             self._table.put(code, scale.one(values.item(code), low, high))
         return True
 
     def _look_at_all(self, values: Ints, changed: list[int], scale: Scale) -> None:
-        """Look for the lowest and the highest count, and score what follows from that."""
-        # Where all domains are scored, the last element is that of nodes in none: it may have no say.
+        """Find the lowest and the highest count among all scored domains, and update the scores."""
+        # Without the last element, unless nodes without the label are scored.
         there = values[: None if self._scored[-1] else -1] if self._codes is None else values.take(self._codes)
         if len(there) <= FEW:
             numbers = there.tolist()
