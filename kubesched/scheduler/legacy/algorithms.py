@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from kubesched.scheduler.framework import Handle, Plugin
-from kubesched.scheduler.legacy.context import LegacyContext
 from kubesched.scheduler.legacy.predicates.base import AllOf, Predicate
 from kubesched.scheduler.legacy.predicates.conditions import (
     CheckNodeCondition,
@@ -47,6 +46,7 @@ from kubesched.scheduler.legacy.priorities.spreading import (
     SelectorSpreadPriority,
     ServiceSpreadingPriority,
 )
+from kubesched.scheduler.legacy.releases import LegacyContext
 
 PredicateFactory = Callable[[LegacyContext, Handle], list[Plugin]]
 PriorityFactory = Callable[[LegacyContext, Handle], Plugin]

@@ -18,9 +18,8 @@ from kubesched.errors import ConfigError
 from kubesched.scheduler.cluster import PodView
 from kubesched.scheduler.config import Extender, PluginConfig, build_extenders
 from kubesched.scheduler.framework import Handle, Plugin, Profile
-from kubesched.scheduler.legacy import log_lines
+from kubesched.scheduler.legacy import wording
 from kubesched.scheduler.legacy.algorithms import FILTER_PLUGINS, SCORE_PLUGINS
-from kubesched.scheduler.legacy.context import LegacyContext
 from kubesched.scheduler.legacy.custom_functions import FunctionPredicate
 from kubesched.scheduler.legacy.framework_plugins import FRAMEWORK, Framework, OldPlugins, build, check, final, known_plugins
 from kubesched.scheduler.legacy.policies.policy import Policy
@@ -33,7 +32,7 @@ from kubesched.scheduler.legacy.predicates.volume_counts import max_volumes_from
 from kubesched.scheduler.legacy.predicates.volumes import ClaimsExist
 from kubesched.scheduler.legacy.priorities.preferences import EqualPriority
 from kubesched.scheduler.legacy.registry import Custom, Registry
-from kubesched.scheduler.legacy.releases import LATEST, LegacyGates, Release, release_of
+from kubesched.scheduler.legacy.releases import LATEST, LegacyContext, LegacyGates, Release, release_of
 from kubesched.scheduler.legacy.wording import fit_error
 from kubesched.scheduler.plugins.default_binder import DefaultBinder
 from kubesched.scheduler.plugins.default_preemption.plugin import DefaultPreemption, DefaultPreemptionArgs
@@ -91,7 +90,7 @@ def profile_from_provider(
     release, options = release_of(version), options or Options()
     context = _context(release, options, options.hard_pod_affinity_symmetric_weight, ())
     registry = Registry(release, context.gates, options.custom)
-    log_lines.say_provider(name or DEFAULT_PROVIDER)
+    wording.say_provider(name or DEFAULT_PROVIDER)
     with _wrapped(f'couldn\'t create scheduler using provider "{name}"', release):
         predicates, priorities = registry.provider(name or DEFAULT_PROVIDER)
         selected = Selected(set(predicates), {key: registry.priority(key).weight for key in priorities})
@@ -105,7 +104,7 @@ def profile_from_policy(
 ) -> Algorithm:
     """Build the scheduler that a policy describes."""
     release, options = release_of(version), options or Options()
-    log_lines.say_policy(policy, release)
+    wording.say_policy(policy, release)
     with _wrapped("couldn't create scheduler from policy", release):
         check_policy(policy, release)
     gates = LegacyGates.of(release, options.feature_gates)
@@ -169,7 +168,7 @@ def _create(
     checks_all: bool = False,
 ) -> Algorithm:
     release = context.release
-    log_lines.say_keys(selected.predicates, selected.priorities, release)
+    wording.say_keys(selected.predicates, selected.priorities, release)
     names = names_to_run(selected, registry)
     if options.to_the_letter and release.has_order:
         names = [name for name in names if is_listed(name, release)]
@@ -191,7 +190,7 @@ def _create(
     if release.runs_plugins:
         framework = final(names, selected.priorities, selected.plugin_config, options.plugins, options.plugin_config)
         check(framework, known_plugins(options.brought))
-        log_lines.say_framework(framework)
+        wording.say_framework(framework)
         own = OwnPlugins(registry, context, handle)
         enabled = build(options.plugins, framework, options.brought, handle, own.filter_of, own.scorer_of)
         for point, plugins in enabled.items():

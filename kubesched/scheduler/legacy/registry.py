@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 from kubesched.errors import ConfigError
 from kubesched.scheduler.framework import Handle, Plugin
 from kubesched.scheduler.legacy.algorithms import PREDICATES, PRIORITIES, PredicateFactory, PriorityFactory
-from kubesched.scheduler.legacy.context import LegacyContext
 from kubesched.scheduler.legacy.custom_functions import (
     FitFunction,
     FitFunctionFactory,
@@ -32,7 +31,7 @@ from kubesched.scheduler.legacy.custom_functions import (
 )
 from kubesched.scheduler.legacy.policies.providers import known_to, providers_of
 from kubesched.scheduler.legacy.predicates.base import named
-from kubesched.scheduler.legacy.releases import LegacyGates, Release
+from kubesched.scheduler.legacy.releases import LegacyContext, LegacyGates, Release
 
 _NAME = "^[a-zA-Z0-9]([-a-zA-Z0-9]*[a-zA-Z0-9])$"
 _NAME_SYNTAX = re.compile(_NAME)

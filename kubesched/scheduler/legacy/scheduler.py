@@ -19,7 +19,6 @@ from kubesched.scheduler.config import Configuration, Extender
 from kubesched.scheduler.engine import Poster, Ties
 from kubesched.scheduler.framework import Handle, Plugin
 from kubesched.scheduler.legacy.annotations import AnnotationReader
-from kubesched.scheduler.legacy.log_lines import saying
 from kubesched.scheduler.legacy.policies.componentconfig import ComponentConfig
 from kubesched.scheduler.legacy.policies.policy import Policy
 from kubesched.scheduler.legacy.policies.sources import (
@@ -32,6 +31,7 @@ from kubesched.scheduler.legacy.policies.sources import (
 from kubesched.scheduler.legacy.profile import Algorithm, Options, profile_from_policy, profile_from_provider
 from kubesched.scheduler.legacy.releases import LegacyGates, Release
 from kubesched.scheduler.legacy.ties import ties_of
+from kubesched.scheduler.legacy.wording import saying
 from kubesched.scheduler.queue import QueueOptions
 
 ASSUMED_TTL_SECONDS = 30.0

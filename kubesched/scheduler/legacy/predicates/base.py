@@ -24,7 +24,7 @@ from kubesched.scheduler.framework import (
     Wakeup,
 )
 from kubesched.scheduler.framework.runtime import lifting
-from kubesched.scheduler.legacy.context import LegacyContext
+from kubesched.scheduler.legacy.releases import LegacyContext
 
 Cases = list[tuple[Bools, Reason]]
 P = TypeVar("P", bound=Plugin)

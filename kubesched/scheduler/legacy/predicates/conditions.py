@@ -12,8 +12,8 @@ import numpy as np
 from kubesched.kube.api import Node
 from kubesched.scheduler.cluster import PodView, Snapshot
 from kubesched.scheduler.framework import CycleState, Handle, NodeNames, Plugin, PreFilterAnswer, Rejections
-from kubesched.scheduler.legacy.context import LegacyContext
 from kubesched.scheduler.legacy.predicates.base import Cases, Predicate
+from kubesched.scheduler.legacy.releases import LegacyContext
 from kubesched.scheduler.legacy.shared.nodewise import NodeColumn
 from kubesched.scheduler.legacy.shared.pod_requests import is_best_effort
 

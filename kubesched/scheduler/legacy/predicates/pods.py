@@ -10,8 +10,8 @@ import numpy as np
 from kubesched.kube.api import Namespace, matching
 from kubesched.scheduler.cluster import ABSENT, Bools, PodView, Snapshot
 from kubesched.scheduler.framework import SKIP, CycleState, Handle, Input, PreFilterAnswer, Reason, Rejections, failed, wakeups
-from kubesched.scheduler.legacy.context import LegacyContext
 from kubesched.scheduler.legacy.predicates.base import Cases, Predicate
+from kubesched.scheduler.legacy.releases import LegacyContext
 from kubesched.scheduler.legacy.shared.affinity import counting
 from kubesched.scheduler.legacy.shared.siblings import services_of
 from kubesched.scheduler.legacy.shared.spread_counts import SpreadCounts, constraints_of, with_all_keys

@@ -17,7 +17,6 @@ from kubesched.kube.api import PersistentVolume, PersistentVolumeClaim, Pod, Sto
 from kubesched.kube.values import BETA_REGION, BETA_ZONE
 from kubesched.scheduler.cluster import Ints, Objects, PodView, Snapshot, class_of_claim
 from kubesched.scheduler.framework import SKIP, Code, CycleState, Handle, Plugin, PreFilterAnswer, Reason, Rejections, Status
-from kubesched.scheduler.legacy.context import LegacyContext
 from kubesched.scheduler.legacy.predicates.volume_counts import (
     InTreeVolumeCount,
     MaxAzureDiskVolumeCount,
@@ -27,6 +26,7 @@ from kubesched.scheduler.legacy.predicates.volume_counts import (
     MaxGCEPDVolumeCount,
     VolumeCountPredicate,
 )
+from kubesched.scheduler.legacy.releases import LegacyContext
 from kubesched.scheduler.plugins.shared.volumes import WAIT_FOR_FIRST_CONSUMER, VolumeError, claim_not_found, direct_claim_names
 from kubesched.scheduler.plugins.volume_binding import VolumeBinding
 from kubesched.scheduler.plugins.volume_binding.plugin import NO_SPACE, NOTHING_TO_BIND, VOLUME_MISSING, VolumeBindingArgs

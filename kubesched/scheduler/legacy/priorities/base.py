@@ -10,7 +10,7 @@ import numpy as np
 
 from kubesched.scheduler.cluster import Bools, Ints
 from kubesched.scheduler.framework import Handle, Plugin
-from kubesched.scheduler.legacy.context import LegacyContext
+from kubesched.scheduler.legacy.releases import LegacyContext
 
 
 class Priority(Plugin):

@@ -7,8 +7,8 @@ import numpy as np
 from kubesched.kube.api import CPU, MEMORY, Node
 from kubesched.scheduler.cluster import Ints, PodView, Snapshot
 from kubesched.scheduler.framework import CycleState, Handle, Input
-from kubesched.scheduler.legacy.context import LegacyContext
 from kubesched.scheduler.legacy.priorities.base import Priority
+from kubesched.scheduler.legacy.releases import LegacyContext
 from kubesched.scheduler.legacy.shared.pod_requests import asked
 from kubesched.scheduler.plugins.image_locality import LEAST, MEBI, with_tag
 

@@ -11,8 +11,8 @@ import numpy as np
 from kubesched.kube.api import Node, matching
 from kubesched.scheduler.cluster import ABSENT, Bools, Ints, PodView, Snapshot, match_term
 from kubesched.scheduler.framework import CycleState, Handle, Input, Status
-from kubesched.scheduler.legacy.context import LegacyContext
 from kubesched.scheduler.legacy.priorities.base import Priority, scaled
+from kubesched.scheduler.legacy.releases import LegacyContext
 from kubesched.scheduler.legacy.shared.affinity import counting
 from kubesched.scheduler.legacy.shared.nodewise import NodeColumn
 from kubesched.scheduler.plugins.taint_toleration import count_soft_taints

@@ -15,9 +15,9 @@ from kubesched.kube.api import CPU, MEMORY
 from kubesched.scheduler import kernels
 from kubesched.scheduler.cluster import Ints, PodView, Snapshot
 from kubesched.scheduler.framework import CycleState, Handle, Input
-from kubesched.scheduler.legacy.context import LegacyContext
 from kubesched.scheduler.legacy.predicates.volumes import AttachedVolumes
 from kubesched.scheduler.legacy.priorities.base import Priority
+from kubesched.scheduler.legacy.releases import LegacyContext
 from kubesched.scheduler.legacy.shared.pod_requests import asked
 from kubesched.scheduler.plugins.shared.allocation import shape_table
 

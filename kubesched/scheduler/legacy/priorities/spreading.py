@@ -13,8 +13,8 @@ import numpy.typing as npt
 from kubesched.kube.api import Selector, SelectorError
 from kubesched.scheduler.cluster import ABSENT, REGION_LABELS, ZONE_LABELS, Bools, Ints, PodView, Snapshot
 from kubesched.scheduler.framework import SKIP, CycleState, Handle, Input, Status, failed
-from kubesched.scheduler.legacy.context import LegacyContext
 from kubesched.scheduler.legacy.priorities.base import Priority
+from kubesched.scheduler.legacy.releases import LegacyContext
 from kubesched.scheduler.legacy.shared.siblings import all_of, count_matching, owner_selectors, service_selectors
 from kubesched.scheduler.legacy.shared.spread_counts import SpreadCounts, constraints_of, with_all_keys
 

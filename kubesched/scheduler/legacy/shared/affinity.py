@@ -6,7 +6,7 @@ The counters stand in an attempt's state under that plugin's name, so whoever co
 from __future__ import annotations
 
 from kubesched.scheduler.framework import Handle
-from kubesched.scheduler.legacy.context import LegacyContext
+from kubesched.scheduler.legacy.releases import LegacyContext
 from kubesched.scheduler.plugins.inter_pod_affinity.plugin import InterPodAffinity, InterPodAffinityArgs
 
 
