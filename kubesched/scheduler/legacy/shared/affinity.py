@@ -1,7 +1,4 @@
-"""Inter-pod affinity is counted by today's plugin: predicate and priority of one scheduler read the same counters.
-
-The counters stand in an attempt's state under that plugin's name, so whoever comes first builds them.
-"""
+"""Inter-pod affinity is counted by today's plugin. Predicate and priority share its counters in the state of the attempt."""
 
 from __future__ import annotations
 
@@ -11,5 +8,5 @@ from kubesched.scheduler.plugins.inter_pod_affinity.plugin import InterPodAffini
 
 
 def counting(context: LegacyContext, handle: Handle) -> InterPodAffinity:
-    """Return the plugin that counts, with the scheduler's weight for required affinity."""
+    """Return the plugin that counts, with the scheduler's hardPodAffinityWeight."""
     return InterPodAffinity(InterPodAffinityArgs(hard_pod_affinity_weight=context.hard_pod_affinity_weight), handle)
