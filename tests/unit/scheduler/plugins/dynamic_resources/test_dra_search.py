@@ -1,4 +1,4 @@
-"""Which devices a pod's claims get: what the golden families of DRA do not decide, such as the order of pools and error texts."""
+"""Which devices a pod gets, as far as the golden families of DRA do not decide it: the order of pools, error texts, ..."""
 
 import pytest
 from dra_world import (
