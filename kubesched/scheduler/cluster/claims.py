@@ -1,10 +1,11 @@
-"""Volumes and volume claims with what is promised but not yet written: the assume caches.
+"""Volumes and volume claims, with changes that are decided but not written yet: kube-scheduler's assume caches.
 
-In: the cluster's objects, and copies of them that differ by a promise (a volume given to a claim, a claim given to a
-node). Out: each object as it will be. A promise stands for as long as the object underneath is the version it was made
-on: the moment the API says anything new about the object, the API is right and the promise is gone.
-Who keeps an index over promised objects asks for the names that changed since last time. This module never writes to
-the API and never reads a clock.
+In: the cluster's objects, and copies of them with a promise (a volume for a claim, a node for a claim). Out: each object as it
+will be. A promise holds as long as the object has the version it was made on. Example: pod a is decided, and claim c is
+promised volume v, on version 7 of c. Until version 8 of c arrives, every plugin sees c bound to v. Version 8 is what the API
+server has, so it counts, and the promise is dropped.
+
+An index over these objects reads from a log which names changed. This module never writes to the API and reads no clock.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Growable arrays that share one row count: a table kept as columns.
+"""Growable arrays that share one row count: a table stored as columns.
 
-In: rows appended, removed, written by index. Out: read-only views of the live part of each column.
-Rows are dense: removing one moves the last row into the hole, and the table says which row moved. Columns only
-ever grow by doubling, so appending a row is cheap and a view stays valid until the table grows or shrinks.
+In: rows that are appended, removed, and written by index. Out: read-only views of each column. Rows have no gaps: removing one
+moves the last row into its place, and the table returns which row moved. Columns grow by doubling, so appending is cheap, and a
+view stays valid until the number of rows changes.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Device claims with what is promised but not yet written, and who holds which device.
+"""Resource claims with allocations that are not written yet, and the devices that are taken.
 
-In: the cluster's ResourceClaims, versions of them that the API accepted but has not told us yet (assumed), and
-allocations that a pod was promised but that are not written yet (in flight). Out: each claim as it will be, and the
-devices that are taken, kept up to date claim by claim and never by looking at all claims again.
-Whoever remembers an answer about devices asks which pools were touched since. This module never writes to the API.
+In: the cluster's ResourceClaims; newer versions of them that the API server accepted but the watch has not delivered (assumed);
+and allocations for pods that are decided but not written (in flight). Out: each claim as it will be, and the taken devices.
+Both are updated claim by claim: no decision looks at all claims. A log names the pools that changed, for caches of answers
+about devices. This module never writes to the API.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Pod groups: which pods belong together, and which of them have a place.
+"""Pod groups: the pods of each group, and which of them have a node.
 
-In: pods as the intake sees them come and go, bookings as the store makes and undoes them. Out: for a group its pods,
-unscheduled, assumed or assigned. What makes a pod a member is for others to say: readers are handed in, each returns
-the key of a pod's group or None, and the first that knows one is believed. Without readers nothing is kept.
+In: pods that the intake adds and removes, and bookings that the store makes and undoes. Out: for each group its pods,
+unscheduled, assumed or assigned. What makes a pod a member is not known here: functions are registered that return the key of a
+pod's group or None, and the first key counts. Without such functions nothing is stored.
 """
 
 from __future__ import annotations

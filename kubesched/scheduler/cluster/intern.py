@@ -1,9 +1,15 @@
-"""Strings and other hashable values to small integers, and back.
+"""Hashable values to small integers, and back.
 
-In: a value. Out: its number. Numbers are dense from zero, so they index arrays. There is no end of values: hostnames, labels,
-taints with the time at which they were set. So a number is used again once nobody has its value. `Leases` are told who has a
-value and who gives it back: the nodes, row by row. A `WeakInterner` sees it for itself, for values that are objects: what pods
-have in common is gone with the last of these pods.
+In: a value. Out: its number. Numbers start at zero and have few gaps, so they can index arrays. New values never end
+(hostnames, labels, taints with a timestamp), so a number is used again when its value is gone. There are two ways to know that:
+
+  Leases        callers take a number and give it back. Nodes do so, row by row.
+  WeakInterner  values are objects, held by weak references. When the last pod of a template is gone, so is the template, and
+  the
+                interner drops it.
+
+Example with `Leases`: two nodes have zone "a" (number 0), one has "b" (1). The last node of "a" leaves; the next new value is
+0.
 """
 
 from __future__ import annotations

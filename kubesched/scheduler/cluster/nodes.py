@@ -1,8 +1,9 @@
-"""Nodes as columns: one row a node, one array a fact.
+"""Nodes as columns: one row for each node, one array for each fact.
 
-In: API nodes, and the usage of pods as amounts. Out: arrays over all nodes. Labels become one column of value numbers
-for each key, taints one number for each distinct list of taints, so that a plugin answers for a distinct value once
-and spreads the answer over the rows by indexing.
+In: API nodes, and the usage of pods as amounts. Out: arrays over all nodes. A label key is a column of value numbers, and
+taints are a column with one number for each distinct list of taints. So a plugin judges each distinct value once, and
+indexing gives the answer for all rows. Example: of 5,000 nodes all have one of 3 lists of taints. TaintToleration compares
+the pod with 3 lists and then takes `refused[taint_set]`.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
-"""Everything in the cluster that is neither a node nor a pod: namespaces, services, claims, classes, budgets.
+"""All objects that are neither nodes nor pods: namespaces, services, claims, classes, budgets.
 
-In: API objects. Out: lookups by kind, name and namespace. A kind is the struct that holds its objects or, where only a
-plugin knows the kind and no struct of ours does, its `plural.version.group`. Each kind carries a version that moves
-with every change, so a remembered answer can tell whether what it read is still so, and a bounded log of its last
-changes, so that an index over many objects is repaired instead of built again.
+In: API objects. Out: lookups by kind, name and namespace. A kind is the struct of its objects or, for a kind that only a plugin
+knows, its `plural.version.group`. Each kind has a version that changes with every object, so a cached answer can tell whether
+it still holds, and a bounded log of changes, so that an index is updated and not built again.
 """
 
 from __future__ import annotations

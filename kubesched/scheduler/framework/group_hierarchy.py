@@ -1,8 +1,8 @@
-"""Groups of groups: who belongs to whom.
+"""Groups of groups: the parents and children of each pod group.
 
-In: the PodGroup and CompositePodGroup objects, of which each may name a parent. Out: a group's root, the pod groups below it,
-and what all of them go by: the root's priority. Without the gate CompositePodGroup every pod group is its own root.
-A parent that is not there, or that leads back to a group already passed, ends the climb.
+In: PodGroup and CompositePodGroup objects, which may name a parent. Out: a group's root, the pod groups below it, and the
+root's priority, which counts for all of them. Without the gate CompositePodGroup every pod group is its own root. The way up
+ends at a parent that does not exist, or that was passed already.
 """
 
 from __future__ import annotations

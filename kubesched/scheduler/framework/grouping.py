@@ -1,8 +1,8 @@
-"""Pods that are tried together: the words that plugins and the engine share about pod groups.
+"""Values about pod groups that plugins and the engine share.
 
-A group is first rehearsed: every member is decided, booked, reserved and permitted against what the members before it
-take, and everything is taken back. Only if the group as a whole has a place it is done for real. A plugin finds the
-`GroupTurn` under `GROUP_TURN` in the state of a member and can tell the two apart: a rehearsal must leave no trace.
+A group is scheduled in two steps. In the rehearsal each member is decided, assumed, reserved and permitted on top of the
+members before it; then all of it is undone. Only if the whole group fits, the same is done for real. A plugin finds the
+`GroupTurn` under `GROUP_TURN` in the state of a member, with `is_rehearsal`: a rehearsal must leave no trace.
 """
 
 from __future__ import annotations

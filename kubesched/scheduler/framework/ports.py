@@ -1,7 +1,7 @@
-"""Protocols for what is outside: time, chance, the API server's write side, the recorder of events.
+"""Protocols for everything outside the framework: time, random numbers, writing to the API server, events.
 
-The framework and the plugins see the world only through these. The engine, the simulator and the tests hand in what
-fits them: a real clock or a virtual one, a writer that speaks HTTP or one that keeps a list.
+Framework and plugins use nothing else from outside. The engine, the simulator and the tests pass what fits: a real or a virtual
+clock, a writer that uses HTTP or one that fills a list.
 """
 
 from __future__ import annotations

@@ -1,10 +1,11 @@
-"""Beside nominated pods: a pod must fit a node with those of equal or higher priority that are nominated to it.
+"""A pod must fit a node together with the pods of equal or higher priority that are nominated to it.
 
-In: verdicts on the nodes as they are. Out: the same, with those nodes refused that would not do if the nominated pods
-came. Both passes must succeed: a nominated pod may be what another pod's affinity needs, and may never come.
+In: verdicts on the nodes as they are. Out: the same verdicts, and refusals for the nodes on which the pod would not fit if the
+nominated pods came. A node must pass both ways, with and without them, as in kube-scheduler: a nominated pod may be the one
+that another pod's affinity asks for, and it may never come.
 
-Where filters look at one node at a time, the answers for a pod class are kept and only asked for again where a node or
-its nominated pods changed: with thousands of pods nominated, an attempt pays for the few that are new.
+If all filters read one row alone, the answers of a class are kept. Only rows that changed, or whose nominated pods changed, are
+tried again. So with thousands of nominated pods an attempt pays for the few new ones.
 """
 
 from __future__ import annotations
