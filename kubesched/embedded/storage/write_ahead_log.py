@@ -26,7 +26,7 @@ FILE_NAME = "objects.log"
 SYNC_POLICIES = ("always", "interval", "never")
 SYNC_INTERVAL_SECONDS = 1.0
 MAGIC = b"kubesched objects 1\n"
-REWRITE_BYTES = 64 * 1024 * 1024
+REWRITE_BYTES = 64 * 1024 * 1024  # a smaller log is never rewritten while the server runs
 _HEAD = struct.Struct("<II")
 _encode = msgspec.json.Encoder().encode
 
