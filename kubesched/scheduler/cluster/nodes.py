@@ -18,7 +18,7 @@ from kubesched.kube.values import wrapped
 from kubesched.scheduler.cluster.columns import Bools, Column, Ints, Table
 from kubesched.scheduler.cluster.intern import Leases
 from kubesched.scheduler.cluster.journal import ALLOCATABLE, NODE, SPEC
-from kubesched.scheduler.cluster.pods import Amounts, ResourceName, Resources
+from kubesched.scheduler.cluster.pods import PodTemplate, ResourceName, Resources
 
 ABSENT = -1
 KNOWN_FEATURES = frozenset(
@@ -161,10 +161,11 @@ class NodeColumns:
         self.offered.pop()
         return last
 
-    def use(self, row: int, usage: Amounts, cpu: int, memory: int, sign: int) -> None:
-        """Add one pod's usage to a row, or with sign -1 take it away."""
-        requested, more = self.requested, [(self.non_zero_cpu, cpu), (self.non_zero_memory, memory)]
-        for rid, amount in usage:
+    def use(self, row: int, template: PodTemplate, sign: int) -> None:
+        """Add what a pod of a template uses to a row (+1), or subtract it (-1)."""
+        requested = self.requested
+        more = [(self.non_zero_cpu, template.non_zero_cpu), (self.non_zero_memory, template.non_zero_memory)]
+        for rid, amount in template.usage:
             more.append((requested[rid], amount))
         for column, amount in more:
             try:
