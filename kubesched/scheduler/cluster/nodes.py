@@ -31,11 +31,16 @@ KNOWN_FEATURES = frozenset(
         "DRAOptionalNodeOperations",
     }
 )
-"""Names a node may declare that this version understands; others are dropped."""
+"""The features of a node that this version knows; others are ignored."""
 
 
 class LabelColumn:
-    """One label key over all nodes: `codes` holds the number of each node's value, ABSENT where there is none."""
+    """One label key over all nodes: `codes` has the number of each node's value, ABSENT if the node lacks the label.
+
+    ABSENT is -1, so a table with one element for each value and a last one for "absent" can be indexed with `codes` directly.
+    Example: the values are ssd (0) and hdd (1), `codes` is [0, 0, -1, 1], and the table [True, False, False] for `disk In
+    (ssd)` gives [True, True, False, False].
+    """
 
     __slots__ = ("_are_numbers", "_numbers", "_read", "codes", "values")
 
@@ -43,12 +48,12 @@ class LabelColumn:
         self.codes: Column = table.column(np.int64, ABSENT)
         self.values: Leases[str] = Leases("")
         self._read: list[str] = []
-        """The values as they were when `numbers` was asked last."""
+        """The values that `_numbers` was computed from."""
         self._numbers: Ints = np.zeros(0, dtype=np.int64)
         self._are_numbers: Bools = np.zeros(0, dtype=np.bool_)
 
     def numbers(self) -> tuple[Ints, Bools]:
-        """Return every value as a whole number, and which of them are one; they are read when one of them changed."""
+        """Return every value as an integer, and which values are integers. They are parsed only if a value changed."""
         if self._read != self.values.values:
             self._read = list(self.values.values)
             read = [parse_int64(value) for value in self._read]
@@ -66,7 +71,7 @@ class ImageState:
 
 
 class NodeColumns:
-    """The table of nodes."""
+    """The table of nodes. A row's index is a node's number until a node is removed; then the last node takes its row."""
 
     def __init__(self, resources: Resources) -> None:
         self.resources = resources
@@ -115,7 +120,11 @@ class NodeColumns:
         return row
 
     def replace(self, row: int, node: Node) -> tuple[int, frozenset[str]]:
-        """Write a changed node into its row; return which kinds of change a decision could notice, and which labels changed."""
+        """Write a changed node into its row; return the kinds of change that matter to a decision, and the labels that changed.
+
+        A kubelet writes the status of its node every few minutes. Mostly nothing of it matters: then no kind is returned,
+        nothing is written to the journal, and all cached answers hold.
+        """
         old = self.objects[row]
         self.objects[row] = node
         what, labels = 0, frozenset[str]()
