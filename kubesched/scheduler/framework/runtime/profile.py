@@ -133,7 +133,12 @@ class Profile(BindingPoints, GroupPoints):
         return self.pre_filter_with(self.pre_filters, pod, nodes, state)
 
     def pre_filter_with(self, plugins: Iterable[Plugin], pod: PodView, nodes: Snapshot, state: CycleState) -> PreFiltered:
-        """Run some of the PreFilters and merge what they answer. A plugin that answers SKIP is left out of Filter."""
+        """Run some of the PreFilters and merge what they answer. A plugin that answers SKIP is left out of Filter.
+
+        An unresolvable refusal ends it at once. After any other refusal the remaining plugins are still called, and the last
+        refusal counts: kube-scheduler does so, because preemption may help and then needs the state of all plugins. Node names
+        of several plugins are intersected. Example: A names {a, b} and C names {b, c}: only b is left, and A and C narrowed.
+        """
         names: frozenset[str] | None = None
         narrowed: set[str] = set()
         refused: Status | None = None
@@ -173,7 +178,11 @@ class Profile(BindingPoints, GroupPoints):
 
     @reported("Filter")
     def filter(self, pod: PodView, nodes: Snapshot, state: CycleState, considered: Bools | None = None) -> Verdicts:
-        """Run the filters over all rows of the view; the first to refuse a row owns it."""
+        """Run the filters for all rows of the view; the first one that refuses a row owns it.
+
+        Every filter answers for all rows, also for those that an earlier one refused: columns are cheaper than choosing rows.
+        So an error of a plugin counts only on rows that it would have been called for (`Verdicts.error`).
+        """
         verdicts = Verdicts(nodes, considered)
         for plugin in self.filters:
             if plugin.name not in state.skip_filter:
