@@ -23,7 +23,7 @@ from kubesched.telemetry.logs import logger
 from kubesched.telemetry.throttle import Throttle
 
 PAUSE_SECONDS = 1.0
-TURN_SECONDS = 0.001  # in which a connection that was told to close does so
+TURN_SECONDS = 0.001  # time for a connection to close
 BACKLOG = 1024
 ALL_INTERFACES = ("0.0.0.0", "::")
 
@@ -128,7 +128,7 @@ class Listener(web.BaseSite):
                 try:
                     accepted, _ = await loop.sock_accept(listening)
                 except OSError as error:
-                    if error.errno != errno.ECONNABORTED:  # whoever knocked is already gone
+                    if error.errno != errno.ECONNABORTED:  # the client is gone already
                         _failed.warning(log, "Cannot accept connections", address=self.name, err=error)
                         await asyncio.sleep(TURN_SECONDS if self._connections.close_one() else PAUSE_SECONDS)
                     continue
