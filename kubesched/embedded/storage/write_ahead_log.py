@@ -10,7 +10,6 @@ A last record cut short was never acknowledged and is dropped; damage anywhere e
 
 from __future__ import annotations
 
-import fcntl
 import os
 import struct
 import time
@@ -21,6 +20,11 @@ from pathlib import Path
 import msgspec
 
 from kubesched.errors import ConfigError
+
+try:
+    import fcntl
+except ImportError:  # Windows has no locks of this kind; what only reads a snapshot works there all the same
+    fcntl = None  # type: ignore[assignment]
 
 FILE_NAME = "objects.log"
 SYNC_POLICIES = ("always", "interval", "never")
@@ -39,6 +43,8 @@ class WriteAheadLog:
     def __init__(self, directory: Path, sync: str = "interval") -> None:
         if sync not in SYNC_POLICIES:
             raise ConfigError("fsync", f"unknown policy {sync!r}; expected one of {', '.join(SYNC_POLICIES)}")
+        if fcntl is None:
+            raise ConfigError("data-dir", "it needs file locks, which this system does not have")
         self.path = directory / FILE_NAME
         self._sync = sync
         self._synced_at = time.monotonic()
