@@ -43,9 +43,9 @@ from kubesched.scheduler.framework import (
     unschedulable,
 )
 from kubesched.scheduler.plugins.default_preemption.budgets import Budgets
+from kubesched.scheduler.plugins.default_preemption.dry_run import NO_VICTIMS
 from kubesched.scheduler.plugins.default_preemption.importance import most_important_first, started_at
 from kubesched.scheduler.plugins.default_preemption.plugin import NEVER, NOT_HELPFUL, PREFIX, STILL_TERMINATING, UNDER_WAY
-from kubesched.scheduler.plugins.default_preemption.victims import NO_VICTIMS
 
 RESOURCE = "elasticquotas.v1alpha1.scheduling.x-k8s.io"
 EXCEEDED = "global quota max exceeded"

@@ -111,13 +111,9 @@ class Reporter:
 
     # Binding and preemption
 
-    def binding_started(self) -> None:
-        """Count a binding under way."""
-        self.metrics.working(BINDING, 1)
-
-    def binding_ended(self) -> None:
-        """Count it out again."""
-        self.metrics.working(BINDING, -1)
+    def bindings(self, change: int) -> None:
+        """Count the binding cycles under way."""
+        self.metrics.working(BINDING, change)
 
     def preempted(self, preemption: Evicting, preemptor: str) -> None:
         """Take how many pods a preemption evicts, how many of them against a budget, and how many groups are hurt."""

@@ -6,13 +6,10 @@ or before their owner, or left behind as orphans; everything in a deleted namesp
 
 from __future__ import annotations
 
-from functools import partial
-
+from kubesched.embedded.controllers.shared.context import ControllerContext
 from kubesched.embedded.controllers.shared.controller import Workers
-from kubesched.embedded.controllers.shared.event_recorder import EventRecorder
 from kubesched.embedded.schema.resources import Object, Resource
 from kubesched.embedded.storage.watch import Change, Entry
-from kubesched.embedded.store import ObjectStore
 from kubesched.embedded.verbs.context import Asked
 from kubesched.embedded.verbs.deletion import FOREGROUND, ORPHAN, finalize_namespace
 from kubesched.embedded.verbs.patching import MERGE_PATCH
@@ -23,17 +20,18 @@ _NOT_COLLECTED = ("events", "bindings")
 class GarbageCollector(Workers):
     """Follows owner references through all resources."""
 
-    def __init__(self, store: ObjectStore, recorder: EventRecorder) -> None:
-        super().__init__(store, recorder)
-        self._followed: set[str] = set()
+    def __init__(self, context: ControllerContext) -> None:
+        super().__init__(context)
         self._dependents: dict[str, dict[tuple[str, str], None]] = {}  # owner uid to (table, key)
         self._living: dict[str, tuple[str, str]] = {}  # uid to (table, key)
         self._work = self.worker("garbage", self._sync)
         self._namespace_work = self.worker("namespaces", self._sync_namespace)
 
     def start(self) -> None:
-        self._follow_all()
-        self._store.listen("customresourcedefinitions", lambda change: self._follow_all())
+        for resource in self._resources():
+            for entry in self._store.context.table(resource).entries.values():
+                self._learn(resource.table, entry)
+        self._store.context.storage.listen_to_all(self._changed)
         self._store.listen("namespaces", self._namespace_changed)
         for namespace in self._store.list("namespaces").items:
             if "deletionTimestamp" in namespace["metadata"]:
@@ -43,15 +41,6 @@ class GarbageCollector(Workers):
         return [
             one for one in self._store.context.catalogue.stored() if "delete" in one.verbs and one.table not in _NOT_COLLECTED
         ]
-
-    def _follow_all(self) -> None:
-        for resource in self._resources():
-            if resource.table in self._followed:
-                continue
-            self._followed.add(resource.table)
-            for entry in self._store.context.table(resource).entries.values():
-                self._learn(resource.table, entry)
-            self._store.listen(resource, partial(self._changed, resource.table))
 
     def _learn(self, table: str, entry: Entry) -> None:
         uid = entry.obj["metadata"]["uid"]
@@ -64,6 +53,8 @@ class GarbageCollector(Workers):
             self._work.add(f"{table} {entry.key}")
 
     def _changed(self, table: str, change: Change) -> None:
+        if table in _NOT_COLLECTED:
+            return
         if change.old is not None:
             self._forget(table, change.old, gone=change.new is None)
         if change.new is not None:

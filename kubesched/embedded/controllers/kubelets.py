@@ -14,15 +14,14 @@ and by the annotation `kubesched.io/kubelet: stopped` on the node, after which n
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterator
 
 from kubesched.embedded.clock import micro_timestamp, timestamp
+from kubesched.embedded.controllers.shared.context import ControllerContext
 from kubesched.embedded.controllers.shared.controller import Workers
-from kubesched.embedded.controllers.shared.event_recorder import EventRecorder
-from kubesched.embedded.controllers.shared.pace import Pace
-from kubesched.embedded.controllers.shared.pods import PodIndex, controller_of, is_finished, key_of, split
+from kubesched.embedded.controllers.shared.pods import controller_of, is_finished, key_of, split
 from kubesched.embedded.schema.resources import RELEASES, Object
 from kubesched.embedded.storage.watch import Change
-from kubesched.embedded.store import ObjectStore
 from kubesched.embedded.verbs.conditions import condition, is_true, with_condition
 from kubesched.errors import NotFound
 from kubesched.kube.values import HOSTNAME
@@ -38,16 +37,15 @@ _HEALTHY = (
 )
 MOST_IMAGES = 50  # that a kubelet reports of its node
 IMAGE_BYTES = 50 * 1024 * 1024
+_FIRST_POD_NET, _FIRST_NODE_NET = 244, 100  # the first pods get 10.244.0.1 and so on, the first nodes 10.100.0.1
 _LONGEST_BACKOFF_SECONDS = 300.0
 
 
 class Kubelets(Workers):
     """The kubelets of all nodes."""
 
-    def __init__(self, store: ObjectStore, pods: PodIndex, pace: Pace, recorder: EventRecorder) -> None:
-        super().__init__(store, recorder)
-        self._pods = pods
-        self._pace = pace
+    def __init__(self, context: ControllerContext) -> None:
+        super().__init__(context)
         self._stopped: set[str] = set()
         self._known_images: dict[str, dict[str, None]] = {}
         self._due: dict[str, dict[str, float]] = {}  # pod uid to when each step is allowed
@@ -58,10 +56,19 @@ class Kubelets(Workers):
     def start(self) -> None:
         self._store.listen("pods", self._pod_changed)
         self._store.listen("nodes", self._node_changed)
+        self._numbers = itertools.count(1 + max(self._numbers_in_use(), default=0))
         for node in self._store.list("nodes").items:
             self._node_work.add(node["metadata"]["name"])
             for pod in self._pods.on_node(node["metadata"]["name"]):
                 self._pod_work.add(key_of(pod))
+
+    def _numbers_in_use(self) -> Iterator[int]:
+        """Yield the numbers behind the addresses that pods and nodes have, as after a restart with objects kept on disk."""
+        for pod in self._store.list("pods").items:
+            yield _number_of((pod.get("status") or {}).get("podIP", ""))
+        for node in self._store.list("nodes").items:
+            for one in (node.get("status") or {}).get("addresses") or ():
+                yield _number_of(one.get("address", ""), _FIRST_NODE_NET)
 
     def fail(self, node: str) -> None:
         """Stop the kubelet of a node: no more heartbeats, no more changes to its pods."""
@@ -148,7 +155,7 @@ class Kubelets(Workers):
         }
         if not status.get("addresses"):
             number = next(self._numbers)
-            address = f"10.{100 + (number >> 16 & 127)}.{number >> 8 & 255}.{number & 255}"
+            address = f"10.{_FIRST_NODE_NET + (number >> 16 & 127)}.{number >> 8 & 255}.{number & 255}"
             update["addresses"] = [
                 {"type": "InternalIP", "address": address},
                 {"type": "Hostname", "address": name},
@@ -247,7 +254,7 @@ class Kubelets(Workers):
             self._report_images(node, images)
             self._tell(pod, "Pulled", f'Successfully pulled image "{sorted(images)[0]}"')
         number = next(self._numbers)
-        address = f"10.{number >> 16 & 255 or 244}.{number >> 8 & 255}.{number & 255}"
+        address = f"10.{number >> 16 & 255 or _FIRST_POD_NET}.{number >> 8 & 255}.{number & 255}"
         self._write(pod, _running_status(pod, node, address, timestamp(self._clock.now())))
         self._tell(pod, "Started", f"Started container {pod['spec']['containers'][0]['name']}")
         return max(self._seconds(pod, "ready", self._pace.ready_seconds), 0.001)
@@ -333,7 +340,7 @@ class Kubelets(Workers):
         self._store.report("pods", pod, status)
 
     def _tell(self, pod: Object, reason: str, message: str, kind: str = "Normal") -> None:
-        self._recorder.tell(pod, "kubelet", reason, message, kind, pod["spec"].get("nodeName", ""))
+        self._recorder.record(pod, "kubelet", reason, message, kind, pod["spec"].get("nodeName", ""))
 
 
 def kubelet_labels(name: str) -> dict[str, str]:
@@ -342,6 +349,16 @@ def kubelet_labels(name: str) -> dict[str, str]:
     for prefix in ("", "beta."):
         found |= {f"{prefix}kubernetes.io/os": "linux", f"{prefix}kubernetes.io/arch": "amd64"}
     return found
+
+
+def _number_of(address: str, first_net: int = 0) -> int:
+    """Return the number that an address was made from; 0 for an address that is none of ours."""
+    parts = address.split(".")
+    if len(parts) != 4 or parts[0] != "10" or not all(part.isdecimal() for part in parts):
+        return 0
+    net, high, low = (int(part) for part in parts[1:])
+    net = 0 if net == (first_net or _FIRST_POD_NET) else net - first_net
+    return max(0, net << 16 | high << 8 | low)
 
 
 def _ended(status: Object) -> bool:

@@ -10,12 +10,11 @@ from __future__ import annotations
 
 from kubesched.embedded.clock import seconds_of, timestamp
 from kubesched.embedded.controllers.kubelets import LEASE_NAMESPACE
+from kubesched.embedded.controllers.shared.context import ControllerContext
 from kubesched.embedded.controllers.shared.controller import Workers
-from kubesched.embedded.controllers.shared.event_recorder import EventRecorder
-from kubesched.embedded.controllers.shared.pods import PodIndex, is_finished, key_of, split
+from kubesched.embedded.controllers.shared.pods import is_finished, key_of, split
 from kubesched.embedded.schema.resources import Object
 from kubesched.embedded.storage.watch import Change
-from kubesched.embedded.store import ObjectStore
 from kubesched.embedded.verbs.conditions import is_true, with_condition
 from kubesched.embedded.verbs.patching import MERGE_PATCH
 from kubesched.kube.api import Taint, Toleration, convert, tolerates
@@ -39,9 +38,8 @@ OURS = frozenset(_PREFIX + name for names in _CONDITION_TAINTS.values() for name
 class NodeLifecycle(Workers):
     """Watches over nodes."""
 
-    def __init__(self, store: ObjectStore, pods: PodIndex, recorder: EventRecorder) -> None:
-        super().__init__(store, recorder)
-        self._pods = pods
+    def __init__(self, context: ControllerContext) -> None:
+        super().__init__(context)
         self._node_work = self.worker("nodes", self._sync_node)
         self._pod_work = self.worker("taint eviction", self._sync_pod)
 
@@ -110,7 +108,7 @@ class NodeLifecycle(Workers):
             said = {"reason": "NodeStatusUnknown", "message": "Kubelet stopped posting node status.", "lastHeartbeatTime": now}
             fresh = with_condition(conditions, "Ready", "Unknown", now, **said)
             self._store.patch("nodes", name, {"status": {"conditions": fresh}}, subresource="status")
-            self._recorder.tell(node, "node-controller", "NodeNotReady", f"Node {name} status is now: NodeNotReady")
+            self._recorder.record(node, "node-controller", "NodeNotReady", f"Node {name} status is now: NodeNotReady")
             for pod in self._pods.on_node(name):
                 self._mark_not_ready(pod, now)
         return float(duration)
@@ -149,7 +147,7 @@ class NodeLifecycle(Workers):
         left = self._seconds_left(pod, node)
         if left is None or left > 0:
             return left
-        self._recorder.tell(pod, "taint-eviction-controller", "TaintManagerEviction", f"Marking for deletion Pod {key}")
+        self._recorder.record(pod, "taint-eviction-controller", "TaintManagerEviction", f"Marking for deletion Pod {key}")
         self._store.delete("pods", metadata["name"], metadata["namespace"], uid=metadata["uid"])
         return None
 

@@ -6,12 +6,11 @@ ended pods removed; an allocation nobody has reserved given back; generated clai
 
 from __future__ import annotations
 
+from kubesched.embedded.controllers.shared.context import ControllerContext
 from kubesched.embedded.controllers.shared.controller import Workers
-from kubesched.embedded.controllers.shared.event_recorder import EventRecorder
-from kubesched.embedded.controllers.shared.pods import PodIndex, is_finished, key_of, owned_by, split
+from kubesched.embedded.controllers.shared.pods import is_finished, key_of, owned_by, split
 from kubesched.embedded.schema.resources import Object
 from kubesched.embedded.storage.watch import Change
-from kubesched.embedded.store import ObjectStore
 from kubesched.embedded.verbs.patching import MERGE_PATCH, copied
 from kubesched.kube.api import DELETE_PROTECTION_FINALIZER
 
@@ -21,9 +20,8 @@ FROM_POD_CLAIM = "resource.kubernetes.io/pod-claim-name"
 class ResourceClaimController(Workers):
     """Keeps resource claims in step with pods."""
 
-    def __init__(self, store: ObjectStore, pods: PodIndex, recorder: EventRecorder) -> None:
-        super().__init__(store, recorder)
-        self._pods = pods
+    def __init__(self, context: ControllerContext) -> None:
+        super().__init__(context)
         self._generated: dict[tuple[str, str], str] = {}  # pod uid and name of the entry to the claim made for it
         self._pod_work = self.worker("pod claims", self._sync_pod)
         self._claim_work = self.worker("resourceclaims", self._sync_claim)

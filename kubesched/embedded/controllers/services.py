@@ -9,13 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from kubesched.embedded.controllers.shared.context import ControllerContext
 from kubesched.embedded.controllers.shared.controller import Controller
-from kubesched.embedded.controllers.shared.event_recorder import EventRecorder
-from kubesched.embedded.controllers.shared.pods import MANY, PodIndex, is_finished, is_ready, owned_by, split
+from kubesched.embedded.controllers.shared.pods import MANY, is_finished, is_ready, owned_by, split
 from kubesched.embedded.schema.resources import Object
 from kubesched.embedded.storage.selectors import selects
 from kubesched.embedded.storage.watch import Change
-from kubesched.embedded.store import ObjectStore
 from kubesched.errors import NotFound
 from kubesched.kube.values import ZONE
 
@@ -34,10 +33,12 @@ Ports = tuple[tuple[str, str, int, str], ...]  # name, protocol, number, appProt
 class ServiceEndpoints(Controller):
     """Keeps EndpointSlices and Endpoints of Services."""
 
-    def __init__(self, store: ObjectStore, pods: PodIndex, recorder: EventRecorder) -> None:
-        super().__init__(store, recorder, "services", "endpoint-controller")
-        self._pods = pods
-        self._slices = store.context.resource(_SLICES)
+    resource_name = "services"
+    component = "endpoint-controller"
+
+    def __init__(self, context: ControllerContext) -> None:
+        super().__init__(context)
+        self._slices = self._store.context.resource(_SLICES)
         self._n_pods: dict[str, int] = {}  # by service
 
     def start(self) -> None:
@@ -73,7 +74,7 @@ class ServiceEndpoints(Controller):
 
     def sync(self, obj: Object) -> float | None:
         service, metadata = obj, obj["metadata"]
-        if "deletionTimestamp" in metadata or not service["spec"].get("selector") or service["spec"]["type"] == "ExternalName":
+        if not service["spec"].get("selector") or service["spec"]["type"] == "ExternalName":
             return None
         pods = [
             pod
@@ -187,8 +188,9 @@ class ServiceEndpoints(Controller):
 class LoadBalancers(Controller):
     """Gives Services of type LoadBalancer an address of 172.18.0.0/16; others look after those with a loadBalancerClass."""
 
-    def __init__(self, store: ObjectStore, recorder: EventRecorder) -> None:
-        super().__init__(store, recorder, "services", "service-controller")
+    resource_name = "services"
+    component = "service-controller"
+    syncs_deleted = True
 
     def sync(self, obj: Object) -> float | None:
         spec, status = obj["spec"], obj.get("status") or {}
@@ -197,10 +199,10 @@ class LoadBalancers(Controller):
         if bool(given) == wanted or spec.get("loadBalancerClass"):
             return None
         if wanted:
-            self.tell(obj, "EnsuringLoadBalancer", "Ensuring load balancer")
+            self.record(obj, "EnsuringLoadBalancer", "Ensuring load balancer")
             address = {"ip": self._free_address(spec.get("loadBalancerIP", "")), "ipMode": "VIP"}
             self.report(obj, {**status, "loadBalancer": {"ingress": [address]}})
-            self.tell(obj, "EnsuredLoadBalancer", "Ensured load balancer")
+            self.record(obj, "EnsuredLoadBalancer", "Ensured load balancer")
         else:
             self.report(obj, {**status, "loadBalancer": {}})
         return None

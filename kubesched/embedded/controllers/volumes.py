@@ -7,14 +7,12 @@ alone until the scheduler has chosen a node for it, or a volume.
 
 from __future__ import annotations
 
+from kubesched.embedded.controllers.shared.context import ControllerContext
 from kubesched.embedded.controllers.shared.controller import Controller, Workers
-from kubesched.embedded.controllers.shared.event_recorder import EventRecorder
-from kubesched.embedded.controllers.shared.pace import Pace
 from kubesched.embedded.controllers.shared.pods import is_finished, key_of, owned_by, split
 from kubesched.embedded.schema.resources import Object
 from kubesched.embedded.storage.selectors import selects
 from kubesched.embedded.storage.watch import Change
-from kubesched.embedded.store import ObjectStore
 from kubesched.embedded.verbs.patching import copied
 from kubesched.kube.values import BIND_COMPLETED, BOUND_BY_CONTROLLER, SELECTED_NODE, ZONE, quantity
 
@@ -25,9 +23,8 @@ NO_PROVISIONER = "kubernetes.io/no-provisioner"
 class Volumes(Workers):
     """Binds claims to volumes."""
 
-    def __init__(self, store: ObjectStore, pace: Pace, recorder: EventRecorder) -> None:
-        super().__init__(store, recorder)
-        self._pace = pace
+    def __init__(self, context: ControllerContext) -> None:
+        super().__init__(context)
         self._due: dict[str, float] = {}
         self._reserved: dict[str, str] = {}  # claim to the volume that names it
         self._claim_work = self.worker("persistentvolumeclaims", self._sync_claim)
@@ -222,7 +219,7 @@ class Volumes(Workers):
         metadata = {"name": f"pvc-{uid}", "annotations": {PROVISIONED_BY: driver}}
         volume = self._store.create("persistentvolumes", {"metadata": metadata, "spec": spec})
         text = f"Successfully provisioned volume {metadata['name']}"
-        self._recorder.tell(claim, driver, "ProvisioningSucceeded", text)
+        self._recorder.record(claim, driver, "ProvisioningSucceeded", text)
         return volume
 
     def _zone_of(self, node: str) -> str:
@@ -233,8 +230,8 @@ class Volumes(Workers):
 class EphemeralVolumes(Controller):
     """Makes a claim for each volume that a pod brings a template for: named after both, and owned by the pod."""
 
-    def __init__(self, store: ObjectStore, recorder: EventRecorder) -> None:
-        super().__init__(store, recorder, "pods", "ephemeral-volume-controller")
+    resource_name = "pods"
+    component = "ephemeral-volume-controller"
 
     def add_all(self) -> None:
         for entry in list(self._store.context.table(self._resource).entries.values()):
@@ -246,7 +243,7 @@ class EphemeralVolumes(Controller):
             self._work.add(change.key)
 
     def sync(self, obj: Object) -> float | None:
-        if is_finished(obj) or "deletionTimestamp" in obj["metadata"]:
+        if is_finished(obj):
             return None
         for volume, template in _templates(obj):
             given, name = template.get("metadata") or {}, f"{obj['metadata']['name']}-{volume}"

@@ -43,9 +43,7 @@ def follow(storage: Storage, catalogue: Catalogue) -> None:
         for resource in after:
             catalogue.add(resource)
         if change.new is None and before:
-            table = storage.table(before[0].table)
-            for key in list(table.entries):
-                storage.remove(table, key)
+            storage.drop_table(storage.table(before[0].table))
 
     storage.listen(TABLE, changed)
 

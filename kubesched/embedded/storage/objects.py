@@ -83,7 +83,8 @@ class Storage:
         self._tables: dict[str, Table] = {}
         self._journal = journal
         self._history_limit = history_limit
-        self._undelivered: deque[tuple[Table, Change]] = deque()
+        self._undelivered: deque[tuple[Table, Change | None]] = deque()  # None: the end of a table
+        self._listeners: list[Callable[[str, Change], None]] = []
         self._delivering = False
         if journal is not None:
             self._load(journal)
@@ -127,6 +128,22 @@ class Storage:
     def listen(self, table: str, listener: Callable[[Change], None]) -> None:
         self.table(table).feed.listen(listener)
 
+    def listen_to_all(self, listener: Callable[[str, Change], None]) -> None:
+        """Call `listener` with the name of the table and every change from now on, after the table's own listeners."""
+        self._listeners.append(listener)
+
+    def drop_table(self, table: Table) -> None:
+        """Remove every object of a table, end its watches, and forget the table, as when a custom resource is deleted.
+
+        The table goes last, once the deletions are delivered. It stays if somebody listens to it by name (a quota that counts
+        it), or if it has objects again by then. The past goes with it: a table of this name that comes later must not answer
+        for versions before now, and `_start` says so for every table that does not exist yet.
+        """
+        for key in list(table.entries):
+            self.remove(table, key)
+        self._undelivered.append((table, None))
+        self._deliver()
+
     def compact(self) -> None:
         """Forget the past: whoever watches or pages from before now must start over."""
         for table in self._tables.values():
@@ -147,21 +164,36 @@ class Storage:
             self._journal.close()
 
     def _publish(self, table: Table, change: Change) -> None:
-        """Deliver in order of version, also when a listener writes in turn."""
         self._compact_in_time()
         table.feed.record(change)
         self._undelivered.append((table, change))
+        self._deliver()
+
+    def _deliver(self) -> None:
+        """Deliver in order of version. A listener may write: its change is queued, and delivered by the call under way."""
         if self._delivering:
             return
         self._delivering = True
         try:
             while self._undelivered:
-                where, what = self._undelivered.popleft()
-                where.feed.deliver(what)
+                table, change = self._undelivered.popleft()
+                if change is None:
+                    self._forget(table)
+                    continue
+                table.feed.deliver(change)
+                for listener in self._listeners:
+                    listener(table.name, change)
+                change.settle()
         finally:
             self._delivering = False
         if self._journal is not None and self._journal.is_mostly_outdated:
             self._journal.rewrite(self.version, self._live())
+
+    def _forget(self, table: Table) -> None:
+        if not table.entries and not table.feed.has_listeners:
+            table.feed.close()
+            self._tables.pop(table.name, None)
+            self._start = self.version
 
     def _live(self) -> Iterator[Record]:
         for table in self._tables.values():

@@ -246,7 +246,6 @@ class Feed:
                     watch.offer(change)
         for listener in self._listeners:
             listener(change)
-        change.settle()
 
     def _forget_oldest(self) -> None:
         change = self._history.popleft()
@@ -312,6 +311,10 @@ class Feed:
     def close(self) -> None:
         for watch in self._all():
             watch.close()
+
+    @property
+    def has_listeners(self) -> bool:
+        return bool(self._listeners)
 
     @property
     def n_watches(self) -> int:

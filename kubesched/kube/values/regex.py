@@ -7,6 +7,7 @@ whose backtracking lets `^(a+)+$` and thirty letters stop the whole process.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
@@ -28,6 +29,11 @@ _GO_WORDS = {
 """What RE2 calls a mistake, and what Go's package calls it; all others have the same name in both."""
 
 
+_LITERAL = re.compile(r"\\Q.*?(?:\\E|$)", re.DOTALL)
+_ANY_BYTE = re.compile(r"(?:^|[^\\])(?:\\\\)*\\C")
+"""RE2 has this escape, and Go has not."""
+
+
 class RegexError(ValueError):
     """A text that is not a regular expression."""
 
@@ -38,6 +44,8 @@ class Regex:
     def __init__(self, pattern: str) -> None:
         import re2
 
+        if _ANY_BYTE.search(_LITERAL.sub("", pattern)):
+            raise RegexError("invalid escape sequence: `\\C`")
         options = re2.Options()
         options.log_errors = False
         options.never_capture = True

@@ -22,7 +22,7 @@ STARTED = 8
 """A pod of the node has another start time than before: of interest to those who rank pods for eviction."""
 
 
-class Change(Struct, frozen=True):
+class Change(Struct, frozen=True, gc=False):
     """One change to one row; `pod` and `sign` say which pod came (+1) or left (-1), `labels` which labels of the node came,
     left or have another value."""
 

@@ -275,18 +275,25 @@ class PodTemplate(Interned):
         return found
 
 
-class PodView:
-    """One pod as the scheduler sees it. Shared by the queue, the cycle and the store."""
+class PodView(msgspec.Struct, eq=False, gc=False):
+    """One pod as the scheduler sees it. Shared by the queue, the cycle and the store.
 
-    __slots__ = ("key", "node_name", "pod", "slot", "template", "uid")
+    Python's cycle collector does not track it (`gc=False`): there is one for each pod of the cluster, and walking all of them
+    stopped the scheduler for 0.1 s at 150,000 pods. That is safe because nothing that a view holds leads back to the view.
+    """
 
-    def __init__(self, pod: Pod, template: PodTemplate, key: str = "") -> None:
-        self.pod = pod
-        self.template = template
-        self.uid = pod.metadata.uid
-        self.key = key or f"{pod.metadata.namespace}/{pod.metadata.name}"
-        self.node_name = pod.spec.node_name or ""
-        self.slot = -1
+    pod: Pod
+    template: PodTemplate
+    key: str
+    uid: str
+    node_name: str
+    slot: int = -1
+
+    @staticmethod
+    def of(pod: Pod, template: PodTemplate, key: str = "") -> PodView:
+        """Return a view of a pod; `key` is its namespace and name where they are known already."""
+        meta = pod.metadata
+        return PodView(pod, template, key or f"{meta.namespace}/{meta.name}", meta.uid, pod.spec.node_name or "")
 
     def __repr__(self) -> str:
         return f"PodView({self.key}{' on ' + self.node_name if self.node_name else ''})"
@@ -329,7 +336,7 @@ class PodView:
     def on(self, node_name: str) -> PodView:
         """Return the same pod as it will be on a node; what was computed for it comes along."""
         spec = msgspec.structs.replace(self.pod.spec, node_name=node_name)
-        return PodView(msgspec.structs.replace(self.pod, spec=spec), self.template, self.key)
+        return PodView(msgspec.structs.replace(self.pod, spec=spec), self.template, self.key, self.uid, node_name)
 
 
 class LabelClasses(WeakInterner[tuple[str, frozenset[tuple[str, str]], bool], LabelClass]):
@@ -419,7 +426,7 @@ class Templates:
     def view(self, pod: Pod) -> PodView:
         """Return the pod as the scheduler sees it."""
         signature = sign(pod)
-        return PodView(pod, self._templates.intern(signature, lambda: PodTemplate(pod, signature, self)))
+        return PodView.of(pod, self._templates.intern(signature, lambda: PodTemplate(pod, signature, self)))
 
     def pod_resources(self, pod: Pod) -> PodResources:
         """Return what a pod asks for; pods whose containers ask for the same share it."""

@@ -48,7 +48,7 @@ from kubesched.scheduler.framework.preemption.whatif_filters import NodeTrial, W
 from kubesched.scheduler.framework.runtime.blame import blamed, is_ctrl_c
 from kubesched.scheduler.framework.runtime.building import build_profile, catalogue
 from kubesched.scheduler.framework.runtime.feasible import FeasibleNodes, NodeTotals
-from kubesched.scheduler.framework.runtime.finding import classes_in, find_plugins, installed_plugins, run_module
+from kubesched.scheduler.framework.runtime.finding import classes_in, find_plugins, installed_plugins, not_enabled, run_module
 from kubesched.scheduler.framework.runtime.group_points import MAX_SCORE, NO_PLACEMENTS
 from kubesched.scheduler.framework.runtime.lifting import NodeView
 from kubesched.scheduler.framework.runtime.plugin_calls import PointObserver

@@ -40,6 +40,7 @@ class Kind:
     zeros: tuple[str, ...] = ("",)  # defaults that the usage does not mention
     add: Callable[[Any, Any], Any] | None = None  # how a repeated flag grows; None: the last one wins
     alone: str = ""  # the value of the flag without one
+    empty: Any = ""  # the default where the table gives none
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,11 +57,6 @@ class Flag:
     @property
     def shown(self) -> str:
         return f"-{self.short}, --{self.name}" if self.short else f"--{self.name}"
-
-
-def flags_of(group: str, *rows: tuple[str, Kind, object, str]) -> tuple[Flag, ...]:
-    """Return the flags of a group, from rows of name, kind, default and help."""
-    return tuple(Flag(name, group, kind, default, text) for name, kind, default, text in rows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -298,32 +294,73 @@ def _version(text: str) -> str:
     return "true" if _boolean(text) else "false"
 
 
-def _extend(old: tuple[Any, ...], new: tuple[Any, ...]) -> tuple[Any, ...]:
+def _join_tuples(old: tuple[Any, ...], new: tuple[Any, ...]) -> tuple[Any, ...]:
     return old + new
 
 
-def _update(old: Mapping[str, str], new: Mapping[str, str]) -> dict[str, str]:
-    return {**old, **new}
+def _word(text: str) -> tuple[str, ...]:
+    return (text,)
 
 
 STRING = Kind("string", str)
-BOOL = Kind("", _boolean, lambda value: "true" if value else "false", ("false",), alone="true")
-INT = Kind("int", _integer(64), zeros=("0",))
-INT32 = Kind("int32", _integer(32), zeros=("0",))
-FLOAT32 = Kind("float32", _float, lambda value: f"{value:g}", ("0",))
-DURATION = Kind("duration", Duration.parse, zeros=("0s",))
-ADDRESS = Kind("ip", _address)
-STRINGS = Kind("strings", _strings, _show_strings, ("[]",), _extend)
-WORDS = Kind("stringArray", lambda text: (text,), _show_strings, ("[]",), _extend)  # repeated, commas and all
-# The usage mentions the empty defaults of the following kinds: pflag does not know them for empty.
-INT32S = Kind("int32Slice", _integers, lambda values: f"[{','.join(map(str, values))}]", add=_extend)
-PAIRS = Kind("stringToString", _pairs, _show_pairs, add=_update)
-CERTIFICATES = Kind("namedCertKey", _certificate_pair, lambda pairs: f"[{';'.join(map(str, pairs))}]", add=_extend)
-LEVEL = Kind("Level", _unsigned, zeros=("0",))
-MODULES = Kind("pattern=N,...", _modules, lambda items: ",".join(f"{name}={level}" for name, level in items), add=_extend)
-QUANTITY = Kind("quantity", _quantity, zeros=("0",))
+STRINGS = Kind("strings", _strings, _show_strings, ("[]",), _join_tuples, empty=())
 VERSION = Kind("version", _version, zeros=("false",), alone="true")
-GATES = Kind("colonSeparatedMultimapStringString", lambda text: (text,), ",".join, add=_extend)
+# The keys are the words of the flag tables; the names in the usage are pflag's. A quirk of pflag is kept: for some kinds its
+# usage mentions even an empty default. Those have no `zeros`.
+KINDS = {
+    "string": STRING,
+    "bool": Kind("", _boolean, lambda value: "true" if value else "false", ("false",), alone="true"),
+    "int": Kind("int", _integer(64), zeros=("0",)),
+    "int32": Kind("int32", _integer(32), zeros=("0",)),
+    "float32": Kind("float32", _float, lambda value: f"{value:g}", ("0",)),
+    "duration": Kind("duration", Duration.parse, zeros=("0s",)),
+    "ip": Kind("ip", _address),
+    "strings": STRINGS,
+    "words": Kind("stringArray", _word, _show_strings, ("[]",), _join_tuples, empty=()),  # repeated, commas and all
+    "int32s": Kind("int32Slice", _integers, lambda values: f"[{','.join(map(str, values))}]", add=_join_tuples, empty=()),
+    "pairs": Kind("stringToString", _pairs, _show_pairs, add=lambda old, new: {**old, **new}, empty={}),
+    "certificates": Kind(
+        "namedCertKey", _certificate_pair, lambda pairs: f"[{';'.join(map(str, pairs))}]", add=_join_tuples, empty=()
+    ),
+    "level": Kind("Level", _unsigned, zeros=("0",)),
+    "modules": Kind(
+        "pattern=N,...",
+        _modules,
+        lambda items: ",".join(f"{name}={level}" for name, level in items),
+        add=_join_tuples,
+        empty=(),
+    ),
+    "quantity": Kind("quantity", _quantity, zeros=("0",)),
+    "version": VERSION,
+    "gates": Kind("colonSeparatedMultimapStringString", _word, ",".join, add=_join_tuples, empty=()),
+}
+
+
+# --- tables -----------------------------------------------------------------------------------------------------------
+
+
+def read_flags(table: str, **texts: str) -> tuple[Flag, ...]:
+    """Return the flags of a table, in its order. `texts` fill the `{words}` in braces of the help.
+
+        [logs]                                          the group of the flags below
+        v(v) level =0: How much to log.                 name, letter, kind, default, help
+        log-flush-frequency duration =5s: The longest   a help goes on in lines
+          time between two flushes of the log.          that are indented
+
+    A default is written as on a command line, and read by the flag's kind.
+    """
+    flags, group = [], ""
+    for line in re.sub(r"\n +", " ", table.strip()).splitlines():
+        if line.startswith("["):
+            group = line.strip("[]")
+            continue
+        head, _, text = line.partition(": ")
+        label, kind_name, *default = head.split()
+        name, _, letter = label.rstrip(")").partition("(")
+        kind = KINDS[kind_name]
+        value = kind.read(default[0][1:]) if default else kind.empty
+        flags.append(Flag(name, group, kind, value, text.format(**texts), letter))
+    return tuple(flags)
 
 
 # --- usage ------------------------------------------------------------------------------------------------------------

@@ -249,6 +249,32 @@ def test_a_wrong_type_is_not_decoded(store: ObjectStore) -> None:
         store.create("things.x.io", {"metadata": {"name": "t"}, "spec": {"size": "three"}})
 
 
+def test_a_deleted_definition_leaves_nothing_and_its_successor_has_no_past(store: ObjectStore) -> None:
+    storage = store.context.storage
+    tables = {table.name for table in storage.tables()}
+    store.create("customresourcedefinitions", definition())
+    store.create("things.x.io", {"metadata": {"name": "t"}, "spec": {"size": 1}})
+    watch, before = store.watch("things.x.io"), store.resource_version
+    store.delete("customresourcedefinitions", "things.x.io")
+    assert [event.type for event in watch.drain()] == ["ADDED", "DELETED"]
+    assert watch.closed
+    assert {table.name for table in storage.tables()} == tables
+    store.create("customresourcedefinitions", definition())
+    with pytest.raises(errors.Gone, match="too old resource version"):
+        store.watch("things.x.io", resource_version=before)
+
+
+def test_a_definition_that_a_quota_counts_keeps_its_listeners(store: ObjectStore) -> None:
+    hard = {"count/things.x.io": "1"}
+    store.create("resourcequotas", {"metadata": {"name": "q"}, "spec": {"hard": hard}})
+    for _ in range(2):
+        store.create("customresourcedefinitions", definition())
+        store.create("things.x.io", {"metadata": {"name": "t"}, "spec": {"size": 1}})
+        assert store.context.quotas.used("default/q") == hard
+        store.delete("customresourcedefinitions", "things.x.io")
+        assert store.context.quotas.used("default/q") == {"count/things.x.io": "0"}
+
+
 def test_the_subresources_of_a_custom_kind(store: ObjectStore) -> None:
     paths = {"specReplicasPath": ".spec.size", "statusReplicasPath": ".status.replicas"}
     store.create("customresourcedefinitions", definition(subresources={"status": {}, "scale": paths}))

@@ -9,10 +9,8 @@ from __future__ import annotations
 
 from kubesched.embedded.clock import seconds_of, timestamp
 from kubesched.embedded.controllers.shared.controller import Controller
-from kubesched.embedded.controllers.shared.event_recorder import EventRecorder
 from kubesched.embedded.controllers.shared.pods import controller_of, owned_by
 from kubesched.embedded.schema.resources import Object
-from kubesched.embedded.store import ObjectStore
 from kubesched.embedded.validation.cron import read_schedule, zone_named
 from kubesched.embedded.verbs.conditions import is_true
 from kubesched.embedded.verbs.patching import copied
@@ -23,16 +21,10 @@ SCHEDULED = "batch.kubernetes.io/cronjob-scheduled-timestamp"
 class CronJobs(Controller):
     """Starts Jobs on time."""
 
-    def __init__(self, store: ObjectStore, recorder: EventRecorder) -> None:
-        super().__init__(store, recorder, "cronjobs.batch")
-
-    def start(self) -> None:
-        super().start()
-        self._store.listen("jobs", self.owned_changed)
+    resource_name = "cronjobs.batch"
+    owned_resource = "jobs"
 
     def sync(self, obj: Object) -> float | None:
-        if "deletionTimestamp" in obj["metadata"]:
-            return None
         jobs = self._jobs(obj)
         status: Object = dict(obj.get("status") or {})
         self._note_ended(obj, status, jobs)
@@ -57,7 +49,7 @@ class CronJobs(Controller):
                 continue
             if job["metadata"]["uid"] in known:
                 text = f"Saw completed job: {job['metadata']['name']}, condition: {ending}"
-                self.tell(owner, "SawCompletedJob", text)
+                self.record(owner, "SawCompletedJob", text)
             done = (job.get("status") or {}).get("completionTime")
             if ending == "Complete" and done and done > status.get("lastSuccessfulTime", ""):
                 status["lastSuccessfulTime"] = done
@@ -87,19 +79,19 @@ class CronJobs(Controller):
         active = [one for one in jobs if _ending(one) is None]
         if active and owner["spec"]["concurrencyPolicy"] == "Forbid":
             text = "Not starting job because prior execution is running and concurrency policy is Forbid"
-            self.tell(owner, "JobAlreadyActive", text)
+            self.record(owner, "JobAlreadyActive", text)
             return
         if owner["spec"]["concurrencyPolicy"] == "Replace":
             for job in active:
                 self._delete(owner, job)
         made = self._store.create_if_missing("jobs", job_of(owner, due))
         if made is not None:
-            self.tell(owner, "SuccessfulCreate", f"Created job {made['metadata']['name']}")
+            self.record(owner, "SuccessfulCreate", f"Created job {made['metadata']['name']}")
         status["lastScheduleTime"] = timestamp(due)
 
     def _delete(self, owner: Object, job: Object) -> None:
         if self._store.delete_if_there("jobs", job, propagation="Background"):
-            self.tell(owner, "SuccessfulDelete", f"Deleted job {job['metadata']['name']}")
+            self.record(owner, "SuccessfulDelete", f"Deleted job {job['metadata']['name']}")
 
 
 def job_of(cron_job: Object, due: float) -> Object:

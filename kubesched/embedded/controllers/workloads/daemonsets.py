@@ -6,13 +6,12 @@ pods of an older template replaced within maxUnavailable and maxSurge; the statu
 
 from __future__ import annotations
 
+from kubesched.embedded.controllers.shared.context import ControllerContext
 from kubesched.embedded.controllers.shared.controller import PodController
-from kubesched.embedded.controllers.shared.event_recorder import EventRecorder
-from kubesched.embedded.controllers.shared.pods import PodIndex, from_template, is_finished, is_ready, template_hash
+from kubesched.embedded.controllers.shared.pods import from_template, is_finished, is_ready, template_hash
 from kubesched.embedded.controllers.workloads.deployments import whole
 from kubesched.embedded.schema.resources import Object
 from kubesched.embedded.storage.watch import Change
-from kubesched.embedded.store import ObjectStore
 from kubesched.kube.api import Node, Pod, RequiredNodeAffinity, compile_required_node_affinity, convert, is_tolerated
 from kubesched.kube.values import CONTROLLER_REVISION_HASH
 
@@ -30,8 +29,10 @@ _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 class DaemonSets(PodController):
     """Keeps a pod of each DaemonSet on each node."""
 
-    def __init__(self, store: ObjectStore, pods: PodIndex, recorder: EventRecorder) -> None:
-        super().__init__(store, pods, recorder, "daemonsets.apps")
+    resource_name = "daemonsets.apps"
+
+    def __init__(self, context: ControllerContext) -> None:
+        super().__init__(context)
         self._judged: dict[tuple[str, int], dict[str, tuple[object, object, bool]]] = {}
 
     def start(self) -> None:
@@ -53,8 +54,6 @@ class DaemonSets(PodController):
 
     def sync(self, obj: Object) -> float | None:
         owner = obj
-        if "deletionTimestamp" in owner["metadata"]:
-            return None
         revision = template_hash(owner["spec"]["template"])
         nodes = self._eligible_nodes(owner)
         self._place(owner, nodes, revision)
@@ -92,19 +91,13 @@ class DaemonSets(PodController):
         held = self._by_node(owner)
         for name in nodes:
             pods = held.get(name, [])
-            for pod in pods:
-                if is_finished(pod) and "deletionTimestamp" not in pod["metadata"]:
-                    self.delete_pod(owner, pod)
+            self.delete_pods(owner, *(pod for pod in pods if is_finished(pod)))
             if not pods:
-                self._create(owner, name, revision)
+                self.create_pod(owner, daemon_pod(owner, name, revision))
         allowed = set(nodes)
         for name, pods in held.items():
             if name not in allowed:
-                for pod in pods:
-                    self.delete_pod(owner, pod)
-
-    def _create(self, owner: Object, node: str, revision: str) -> None:
-        self.create_pod(owner, daemon_pod(owner, node, revision))
+                self.delete_pods(owner, *pods)
 
     def _replace_outdated(self, owner: Object, nodes: list[str], revision: str) -> None:
         strategy = owner["spec"]["updateStrategy"]
@@ -125,21 +118,17 @@ class DaemonSets(PodController):
             if surge:
                 fresh = [pod for pod in pods if pod not in outdated]
                 if any(is_ready(pod) for pod in fresh):
-                    for pod in outdated:
-                        self.delete_pod(owner, pod)
+                    self.delete_pods(owner, *outdated)
                 elif not fresh and surging < surge:
-                    self._create(owner, name, revision)
+                    self.create_pod(owner, daemon_pod(owner, name, revision))
                     surging += 1
-            elif not ready[name]:
-                for pod in outdated:
-                    self.delete_pod(owner, pod)
+            elif not ready[name]:  # a node without a ready pod loses nothing
+                self.delete_pods(owner, *outdated)
             elif room > 0:
                 room -= 1
-                for pod in outdated:
-                    self.delete_pod(owner, pod)
+                self.delete_pods(owner, *outdated)
 
     def _report(self, owner: Object, nodes: list[str], revision: str) -> None:
-        current = self._store.get("daemonsets", owner["metadata"]["name"], owner["metadata"]["namespace"])
         held = self._by_node(owner)
         there = [held[name] for name in nodes if name in held]
         n_ready = sum(any(is_ready(pod) for pod in pods) for pods in there)
@@ -154,11 +143,11 @@ class DaemonSets(PodController):
             "numberReady": n_ready,
             "updatedNumberScheduled": updated,
             "numberUnavailable": len(nodes) - n_ready,
-            "observedGeneration": current["metadata"]["generation"],
+            "observedGeneration": owner["metadata"]["generation"],
         }
         needed = ("currentNumberScheduled", "desiredNumberScheduled", "numberMisscheduled", "numberReady")
         status = {key: value for key, value in status.items() if value or key in needed}
-        self.report(current, status)
+        self.report(owner, status)
 
 
 def daemon_pod(owner: Object, node: str, revision: str) -> Object:

@@ -10,10 +10,8 @@ import math
 
 from kubesched.embedded.clock import seconds_of, timestamp
 from kubesched.embedded.controllers.shared.controller import Controller
-from kubesched.embedded.controllers.shared.event_recorder import EventRecorder
 from kubesched.embedded.controllers.shared.pods import controller_of, owned_by, template_hash
 from kubesched.embedded.schema.resources import Object
-from kubesched.embedded.store import ObjectStore
 from kubesched.embedded.verbs.conditions import condition, with_condition
 from kubesched.embedded.verbs.patching import copied
 from kubesched.kube.values import POD_TEMPLATE_HASH
@@ -32,17 +30,11 @@ def whole(value: object, total: int, round_up: bool) -> int:
 class Deployments(Controller):
     """Keeps Deployments moving."""
 
-    def __init__(self, store: ObjectStore, recorder: EventRecorder) -> None:
-        super().__init__(store, recorder, "deployments.apps")
-
-    def start(self) -> None:
-        super().start()
-        self._store.listen("replicasets", self.owned_changed)
+    resource_name = "deployments.apps"
+    owned_resource = "replicasets"
 
     def sync(self, obj: Object) -> float | None:
         deployment = obj
-        if "deletionTimestamp" in deployment["metadata"]:
-            return None
         sets = self._sets(deployment)
         wanted_hash = template_hash(deployment["spec"]["template"])
         new = next((one for one in sets if one["metadata"]["labels"].get(POD_TEMPLATE_HASH) == wanted_hash), None)
@@ -78,7 +70,7 @@ class Deployments(Controller):
         name = made["metadata"]["name"]
         if size:
             text = f"Scaled up replica set {name} from 0 to {size}"
-            self.tell(deployment, "ScalingReplicaSet", text)
+            self.record(deployment, "ScalingReplicaSet", text)
         return made
 
     def _note_revision(self, deployment: Object, new: Object, sets: list[Object]) -> None:
@@ -161,7 +153,7 @@ class Deployments(Controller):
         self._store.scale("replicasets", name, size, one["metadata"]["namespace"])
         direction = "up" if size > before else "down"
         text = f"Scaled {direction} replica set {name} from {before} to {size}"
-        self.tell(deployment, "ScalingReplicaSet", text)
+        self.record(deployment, "ScalingReplicaSet", text)
 
     def _forget_history(self, deployment: Object, old: list[Object]) -> None:
         idle = [one for one in old if not one["spec"]["replicas"] and not (one.get("status") or {}).get("replicas")]
@@ -171,10 +163,8 @@ class Deployments(Controller):
     # --- status
 
     def _report(self, deployment: Object, new: Object | None, sets: list[Object]) -> float | None:
-        namespace, name = deployment["metadata"]["namespace"], deployment["metadata"]["name"]
-        current = self._store.get("deployments", name, namespace)
         statuses = [one.get("status") or {} for one in sets]
-        wanted, _, smallest = self._bounds(current)
+        wanted, _, smallest = self._bounds(deployment)
         total = sum(status.get("replicas", 0) for status in statuses)
         available = sum(status.get("availableReplicas", 0) for status in statuses)
         updated = ((new or {}).get("status") or {}).get("replicas", 0)
@@ -185,12 +175,12 @@ class Deployments(Controller):
             "availableReplicas": available,
             "unavailableReplicas": max(0, max(total, wanted) - available),
         }
-        status: Object = {"observedGeneration": current["metadata"]["generation"]}
+        status: Object = {"observedGeneration": deployment["metadata"]["generation"]}
         status |= {key: value for key, value in counts.items() if value}
         is_done = updated == wanted == total == available
-        conditions, again = self._conditions(current, status, new, is_done, available >= smallest)
+        conditions, again = self._conditions(deployment, status, new, is_done, available >= smallest)
         status["conditions"] = conditions
-        self.report(current, status)
+        self.report(deployment, status)
         return again
 
     def _conditions(

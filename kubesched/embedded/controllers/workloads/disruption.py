@@ -8,13 +8,11 @@ from __future__ import annotations
 
 from kubesched.embedded.clock import seconds_of, timestamp
 from kubesched.embedded.controllers.shared.controller import Controller
-from kubesched.embedded.controllers.shared.event_recorder import EventRecorder
-from kubesched.embedded.controllers.shared.pods import PodIndex, controller_of, is_finished, is_ready
+from kubesched.embedded.controllers.shared.pods import controller_of, is_finished, is_ready
 from kubesched.embedded.controllers.workloads.deployments import whole
 from kubesched.embedded.schema.resources import Object
 from kubesched.embedded.storage.selectors import selects
 from kubesched.embedded.storage.watch import Change
-from kubesched.embedded.store import ObjectStore
 from kubesched.embedded.verbs.subresources import budget_conditions
 
 _EVICTION_SECONDS = 120.0
@@ -25,9 +23,9 @@ _SCALED |= {"ReplicationController": "replicationcontrollers", "Deployment": "de
 class DisruptionController(Controller):
     """Keeps the status of disruption budgets."""
 
-    def __init__(self, store: ObjectStore, pods: PodIndex, recorder: EventRecorder) -> None:
-        super().__init__(store, recorder, "poddisruptionbudgets.policy", "controllermanager")
-        self._pods = pods
+    resource_name = "poddisruptionbudgets.policy"
+    component = "controllermanager"
+    syncs_deleted = True
 
     def start(self) -> None:
         super().start()

@@ -7,12 +7,11 @@ conditions Complete, Failed and Suspended. A finished job goes away after its ti
 from __future__ import annotations
 
 from kubesched.embedded.clock import seconds_of, timestamp
+from kubesched.embedded.controllers.shared.context import ControllerContext
 from kubesched.embedded.controllers.shared.controller import PodController
-from kubesched.embedded.controllers.shared.event_recorder import EventRecorder
-from kubesched.embedded.controllers.shared.pods import PodIndex, from_template, is_active, is_ready
+from kubesched.embedded.controllers.shared.pods import from_template, is_active, is_ready
 from kubesched.embedded.schema.resources import Object
 from kubesched.embedded.storage.watch import Change
-from kubesched.embedded.store import ObjectStore
 from kubesched.embedded.verbs.conditions import condition, is_true, with_condition
 
 INDEX = "batch.kubernetes.io/job-completion-index"
@@ -24,8 +23,10 @@ _SHORTEST_LIFE_SECONDS = 3.0
 class Jobs(PodController):
     """Keeps Jobs going until they are done."""
 
-    def __init__(self, store: ObjectStore, pods: PodIndex, recorder: EventRecorder) -> None:
-        super().__init__(store, pods, recorder, "jobs.batch")
+    resource_name = "jobs.batch"
+
+    def __init__(self, context: ControllerContext) -> None:
+        super().__init__(context)
         self._counted: dict[str, set[str]] = {}  # job uid to the uids of its pods that are in the counts
 
     def changed(self, change: Change) -> None:
@@ -34,10 +35,7 @@ class Jobs(PodController):
             self._counted.pop(change.old.obj["metadata"]["uid"], None)
 
     def sync(self, obj: Object) -> float | None:
-        job = obj
-        if "deletionTimestamp" in job["metadata"]:
-            return None
-        now = self._clock.now()
+        job, now = obj, self._clock.now()
         status = dict(job.get("status") or {})
         for kind in ("Complete", "Failed"):
             ended = condition(job, kind)
@@ -57,7 +55,7 @@ class Jobs(PodController):
         elif suspended:
             status.pop("startTime", None)
             _set_condition(status, "Suspended", "True", "JobSuspended", "Job suspended", now)
-            self._delete(job, active)
+            self.delete_pods(job, *active)
         else:
             if is_true(job, "Suspended"):
                 _set_condition(status, "Suspended", "False", "JobResumed", "Job resumed", now)
@@ -110,7 +108,7 @@ class Jobs(PodController):
             size = min(size, wanted - status.get("succeeded", 0))
         elif status.get("succeeded"):
             size = min(size, len(active))
-        self._delete(job, sorted(active, key=is_ready)[: max(0, len(active) - size)])
+        self.delete_pods(job, *sorted(active, key=is_ready)[: max(0, len(active) - size)])
         deadline = spec.get("activeDeadlineSeconds")
         left = None if deadline is None else seconds_of(status["startTime"]) + deadline - now
         if len(active) >= size:
@@ -135,20 +133,16 @@ class Jobs(PodController):
         pause = min(_FIRST_BACKOFF_SECONDS * 2 ** (status.get("failed", 1) - 1), _LONGEST_BACKOFF_SECONDS)
         return float(max(_ended_at(pod) for pod in failed) + pause - now)
 
-    def _delete(self, job: Object, pods: list[Object]) -> None:
-        for pod in pods:
-            self.delete_pod(job, pod)
-
     def _end(self, job: Object, status: Object, active: list[Object], kind: str, reason: str, message: str, now: float) -> None:
-        self._delete(job, active)
+        self.delete_pods(job, *active)
         first = "SuccessCriteriaMet" if kind == "Complete" else "FailureTarget"
         _set_condition(status, first, "True", reason, message, now)
         _set_condition(status, kind, "True", reason, message, now)
         if kind == "Complete":
             status["completionTime"] = timestamp(now)
-            self.tell(job, "Completed", "Job completed")
+            self.record(job, "Completed", "Job completed")
         else:
-            self.tell(job, reason, message, "Warning")
+            self.record(job, reason, message, "Warning")
 
     def _retire(self, job: Object, ended: float, now: float) -> float | None:
         life = job["spec"].get("ttlSecondsAfterFinished")

@@ -7,10 +7,9 @@ status. Pods that match the selector and belong to nobody are adopted.
 from __future__ import annotations
 
 from kubesched.embedded.clock import timestamp
+from kubesched.embedded.controllers.shared.context import ControllerContext
 from kubesched.embedded.controllers.shared.controller import PodController
-from kubesched.embedded.controllers.shared.event_recorder import EventRecorder
 from kubesched.embedded.controllers.shared.pods import (
-    PodIndex,
     available_in,
     controller_of,
     deletion_order,
@@ -23,7 +22,6 @@ from kubesched.embedded.controllers.shared.pods import (
 from kubesched.embedded.schema.resources import Object
 from kubesched.embedded.storage.selectors import selects
 from kubesched.embedded.storage.watch import Change
-from kubesched.embedded.store import ObjectStore
 from kubesched.errors import ApiError
 
 BURST = 500  # pods created or deleted in one go, as the reference's limit
@@ -32,8 +30,11 @@ BURST = 500  # pods created or deleted in one go, as the reference's limit
 class ReplicaSets(PodController):
     """Keeps the sets of one resource at their size."""
 
-    def __init__(self, store: ObjectStore, pods: PodIndex, recorder: EventRecorder, resource: str = "replicasets.apps") -> None:
-        super().__init__(store, pods, recorder, resource)
+    resource_name = "replicasets.apps"
+    syncs_deleted = True  # the pods of a set that waits for its dependents are still counted
+
+    def __init__(self, context: ControllerContext) -> None:
+        super().__init__(context)
         self._offered: dict[str, dict[str, None]] = {}  # set to pods that nobody manages and it may adopt
 
     def add_all(self) -> None:
@@ -116,8 +117,7 @@ class ReplicaSets(PodController):
     def _settle(self, owner: Object, pods: list[Object], missing: int) -> None:
         for _ in range(min(missing, BURST)):
             self.create_pod(owner, from_template(owner["spec"]["template"], owner))
-        for pod in deletion_order(pods)[: max(0, min(-missing, BURST))]:
-            self.delete_pod(owner, pod)
+        self.delete_pods(owner, *deletion_order(pods)[: max(0, min(-missing, BURST))])
 
     def _report(self, owner: Object, pods: list[Object], failure: ApiError | None) -> float | None:
         # A set of thousands is reported on whenever one of its pods changes, so each pod is asked once.
@@ -143,3 +143,9 @@ class ReplicaSets(PodController):
             status["conditions"] = held or [{**condition, "lastTransitionTime": timestamp(self._clock.now())}]
         self.report(owner, status)
         return min((wait for wait in waits if wait), default=None)
+
+
+class ReplicationControllers(ReplicaSets):
+    """The same for ReplicationControllers; their selector is a plain map."""
+
+    resource_name = "replicationcontrollers"

@@ -7,9 +7,7 @@ says; pods of an older template deleted from the highest number down to the part
 from __future__ import annotations
 
 from kubesched.embedded.controllers.shared.controller import PodController
-from kubesched.embedded.controllers.shared.event_recorder import EventRecorder
 from kubesched.embedded.controllers.shared.pods import (
-    PodIndex,
     available_in,
     from_template,
     is_finished,
@@ -18,7 +16,6 @@ from kubesched.embedded.controllers.shared.pods import (
     template_hash,
 )
 from kubesched.embedded.schema.resources import Object
-from kubesched.embedded.store import ObjectStore
 from kubesched.embedded.verbs.patching import copied
 from kubesched.kube.values import CONTROLLER_REVISION_HASH
 
@@ -26,16 +23,12 @@ from kubesched.kube.values import CONTROLLER_REVISION_HASH
 class StatefulSets(PodController):
     """Keeps StatefulSets at their size and template."""
 
+    resource_name = "statefulsets.apps"
     created_text = "create Pod {pod} in StatefulSet {owner} successful"
     deleted_text = "delete Pod {pod} in StatefulSet {owner} successful"
 
-    def __init__(self, store: ObjectStore, pods: PodIndex, recorder: EventRecorder) -> None:
-        super().__init__(store, pods, recorder, "statefulsets.apps")
-
     def sync(self, obj: Object) -> float | None:
         owner = obj
-        if "deletionTimestamp" in owner["metadata"]:
-            return None
         revision = f"{owner['metadata']['name']}-{template_hash(owner['spec']['template'])}"
         self._keep_revision(owner, revision)
         held = {_ordinal(pod): pod for pod in self._pods.of_owner(owner["metadata"]["uid"])}
@@ -112,7 +105,7 @@ class StatefulSets(PodController):
         self.create_pod(owner, pod)
 
     def _delete(self, owner: Object, pod: Object) -> None:
-        self.delete_pod(owner, pod)
+        self.delete_pods(owner, pod)
         name, namespace = pod["metadata"]["name"], pod["metadata"]["namespace"]
         spec = owner["spec"]
         start = int((spec.get("ordinals") or {}).get("start", 0))
@@ -122,8 +115,7 @@ class StatefulSets(PodController):
                 self._store.delete("persistentvolumeclaims", f"{template['metadata']['name']}-{name}", namespace)
 
     def _report(self, owner: Object, held: dict[int, Object], revision: str) -> None:
-        current = self._store.get("statefulsets", owner["metadata"]["name"], owner["metadata"]["namespace"])
-        before = current.get("status") or {}
+        before = owner.get("status") or {}
         pods = [pod for pod in held.values() if "deletionTimestamp" not in pod["metadata"]]
         updated = sum((pod["metadata"].get("labels") or {}).get(CONTROLLER_REVISION_HASH) == revision for pod in pods)
         now = self._clock.now()
@@ -132,7 +124,7 @@ class StatefulSets(PodController):
         is_done = updated == len(pods) == n_ready == int(owner["spec"]["replicas"])
         current_revision = revision if is_done else before.get("currentRevision") or revision
         status = {
-            "observedGeneration": current["metadata"]["generation"],
+            "observedGeneration": owner["metadata"]["generation"],
             "replicas": len(pods),
             "readyReplicas": n_ready,
             "availableReplicas": sum(available_in(pod, min_ready, now) == 0 for pod in pods),
@@ -144,7 +136,7 @@ class StatefulSets(PodController):
             "updateRevision": revision,
             "collisionCount": 0,
         }
-        self.report(current, status)
+        self.report(owner, status)
 
 
 def numbered_pod(owner: Object, ordinal: int, revision: str) -> tuple[Object, list[Object]]:

@@ -21,8 +21,7 @@ from typing import Any
 from kubesched.errors import NotFound, SchedulerError
 from kubesched.kube.api import Pod, format_time
 from kubesched.scheduler.cluster import PodView
-from kubesched.scheduler.engine.acting.binding import Binder
-from kubesched.scheduler.engine.acting.permits import WaitingPods
+from kubesched.scheduler.engine.acting.binding import Binder, WaitingPods
 from kubesched.scheduler.engine.arrivals.inbox import LoopCall
 from kubesched.scheduler.engine.core import Core
 from kubesched.scheduler.engine.deciding.preemptor import Preemptor

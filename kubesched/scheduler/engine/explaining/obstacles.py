@@ -17,8 +17,7 @@ from kubesched.scheduler.engine.deciding.all_nodes import Filtered, filter_nodes
 from kubesched.scheduler.engine.deciding.attempt import Attempt, Question, Rules
 from kubesched.scheduler.framework import CycleState, Plugin, Profile, Reason, Refused, Status, Verdicts, first_names
 from kubesched.scheduler.plugins.node_unschedulable import NodeUnschedulable
-from kubesched.scheduler.plugins.taint_toleration.advice import untolerated
-from kubesched.scheduler.plugins.taint_toleration.plugin import TaintToleration
+from kubesched.scheduler.plugins.taint_toleration import TaintToleration, untolerated
 
 
 class Obstacles:

@@ -29,10 +29,8 @@ from kubesched.scheduler.legacy.predicates.volume_counts import (
 )
 from kubesched.scheduler.plugins.shared.volumes import WAIT_FOR_FIRST_CONSUMER, VolumeError, claim_not_found, direct_claim_names
 from kubesched.scheduler.plugins.volume_binding import VolumeBinding
-from kubesched.scheduler.plugins.volume_binding.args import VolumeBindingArgs
-from kubesched.scheduler.plugins.volume_binding.plugin import NO_SPACE, NOTHING_TO_BIND, VOLUME_MISSING
-from kubesched.scheduler.plugins.volume_restrictions.disks import DisksInUse
-from kubesched.scheduler.plugins.volume_restrictions.plugin import DISK_CONFLICT
+from kubesched.scheduler.plugins.volume_binding.plugin import NO_SPACE, NOTHING_TO_BIND, VOLUME_MISSING, VolumeBindingArgs
+from kubesched.scheduler.plugins.volume_restrictions import DISK_CONFLICT, DisksInUse
 from kubesched.scheduler.plugins.volume_zone import ZONE_CONFLICT, VolumeTopology, placements_of_volume, zone_conflicts
 
 COUNTED = "MaxVolumeCount"

@@ -15,7 +15,7 @@ from kubesched.scheduler.legacy.context import LegacyContext
 from kubesched.scheduler.legacy.priorities.base import Priority, scaled
 from kubesched.scheduler.legacy.shared.affinity import counting
 from kubesched.scheduler.legacy.shared.nodewise import NodeColumn
-from kubesched.scheduler.plugins.taint_toleration.plugin import count_soft_taints
+from kubesched.scheduler.plugins.taint_toleration import count_soft_taints
 
 AVOID_PODS = "scheduler.alpha.kubernetes.io/preferAvoidPods"
 AVOIDABLE = ("ReplicationController", "ReplicaSet")

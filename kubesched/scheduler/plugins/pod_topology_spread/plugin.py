@@ -1,8 +1,8 @@
 """PodTopologySpread: keep matching pods evenly spread over zones, hosts or any other topology.
 
-A hard constraint refuses a node whose domain would then hold too many more matching pods than the emptiest domain; a
-soft one scores nodes of emptier domains higher. Matching pods are counted per domain once, from the table of placed
-pods, and after that only adjusted by the pods that come and go. `_spread` holds the counting.
+A hard constraint (DoNotSchedule) refuses a node if the pod would make its domain hold more than maxSkew matching pods more than
+the emptiest domain. A soft constraint (ScheduleAnyway) gives nodes of emptier domains a higher score. `counts` counts the pods
+and has an example. PreFilter and PreScore look the counts up, Filter and Score read them by each node's domain.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ ACTIONS = ("DoNotSchedule", "ScheduleAnyway")
 
 
 class PodTopologySpreadArgs(Args, frozen=True, rename="camel"):
-    """Constraints for pods that bring none: the built-in pair (System) or a list of one's own (List)."""
+    """The constraints of pods without own ones: the built-in pair (System), or `default_constraints` (List)."""
 
     default_constraints: tuple[TopologySpreadConstraint, ...] = ()
     defaulting_type: Annotated[str, Go("v1.PodTopologySpreadConstraintsDefaulting", omit_empty=True)] = ""
@@ -127,7 +127,7 @@ HARD, SOFT = ACTIONS
 
 _SOFT, _WEIGHTS = "PodTopologySpread.soft", "PodTopologySpread.weights"
 _SCORED, _SCALE = "PodTopologySpread.scored", "PodTopologySpread.scale"
-"""The scores of domains and how they are worked out belong to a class, whose feasible nodes they are relative to."""
+"""Kept for each pod class, because scores are relative to the feasible nodes of the class."""
 
 SYSTEM_CONSTRAINTS = (
     ApiConstraint(max_skew=3, topology_key=HOSTNAME, when_unsatisfiable=SOFT),
@@ -167,9 +167,10 @@ class PodTopologySpread(CountsPods):
         self._compares = handle.gates.is_enabled("TaintTolerationComparisonOperators")
 
     def _constraints(self, pod: PodView, action: str) -> tuple[Constraint, ...]:
-        """Return the pod's own constraints of one action, or the defaults; raise SelectorError for a broken one.
+        """Return the pod's constraints with one `whenUnsatisfiable`, or the defaults; raise SelectorError for a broken
+        selector.
 
-        Defaults count the pod's siblings and nothing narrower: label keys that they name are not looked at.
+        Defaults count the pods with the same service or controller (`default_selector`); their matchLabelKeys are ignored.
         """
         own = pod.pod.spec.topology_spread_constraints
         if own:
@@ -251,7 +252,7 @@ class PodTopologySpread(CountsPods):
         return None
 
     def _soft(self, pod: PodView, nodes: Snapshot, state: CycleState) -> SoftCounts | Status:
-        """Return the counts, SKIP where nothing is wished for, or what is wrong with a constraint."""
+        """Return the counts; SKIP if the pod has no soft constraint, an error for a broken one."""
         counts: SoftCounts | None = state.find(_SOFT)
         if counts is None:
             try:
@@ -279,7 +280,7 @@ class PodTopologySpread(CountsPods):
         scored = feasible if ignored is None else feasible & ~ignored
         low, high = kernels.ends_within(scores, scored) or (0, 0)
         if high <= 0 and ignored is None:
-            return nodes.uniform(100)  # there is no such pod near any of them
+            return nodes.uniform(100)  # no matching pod in any domain
         scaled = _scaled(scores, low, max(high, 0))
         if ignored is not None:
             scaled[ignored] = 0
@@ -310,14 +311,14 @@ class PodTopologySpread(CountsPods):
             scale = _Emptiness(weight_of(n_scored), float(constraint.max_skew - 1)) if n_scored else None
             known = reached, scored, scale
             state.write(_SCALE, known)
-        if known[2] is None:  # no feasible node has the label: all are left out of scoring
+        if known[2] is None:  # no feasible node has the label, so none is scored
             return DomainScores(constraint.key, np.zeros(len(reached), dtype=np.int64), is_checked=True)
         return domains.table(counts.counts[0], known[1], known[2])
 
     # What may help
 
     def pod_may_help(self, pod: PodView, old: Pod | None, new: Pod | None) -> bool:
-        """Return whether a pod that came, went or changed is counted, or no longer counted, by a hard constraint."""
+        """Return whether a hard constraint counts a pod that was added, deleted or changed, or does no longer."""
         for version in (old, new):
             if version is not None and not _is_involved(version, pod):
                 return False
@@ -337,7 +338,7 @@ class PodTopologySpread(CountsPods):
         return any(c.selector.matches(changed.metadata.labels) for c in constraints)
 
     def node_may_help(self, pod: PodView, old: Node | None, new: Node | None) -> bool:
-        """Return whether a node came to, left or changed a domain that the hard constraints speak of."""
+        """Return whether a node was added to, removed from or moved between the domains of the hard constraints."""
         keys = [c.key for c in self._constraints(pod, HARD)]
 
         def is_in_all(node: Node) -> bool:
@@ -355,13 +356,14 @@ class PodTopologySpread(CountsPods):
 
 @dataclass(frozen=True, slots=True)
 class _Emptiness:
-    """A domain's pods, weighted and rounded, count against it: the emptiest domain scores the most."""
+    """The scale of `ScoredDomains` for spreading: count * weight + maxSkew - 1, rounded, then turned round. With 0, 2 and 3
+    (lowest to highest) the scores are 100 * (3 + 0 - x) / 3 = 100, 33 and 0: the emptiest domain gets the most."""
 
     _weight: float
     _more: float
 
     def column(self, counts: Ints, low: int, high: int) -> Ints:
-        # Rounding keeps the order: the lowest and the highest count have the lowest and the highest score.
+        # Rounding keeps the order, so the ends of the scores are the rounded ends of the counts.
         scores = _scaled(kernels.round_half_up(counts * self._weight + self._more), self._rounded(low), self._rounded(high))
         scores[-1] = 0
         return scores
@@ -376,7 +378,7 @@ class _Emptiness:
 
 
 def _scaled(scores: Ints, low: int, high: int) -> Ints:
-    """Turn counts into scores: the emptiest domain gets the most."""
+    """Return 100 * (high + low - score) / high: the emptiest domain gets the most. 100 for all if no domain has a pod."""
     return kernels.emptiness(scores, low, high) if high else np.full(len(scores), 100, dtype=np.int64)
 
 
