@@ -40,7 +40,8 @@ def test_every_locked_package_has_a_version_and_hashes_and_no_index_is_named(loc
 
 
 @pytest.mark.parametrize(
-    ("lock", "extras"), [("image.txt", ("dra",)), ("ci.txt", ("dev", "docs", "dra", "experiments", "gym", "otel", "ray"))]
+    ("lock", "extras"),
+    [("image.txt", ("dra",)), ("ci.txt", ("dev", "docs", "dra", "experiments", "gym", "oidc", "otel", "ray"))],
 )
 def test_locks_hold_everything_that_the_project_asks_for(lock: str, extras: tuple[str, ...]) -> None:
     project = PROJECT["project"]
@@ -148,6 +149,21 @@ def test_wheels_for_other_platforms_have_their_library_and_its_tag(tmp_path: Pat
         assert wheel.read("kubesched/scheduler/kernels/_compiled.pyd") == b"compiled elsewhere"
         assert "Tag: cp311-abi3-win_amd64" in wheel.read("kubesched-1.2.3.dist-info/WHEEL").decode()
         assert not [name for name in wheel.namelist() if name.endswith(".so")]
+
+
+def test_what_the_image_leaves_out_is_not_missed(tmp_path: Path) -> None:
+    cel = pytest.importorskip("cel_expr_python")
+    shutil.copytree(next(iter(cel.__path__)), tmp_path / cel.__name__)
+    subprocess.run([sys.executable, ROOT / "tools" / "trim_install.py", tmp_path], check=True, capture_output=True)
+    assert not [*tmp_path.glob("cel_expr_python/ext/ext_math*")]
+    program = (
+        "from kubesched.kube.cel.checking import check; check('device.driver == \"x\"')\n"
+        "import cel_expr_python.cel; print(cel_expr_python.cel.__file__)\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": f"{tmp_path}{os.pathsep}{ROOT}"}
+    words = [sys.executable, "-c", program]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=True, env=environment)
+    assert done.stdout.startswith(str(tmp_path))
 
 
 def test_the_image_is_built_from_a_digest_and_from_hashes() -> None:

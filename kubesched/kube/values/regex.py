@@ -1,7 +1,7 @@
 """Regular expressions that users write: RE2's, matched in time that grows with the text and never explodes.
 
 In: patterns out of objects (CEL's `matches`, `pattern` in the schema of a custom resource). Out: what they match, or a
-`RegexError` in the words of Go's regexp package, which the API's users know. Never: Python's `re` on a user's pattern,
+`RegexError` in the words of Go's regexp package, which the API's users know. The extra `dra` installs RE2. Never: Python's `re` on a user's pattern,
 whose backtracking lets `^(a+)+$` and thirty letters stop the whole process.
 """
 
@@ -42,7 +42,10 @@ class Regex:
     """A compiled pattern."""
 
     def __init__(self, pattern: str) -> None:
-        import re2
+        try:
+            import re2
+        except ImportError as error:
+            raise RegexError("regular expressions need: pip install 'kubesched[dra]'") from error
 
         if _ANY_BYTE.search(_LITERAL.sub("", pattern)):
             raise RegexError("invalid escape sequence: `\\C`")
