@@ -28,17 +28,14 @@ from kubesched.scheduler.cluster import PodView, Snapshot, Store
 from kubesched.scheduler.config import Gates, Path
 from kubesched.scheduler.engine import EngineHandle
 from kubesched.scheduler.framework import (
+    AddsScores,
     Code,
     CounterTable,
-    CountsPods,
     CycleState,
-    FeasibleNodes,
     NodeNames,
-    NodeTotals,
     Plugin,
     Profile,
     Rejections,
-    SpreadScores,
     Status,
     is_counting,
     points_of,
@@ -182,7 +179,7 @@ def _check_cluster(cls: type[Plugin], args: Any, random: Random, size: int) -> N
         assert first == bench.answers(pod), f"{where}: asked twice, it answers differently"
         assert first == shuffled.answers(pod), f"{where}: the answer depends on the order of the nodes"
         _check_scalar(bench, pod, where)
-        _check_domains(bench, pod, random, where)
+        _check_added_scores(bench, pod, random, where)
         check_declaration(bench, pod, nodes, random, first, where)
         _check_counts(bench, pod, random, where)
         _check_promise(bench, pod, first, where)
@@ -204,31 +201,20 @@ def _check_scalar(bench: Bench, pod: Pod, where: str) -> None:
             assert column_.tolist() == single_.tolist(), f"{where}: score and score_node disagree: {column_} and {single_}"
 
 
-def _check_domains(bench: Bench, pod: Pod, random: Random, where: str) -> None:
-    """Compare what a plugin says of domains with what it says of their nodes."""
+def _check_added_scores(bench: Bench, pod: Pod, random: Random, where: str) -> None:
+    """Compare the scores that a plugin adds in one step with those of PreScore, Score and normalising."""
     plugin, view, nodes, state = bench.plugin, bench.store.view(pod), bench.store.snapshot(), CycleState()
-    if not isinstance(plugin, CountsPods) or not nodes.n or isinstance(plugin.pre_filter(view, nodes, state), Status):
+    feasible = np.array([random.random() < 0.8 for _ in range(nodes.n)], dtype=np.bool_)
+    if not isinstance(plugin, AddsScores) or not feasible.any():
         return
-    verdicts = plugin.filter_domains(view, nodes, state)
-    if verdicts is not None:
-        column = _by_name(nodes, plugin.filter(view, nodes, state))
-        looked_up = _by_name(nodes, verdicts.rejections(nodes))
-        assert column == looked_up, f"{where}: filter and filter_domains disagree: {column} and {looked_up}"
-    feasible = np.array([random.random() < 0.8 for _ in range(nodes.n)])
-    if not feasible.any():
-        return
-    rated = plugin.score_domains(view, nodes, FeasibleNodes(NodeTotals(nodes), nodes, mask=feasible), CycleState())
+    added = plugin.add_scores(view, nodes, feasible, CycleState(), np.zeros(nodes.n, dtype=np.int64), 1)
     status = plugin.pre_score(view, nodes, feasible, state)
-    if isinstance(rated, Status):
-        assert status == rated, f"{where}: pre_score says {status}, score_domains {rated}"
-    elif rated is not None:
-        assert status is None, f"{where}: pre_score says {status}, score_domains has scores"
-        column_ = bench.profile.rate(plugin, view, nodes, feasible, state)[feasible].tolist()
-        if isinstance(rated, SpreadScores):
-            by_domain = rated.added_to(np.zeros(nodes.n, dtype=np.int64), 1)[feasible].tolist()
-        else:
-            by_domain = rated.values.take(nodes.codes(rated.key))[feasible].tolist()
-        assert column_ == by_domain, f"{where}: rate and score_domains disagree: {column_} and {by_domain}"
+    if isinstance(added, Status):
+        assert status == added, f"{where}: pre_score says {status}, add_scores {added}"
+    elif added is not None:
+        assert status is None, f"{where}: pre_score says {status}, add_scores has scores"
+        column = bench.profile.rate(plugin, view, nodes, feasible, state)[feasible].tolist()
+        assert column == added[feasible].tolist(), f"{where}: normalize and add_scores disagree: {column} and {added}"
 
 
 def _check_counts(bench: Bench, pod: Pod, random: Random, where: str) -> None:

@@ -1,7 +1,7 @@
-"""What a cluster has without anybody asking: an account in every namespace, the `kubernetes` service, a storage class.
+"""The objects of every cluster: an account in each namespace, the `kubernetes` service, a storage class.
 
-In: namespaces, and accounts that are deleted. Out: a ServiceAccount `default` in each namespace that is not ending; at the
-start the Service `kubernetes` and the default StorageClass, unless they are there.
+In: namespaces, and accounts that are deleted. Out: a ServiceAccount `default` in each namespace that is not being deleted; at
+the start the Service `kubernetes` and the default StorageClass, unless they exist.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _STORAGE_CLASS: Object = {
 
 
 class FirstObjects(Controller):
-    """Gives namespaces their account, and the cluster its service and its storage class."""
+    """Creates the accounts of namespaces; at the start also the service and the storage class."""
 
     resource_name = "namespaces"
     component = "serviceaccount-controller"
@@ -42,10 +42,12 @@ class FirstObjects(Controller):
             self._store.create_if_missing("storageclasses", _STORAGE_CLASS)
 
     def changed(self, change: Change) -> None:
+        """Queue a new namespace. Later changes of it do not matter here."""
         if change.new is not None and change.old is None:
             self._work.add(change.key)
 
     def _account_changed(self, change: Change) -> None:
+        """Queue the namespace of a deleted `default` account, which is created again."""
         if change.new is None and change.key.endswith(f"/{DEFAULT_ACCOUNT}"):
             self._work.add(change.namespace)
 

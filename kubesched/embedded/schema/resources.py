@@ -1,9 +1,9 @@
-"""The table of what is served: groups, versions, resources, kinds, names, scopes and subresources.
+"""The catalogue: which groups, versions and resources are served, with their kinds, names, scopes and subresources.
 
-In: the built-in table below, and CustomResourceDefinitions as they come and go. Out: a `Resource` for a path or a name.
-Several versions of one resource share a table of objects (`table`); exactly one of them is how objects are stored. A server
-stands for one release of Kubernetes, and serves the versions that this release has (`since`, `until`); the others are known
-to whoever uses the store without HTTP.
+In: the table below, and CustomResourceDefinitions as they come and go. Out: a `Resource` for a path or a name. Several
+versions of a resource share one table of objects; they are stored in exactly one of these versions. A server stands for one
+release of Kubernetes and serves the versions that this release has (`since`, `until`); callers of the store may use all of
+them.
 """
 
 from __future__ import annotations
@@ -182,6 +182,7 @@ class Resource:
 
 
 def _rows() -> Iterator[Resource]:
+    """Yield the resources of the table."""
     group = version = ""
     for line in _TABLE.strip().splitlines():
         if not line.startswith(" "):
@@ -207,7 +208,7 @@ def _rows() -> Iterator[Resource]:
 
 
 class Catalogue:
-    """Every resource that a release serves; custom ones are added and removed while the server runs."""
+    """The resources that a release serves. Custom ones are added and removed while the server runs."""
 
     def __init__(self, release: int = NEWEST_RELEASE) -> None:
         """Serve what the release of this minor serves."""
@@ -223,7 +224,7 @@ class Catalogue:
         return (resource for resource in self._by_path.values() if self._serves(resource))
 
     def stored(self) -> Iterator[Resource]:
-        """Yield every resource once, in the version that it is stored in, served or not."""
+        """Yield every resource once, in its storage version, served or not."""
         return (resource for resource in self._by_path.values() if resource.is_storage)
 
     def _serves(self, resource: Resource) -> bool:
@@ -238,6 +239,7 @@ class Catalogue:
         self._index()
 
     def _index(self) -> None:
+        """Rebuild the lookup by name. Core names win over names of later groups."""
         self.revision += 1
         self._by_name = {}
         for resource in self._by_path.values():  # in order of the table, so core names win over later groups
@@ -256,7 +258,7 @@ class Catalogue:
         return self._by_name[name]
 
     def of_kind(self, api_version: str, kind: str) -> Resource | None:
-        """Return the resource that has `kind` in `api_version` in any release, or None."""
+        """Return the resource with this kind, in any release, or None."""
         group, _, version = api_version.rpartition("/")
         for resource in self._by_path.values():
             if resource.kind == kind and resource.group == group and resource.version == version:
@@ -264,7 +266,7 @@ class Catalogue:
         return None
 
     def stored_in(self, table: str) -> Resource | None:
-        """Return the resource whose version the objects of `table` are stored in."""
+        """Return the resource in whose version the objects of a table are stored."""
         return next((resource for resource in self.stored() if resource.table == table), None)
 
     def groups(self) -> dict[str, list[str]]:
@@ -277,7 +279,7 @@ class Catalogue:
 
 
 def _version_rank(version: str) -> tuple[int, int, int, str]:
-    """Order versions as discovery prefers them: v2, v1, v1beta2, v1beta1, v1alpha1, then other names."""
+    """Return the sort key of a version: v2, v1, v1beta2, v1beta1, v1alpha1, then other names."""
     body = version[1:] if version.startswith("v") else ""
     for rank, stage in ((1, "beta"), (2, "alpha")):
         major, found, minor = body.partition(stage)

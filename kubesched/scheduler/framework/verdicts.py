@@ -16,16 +16,14 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
-from kubesched.scheduler import kernels
 from kubesched.scheduler.cluster import Bools, Ints, PodView, Snapshot
-from kubesched.scheduler.framework.equivalence_cache.tracked import Tracked
 
 Bits = npt.NDArray[np.uint64]
 Packed = npt.NDArray[np.uint8]
 MAX_REASONS = 64
 """So many reasons have a bit each in a column; a verdict with more of them numbers its sets of reasons."""
 FEW = 16
-"""So many elements are gone through one by one: arrays of a few elements cost more than the sums on them."""
+"""Up to so many elements are gone through one by one, which is faster than NumPy on short arrays."""
 
 
 class Code(IntEnum):
@@ -135,9 +133,12 @@ class Rejections:
 
     `errors` names the rows on which the plugin could not come to a verdict. Such a row ends the attempt, but only if
     it is still in question: the reference never asks a plugin about a node that an earlier one refused.
+
+    `domains` is set where all nodes of a domain have the same verdict: a label key, and the bits for each of its values. Then
+    `bits` is only worked out when it is read.
     """
 
-    __slots__ = ("bits", "errors", "reasons", "sets")
+    __slots__ = ("_bits", "_codes", "domains", "errors", "reasons", "sets")
 
     def __init__(
         self,
@@ -146,10 +147,19 @@ class Rejections:
         errors: Mapping[int, str] | None = None,
         sets: Packed | None = None,
     ) -> None:
-        self.bits = bits
+        self._bits = bits
         self.reasons = reasons
         self.errors = errors
         self.sets = sets
+        self.domains: tuple[str, Bits] | None = None
+        self._codes: Ints | None = None
+
+    @property
+    def bits(self) -> Bits | None:
+        """Return the column of bits; None if no node is refused."""
+        if self._bits is None and self.domains is not None and self._codes is not None and self.domains[1].any():
+            self._bits = self.domains[1].take(self._codes)
+        return self._bits
 
     @staticmethod
     def none(nodes: Snapshot) -> Rejections:
@@ -188,9 +198,12 @@ class Rejections:
         return Rejections(bits, tuple(reason for _, reason in cases))
 
     @staticmethod
-    def looked_up(codes: npt.NDArray[np.int64], bits_by_code: Bits, reasons: Sequence[Reason]) -> Rejections:
-        """Refuse each node as its code says: bits are given once for each code, the last for code -1."""
-        return Rejections(bits_by_code[codes], tuple(reasons)) if bits_by_code.any() else _NONE
+    def by_domain(nodes: Snapshot, key: str, bits: Bits, reasons: tuple[Reason, ...]) -> Rejections:
+        """Refuse all nodes of a domain alike: `bits` has an element for each value of the label key, and a last one for nodes
+        without the label. There may be 8 reasons at most (`equivalence_cache` multiplies with the bits)."""
+        rejections = Rejections(None, reasons)
+        rejections.domains, rejections._codes = (key, bits), nodes.codes(key)
+        return rejections
 
     @staticmethod
     def choose(which: npt.NDArray[np.integer[Any]], reasons: Sequence[Reason]) -> Rejections:
@@ -216,6 +229,12 @@ class Rejections:
                 bits[refused] |= np.uint64(1 << i)
             return Rejections(bits, tuple(rows))
         return _with_sets((_column(refused, n) for refused in rows.values()), tuple(rows))
+
+    @property
+    def refuses_any(self) -> bool:
+        """Return whether any node is refused."""
+        bits = self._bits if self.domains is None else self.domains[1]
+        return bits is not None and bool(bits.any())
 
     def taken(self, rows: Ints) -> Rejections:
         """Return the verdicts on some rows."""
@@ -295,69 +314,6 @@ def _with_sets(columns: Iterable[Bools], reasons: tuple[Reason, ...]) -> Rejecti
     alike = np.ascontiguousarray(packed.T).view(np.dtype((np.void, len(packed)))).ravel()
     sets, number = np.unique(alike, return_inverse=True)
     return Rejections(number[1:].astype(np.uint64), reasons, sets=sets.view(np.uint8).reshape(len(sets), -1))
-
-
-class DomainTable(Tracked):
-    """One plugin's answer for every domain of a label key, by the number of the label's value; the last one is for nodes
-    that lack the label. A plugin may keep its table and change it in place: its readers find what changed."""
-
-    __slots__ = ("is_checked", "key")
-
-    def __init__(self, key: str, values: npt.NDArray[Any], *, is_checked: bool = False) -> None:
-        super().__init__(values)
-        self.key = key
-        self.is_checked = is_checked
-        """Whether every value that is read is known to be in range."""
-
-    def update(self, values: npt.NDArray[Any]) -> None:
-        """Change all answers: one by one where few are others than before."""
-        if len(values) <= FEW:
-            before = self.values.tolist()
-            for code, value in enumerate(values.tolist()):
-                if value != before[code]:
-                    self.put(code, value)
-            return
-        changed = np.flatnonzero(values != self.values)
-        if len(changed) > FEW:
-            self.replace(values)
-        else:
-            for code in changed.tolist():
-                self.put(code, values.item(code))
-
-
-class DomainVerdicts(DomainTable):
-    """Verdicts: a domain passes where its bits are zero."""
-
-    __slots__ = ("reasons",)
-
-    def __init__(self, key: str, values: Bits, reasons: tuple[Reason, ...]) -> None:
-        super().__init__(key, values)
-        self.reasons = reasons
-
-    def rejections(self, nodes: Snapshot) -> Rejections:
-        """Return the verdict on every node."""
-        return Rejections.looked_up(nodes.codes(self.key), self.values, self.reasons)
-
-
-class DomainScores(DomainTable):
-    """Normalised scores, 64-bit integers."""
-
-    __slots__ = ()
-
-
-class SpreadScores:
-    """Normalised scores of nodes by their domains of several label keys, or by themselves: the emptier those are together, the
-    more. They are worked out while they are added to totals, in one pass; nodes that are not scored get nothing."""
-
-    __slots__ = ("_scored", "_spreads")
-
-    def __init__(self, spreads: tuple[kernels.Spread, ...], scored: Bools) -> None:
-        self._spreads = spreads
-        self._scored = scored
-
-    def added_to(self, totals: Ints, weight: int) -> Ints:
-        """Return totals with the scores by their weight."""
-        return kernels.add_spread_scores(totals, self._spreads, self._scored, weight)
 
 
 _WORSE: dict[Code, tuple[Code, ...]] = {

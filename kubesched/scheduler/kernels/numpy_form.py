@@ -126,10 +126,11 @@ def add_spread_scores(totals: Ints, spreads: tuple[Spread, ...], scored: Bools, 
     return more
 
 
-def add_by_domain(base: Ints, added: Ints, codes: Ints) -> Ints:
-    """Return a column with what is added in each node's domain; the code -1 stands for the last."""
-    total: Ints = base + added.take(codes)
-    return total
+def refuse_domains(totals: Ints, bits: Ints, codes: Ints, refused: int) -> tuple[Ints, int]:
+    """Return totals with `refused` on the nodes of domains whose bits are not zero, and how many nodes have zero or more then.
+    The code -1 stands for the last domain."""
+    left = np.where(bits.take(codes) != 0, np.int64(refused), totals)
+    return left, int(np.count_nonzero(left >= 0))
 
 
 def ends_within(column: Ints, counted: Bools) -> tuple[int, int] | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 
-NOT_NEEDED = ("kubesched.embedded", "kubesched.tools.simulation", "kubesched.tools.node_groups", "kubesched.tools.snapshots.sources")
+NOT_NEEDED = ("kubesched.embedded", "kubesched.tools.simulation", "kubesched.tools.node_groups", "kubesched.tools.snapshots")
 NOT_NEEDED_OF_OTHERS = ("pyarrow", "cel_expr_python", "kubernetes_asyncio.client", "optuna", "opentelemetry")
 
 

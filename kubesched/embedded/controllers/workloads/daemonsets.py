@@ -1,6 +1,6 @@
-"""The DaemonSet controller: one pod on every node that its rules allow.
+"""The DaemonSet controller: one pod on every node that the pods' rules allow.
 
-In: DaemonSets, nodes, pods. Out: a pod per node, pinned to it by a node affinity so that the scheduler places it there;
+In: DaemonSets, nodes, pods. Out: a pod for each node, pinned to it by a node affinity, so that the scheduler places it there;
 pods of an older template replaced within maxUnavailable and maxSurge; the status.
 """
 
@@ -40,6 +40,8 @@ class DaemonSets(PodController):
         self._store.listen("nodes", self._node_changed)
 
     def _node_changed(self, change: Change) -> None:
+        """Queue all DaemonSets if a node comes, goes, or changes in a way that decides who may run there."""
+
         def place(obj: Object) -> tuple[object, object]:
             return obj["metadata"].get("labels"), (obj.get("spec") or {}).get("taints")
 
@@ -62,7 +64,11 @@ class DaemonSets(PodController):
         return None
 
     def _eligible_nodes(self, owner: Object) -> list[str]:
-        """Return the nodes a set runs on; a node is judged again when its labels or taints have changed."""
+        """Return the nodes that a set runs on.
+
+        The verdict about each node is kept until its labels or taints change, or the set's generation: most changes of nodes
+        are heartbeats.
+        """
         key = (owner["metadata"]["uid"], owner["metadata"]["generation"])
         if key not in self._judged:
             for old in [one for one in self._judged if one[0] == key[0]]:
@@ -82,12 +88,14 @@ class DaemonSets(PodController):
         return [name for name, (_, _, allowed) in after.items() if allowed]
 
     def _by_node(self, owner: Object) -> dict[str, list[Object]]:
+        """Return the pods of a set by the node that they are pinned to."""
         found: dict[str, list[Object]] = {}
         for pod in self._pods.of_owner(owner["metadata"]["uid"]):
             found.setdefault(_node_of(pod), []).append(pod)
         return found
 
     def _place(self, owner: Object, nodes: list[str], revision: str) -> None:
+        """Create the pods that are missing, and delete those on nodes that are no longer eligible."""
         held = self._by_node(owner)
         for name in nodes:
             pods = held.get(name, [])
@@ -100,6 +108,11 @@ class DaemonSets(PodController):
                 self.delete_pods(owner, *pods)
 
     def _replace_outdated(self, owner: Object, nodes: list[str], revision: str) -> None:
+        """Delete pods of an older template, as many as the strategy allows at once.
+
+        With maxSurge the new pod comes first, and the old one goes when it is ready. Otherwise the old one goes, unless
+        maxUnavailable nodes are without a ready pod already.
+        """
         strategy = owner["spec"]["updateStrategy"]
         if strategy["type"] != "RollingUpdate":
             return
@@ -151,7 +164,7 @@ class DaemonSets(PodController):
 
 
 def daemon_pod(owner: Object, node: str, revision: str) -> Object:
-    """Return the pod of a set for a node; without one, a pod to ask with where the set runs."""
+    """Return the pod of a set for a node; without a node, a pod to decide with where the set runs."""
     pod = from_template(owner["spec"]["template"], owner, labels={CONTROLLER_REVISION_HASH: revision} if revision else {})
     tolerations = pod["spec"].setdefault("tolerations", [])
     for key, effect in _ALWAYS_TOLERATED:
@@ -165,12 +178,12 @@ def daemon_pod(owner: Object, node: str, revision: str) -> Object:
         terms = (rules.get(_REQUIRED) or {}).get("nodeSelectorTerms") or [{}]
         rules[_REQUIRED] = {"nodeSelectorTerms": [{**term, **field} for term in terms]}
     else:
-        pod["metadata"]["name"] = "asked"
+        pod["metadata"]["name"] = "any"
     return pod
 
 
 def runs_on(pod: Pod, affinity: RequiredNodeAffinity, node: Node) -> bool:
-    """Return whether a set whose pods look like this has one on a node."""
+    """Return whether a set with such pods runs on a node. Taints without NoSchedule or NoExecute do not matter."""
     if not affinity.matches(node.metadata.name, node.metadata.labels):
         return False
     taints = [one for one in node.spec.taints if one.effect in ("NoSchedule", "NoExecute")]
@@ -178,6 +191,7 @@ def runs_on(pod: Pod, affinity: RequiredNodeAffinity, node: Node) -> bool:
 
 
 def _node_of(pod: Object) -> str:
+    """Return the node that a pod is on or pinned to."""
     if pod["spec"].get("nodeName"):
         return str(pod["spec"]["nodeName"])
     rules = ((pod["spec"].get("affinity") or {}).get("nodeAffinity") or {}).get(_REQUIRED) or {}

@@ -1,7 +1,10 @@
-"""The Deployment controller: ReplicaSets for templates, exchanged step by step.
+"""The Deployment controller: a ReplicaSet for each template, and a rollout from the old ones to the new one.
 
-In: Deployments and their ReplicaSets. Out: a ReplicaSet per template, sizes that keep to maxSurge and maxUnavailable,
-the status that `kubectl rollout status` reads. Old ReplicaSets are kept as history up to the limit.
+In: Deployments and their ReplicaSets. Out: a ReplicaSet for each template; sizes within maxSurge and maxUnavailable; the
+status that `kubectl rollout status` reads. Old ReplicaSets are kept as history, up to the limit.
+
+Each sync changes the size of one ReplicaSet at most. Its pods change, it is reported, and that leads to the next sync. For
+example, 3 replicas with maxSurge 1 and maxUnavailable 0: new 0 old 3 -> 1, 3 -> (one ready) 1, 2 -> 2, 2 -> ... -> 3, 0.
 """
 
 from __future__ import annotations
@@ -20,7 +23,7 @@ REVISION = "deployment.kubernetes.io/revision"
 
 
 def whole(value: object, total: int, round_up: bool) -> int:
-    """Return a number or a percentage of `total` as a number."""
+    """Return a number, or a percentage of `total`, as a number."""
     if isinstance(value, str) and value.endswith("%") and value[:-1].isdecimal():
         share = int(value[:-1]) * total / 100
         return math.ceil(share) if round_up else math.floor(share)
@@ -28,53 +31,49 @@ def whole(value: object, total: int, round_up: bool) -> int:
 
 
 class Deployments(Controller):
-    """Keeps Deployments moving."""
+    """Rolls out Deployments."""
 
     resource_name = "deployments.apps"
     owned_resource = "replicasets"
 
     def sync(self, obj: Object) -> float | None:
         deployment = obj
-        sets = self._sets(deployment)
         wanted_hash = template_hash(deployment["spec"]["template"])
-        new = next((one for one in sets if one["metadata"]["labels"].get(POD_TEMPLATE_HASH) == wanted_hash), None)
+        sets, new = self._sets(deployment, wanted_hash)
         if deployment["spec"].get("paused"):
             self._scale_paused(deployment, sets)
         else:
             if new is None:
                 new = self._create(deployment, sets, wanted_hash)
-                sets = self._sets(deployment)
+                sets, _ = self._sets(deployment, wanted_hash)
             else:
                 self._note_revision(deployment, new, sets)
             old = [one for one in sets if one["metadata"]["uid"] != new["metadata"]["uid"]]
             self._step(deployment, new, old)
             self._forget_history(deployment, old)
-        sets = self._sets(deployment)
-        fresh = next((one for one in sets if one["metadata"]["labels"].get(POD_TEMPLATE_HASH) == wanted_hash), None)
-        return self._report(deployment, fresh, sets)
+        sets, new = self._sets(deployment, wanted_hash)  # as they are after this step
+        return self._report(deployment, new, sets)
 
-    def _sets(self, deployment: Object) -> list[Object]:
-        uid, namespace = deployment["metadata"]["uid"], deployment["metadata"]["namespace"]
-        found = []
-        for entry in self._store.context.storage.table("replicasets.apps").in_namespace(namespace):
-            reference = controller_of(entry.obj)
-            if reference is not None and reference["uid"] == uid:
-                found.append(entry.obj)
-        return sorted(found, key=lambda one: _revision(one))
+    def _sets(self, deployment: Object, wanted_hash: str) -> tuple[list[Object], Object | None]:
+        """Return the sets of a deployment, the oldest first, and the one that has its template."""
+        held = self._store.context.storage.table("replicasets.apps").in_namespace(deployment["metadata"]["namespace"])
+        owned = [one.obj for one in held if (controller_of(one.obj) or {}).get("uid") == deployment["metadata"]["uid"]]
+        new = next((one for one in owned if one["metadata"]["labels"].get(POD_TEMPLATE_HASH) == wanted_hash), None)
+        return sorted(owned, key=_revision), new
 
     def _create(self, deployment: Object, sets: list[Object], wanted_hash: str) -> Object:
+        """Create the ReplicaSet of a new template."""
         revision = max((_revision(one) for one in sets), default=0) + 1
         self._set_revision(deployment, revision)
         size = self._new_size(deployment, None, sets)
         made = self._store.create("replicasets", replica_set_of(deployment, wanted_hash, size, revision))
-        name = made["metadata"]["name"]
         if size:
-            text = f"Scaled up replica set {name} from 0 to {size}"
+            text = f"Scaled up replica set {made['metadata']['name']} from 0 to {size}"
             self.record(deployment, "ScalingReplicaSet", text)
         return made
 
     def _note_revision(self, deployment: Object, new: Object, sets: list[Object]) -> None:
-        """A template that comes back, as after a rollback, becomes the latest revision."""
+        """Make a template that comes back, as after a rollback, the newest revision."""
         latest = max(_revision(one) for one in sets)
         if _revision(new) < latest:
             patch = {"metadata": {"annotations": {REVISION: str(latest + 1)}}}
@@ -91,7 +90,7 @@ class Deployments(Controller):
     # --- sizes
 
     def _bounds(self, deployment: Object) -> tuple[int, int, int]:
-        """Return the wanted size, the largest total and the smallest number available."""
+        """Return the wanted size, the largest total, and the smallest number that must be available."""
         wanted = int(deployment["spec"]["replicas"])
         rolling = deployment["spec"]["strategy"].get("rollingUpdate") or {}
         surge = whole(rolling.get("maxSurge", 0), wanted, round_up=True)
@@ -101,6 +100,7 @@ class Deployments(Controller):
         return wanted, wanted + surge, wanted - min(unavailable, wanted)
 
     def _new_size(self, deployment: Object, new: Object | None, sets: list[Object]) -> int:
+        """Return how large the new ReplicaSet may be now."""
         wanted, largest, _ = self._bounds(deployment)
         have = int(new["spec"]["replicas"]) if new is not None else 0
         others = sum(int(one["spec"]["replicas"]) for one in sets if one is not new)
@@ -112,7 +112,7 @@ class Deployments(Controller):
         return have + max(0, min(wanted - have, largest - have - others))
 
     def _step(self, deployment: Object, new: Object, old: list[Object]) -> None:
-        """Bring the sizes one step closer to what is wanted."""
+        """Change the size of one ReplicaSet, if the bounds allow it."""
         size = self._new_size(deployment, new, [*old, new])
         if size != new["spec"]["replicas"]:
             self._resize(deployment, new, size)
@@ -129,21 +129,16 @@ class Deployments(Controller):
         available = {one["metadata"]["uid"]: (one.get("status") or {}).get("availableReplicas", 0) for one in [*old, new]}
         lagging = int(new["spec"]["replicas"]) - available[new["metadata"]["uid"]]
         room = total - smallest - lagging
-        for one in active:  # first those that are of no use anyway
-            have = int(one["spec"]["replicas"])
-            drop = min(max(0, have - available[one["metadata"]["uid"]]), room)
-            if drop > 0:
-                self._resize(deployment, one, have - drop)
-                return
+        # Pods that are not available go first: they do not count for the smallest number. Then those that are.
+        unavailable = [(one, max(0, int(one["spec"]["replicas"]) - available[one["metadata"]["uid"]]), room) for one in active]
         room = min(room, sum(available.values()) - smallest)
-        for one in active:
-            have = int(one["spec"]["replicas"])
-            drop = min(have, room)
-            if drop > 0:
-                self._resize(deployment, one, have - drop)
+        for one, useless, most in [*unavailable, *((one, int(one["spec"]["replicas"]), room) for one in active)]:
+            if min(useless, most) > 0:
+                self._resize(deployment, one, int(one["spec"]["replicas"]) - min(useless, most))
                 return
 
     def _scale_paused(self, deployment: Object, sets: list[Object]) -> None:
+        """Keep the size of a paused Deployment, as long as it has a single ReplicaSet with pods."""
         active = [one for one in sets if one["spec"]["replicas"]] or sets[-1:]
         if len(active) == 1 and active[0]["spec"]["replicas"] != deployment["spec"]["replicas"]:
             self._resize(deployment, active[0], int(deployment["spec"]["replicas"]))
@@ -156,6 +151,7 @@ class Deployments(Controller):
         self.record(deployment, "ScalingReplicaSet", text)
 
     def _forget_history(self, deployment: Object, old: list[Object]) -> None:
+        """Delete the oldest ReplicaSets without pods beyond the limit."""
         idle = [one for one in old if not one["spec"]["replicas"] and not (one.get("status") or {}).get("replicas")]
         for one in idle[: max(0, len(idle) - int(deployment["spec"].get("revisionHistoryLimit", 10)))]:
             self._store.delete("replicasets", one["metadata"]["name"], one["metadata"]["namespace"])
@@ -163,6 +159,7 @@ class Deployments(Controller):
     # --- status
 
     def _report(self, deployment: Object, new: Object | None, sets: list[Object]) -> float | None:
+        """Write the status; return in how many seconds the rollout is late."""
         statuses = [one.get("status") or {} for one in sets]
         wanted, _, smallest = self._bounds(deployment)
         total = sum(status.get("replicas", 0) for status in statuses)
@@ -186,14 +183,14 @@ class Deployments(Controller):
     def _conditions(
         self, deployment: Object, status: Object, new: Object | None, is_done: bool, is_available: bool
     ) -> tuple[list[Object], float | None]:
-        """Return the conditions, and in how many seconds the deployment is late."""
+        """Return the conditions, and in how many seconds the rollout is late."""
         before, now = deployment.get("status") or {}, self._clock.now()
         moment, deadline = timestamp(now), float(deployment["spec"].get("progressDeadlineSeconds", 600))
         name, conditions = (new or {}).get("metadata", {}).get("name", ""), list(before.get("conditions") or ())
 
         def write(kind: str, is_true: bool, reason: str, text: str) -> None:
-            said = {"reason": reason, "message": text, "lastUpdateTime": moment}
-            conditions[:] = with_condition(conditions, kind, "True" if is_true else "False", moment, **said)
+            more = {"reason": reason, "message": text, "lastUpdateTime": moment}
+            conditions[:] = with_condition(conditions, kind, "True" if is_true else "False", moment, **more)
 
         reason, word = ("MinimumReplicasAvailable", "has") if is_available else ("MinimumReplicasUnavailable", "does not have")
         write("Available", is_available, reason, f"Deployment {word} minimum availability.")
@@ -214,7 +211,7 @@ class Deployments(Controller):
 
 
 def replica_set_of(deployment: Object, wanted_hash: str, size: int, revision: int) -> Object:
-    """Return the replica set that keeps a deployment's newest template."""
+    """Return the ReplicaSet for a Deployment's template."""
     metadata, spec = deployment["metadata"], deployment["spec"]
     template, selector = copied(spec["template"]), copied(spec["selector"])
     template["metadata"].setdefault("labels", {})[POD_TEMPLATE_HASH] = wanted_hash

@@ -1,7 +1,7 @@
-"""The ReplicaSet controller, which also does ReplicationControllers: as many pods as asked for.
+"""The ReplicaSet controller, and the same for ReplicationControllers: keeps the number of pods.
 
-In: ReplicaSets and their pods. Out: pods created from the template, surplus pods deleted (the least useful first), the
-status. Pods that match the selector and belong to nobody are adopted.
+In: sets and their pods. Out: pods created from the template, surplus pods deleted (the least useful first), the status. Pods
+without a controller that match the selector are adopted.
 """
 
 from __future__ import annotations
@@ -42,6 +42,7 @@ class ReplicaSets(PodController):
             self._offer_orphans(entry.key, entry.obj)
 
     def changed(self, change: Change) -> None:
+        """Queue a set. A new one is first offered the pods that have no controller."""
         if change.new is None:
             self._offered.pop(change.key, None)
             self._work.forget(change.key)
@@ -51,6 +52,7 @@ class ReplicaSets(PodController):
             self._work.add(change.key)
 
     def owned_changed(self, change: Change) -> None:
+        """Queue the owner of a pod. A pod without one is offered to the sets that may adopt it."""
         super().owned_changed(change)
         for entry in (change.old, change.new):
             if entry is None or controller_of(entry.obj) is not None:
@@ -59,14 +61,14 @@ class ReplicaSets(PodController):
                 self._offer_orphan(entry.obj)
 
     def _offer_orphan(self, pod: Object) -> None:
-        """Offer a pod that nobody manages to the sets that select it."""
+        """Offer a pod without a controller to the sets that select it."""
         for entry in self._store.context.table(self._resource).in_namespace(pod["metadata"]["namespace"]):
             if selects(self._selector(entry.obj), pod["metadata"].get("labels")):
                 self._offered.setdefault(entry.key, {})[key_of(pod)] = None
                 self._work.add(entry.key)
 
     def _offer_orphans(self, key: str, owner: Object) -> None:
-        """Offer a set all the pods that nobody manages and it selects."""
+        """Offer a set all pods without a controller that it selects."""
         selector = self._selector(owner)
         for pod in self._pods.orphans_in(owner["metadata"]["namespace"]):
             if selects(selector, pod["metadata"].get("labels")):
@@ -74,6 +76,7 @@ class ReplicaSets(PodController):
         self._work.add(key)
 
     def _selector(self, owner: Object) -> Object | None:
+        """Return the selector as a LabelSelector; that of a ReplicationController is a plain map."""
         selector = owner["spec"].get("selector")
         if self._resource.table == "replicationcontrollers" and selector is not None:
             return {"matchLabels": selector}
@@ -81,6 +84,7 @@ class ReplicaSets(PodController):
         return found
 
     def sync(self, obj: Object) -> float | None:
+        """Create or delete pods, at most 500 at once, and report. A refusal is reported and raised, to be tried again."""
         owner, key = obj, key_of(obj)
         pods = [pod for pod in self._owned(owner) if is_active(pod)]
         wanted = int(owner["spec"].get("replicas", 1))
@@ -99,6 +103,7 @@ class ReplicaSets(PodController):
         return again
 
     def _owned(self, owner: Object) -> list[Object]:
+        """Return the pods of a set, with those that it adopts now."""
         pods = self._pods.of_owner(owner["metadata"]["uid"])
         if "deletionTimestamp" in owner["metadata"]:
             return pods
@@ -115,11 +120,13 @@ class ReplicaSets(PodController):
         return pods
 
     def _settle(self, owner: Object, pods: list[Object], missing: int) -> None:
+        """Create what is missing, or delete the surplus."""
         for _ in range(min(missing, BURST)):
             self.create_pod(owner, from_template(owner["spec"]["template"], owner))
         self.delete_pods(owner, *deletion_order(pods)[: max(0, min(-missing, BURST))])
 
     def _report(self, owner: Object, pods: list[Object], failure: ApiError | None) -> float | None:
+        """Write the status; return in how many seconds the next pod becomes available."""
         # A set of thousands is reported on whenever one of its pods changes, so each pod is asked once.
         ready = [pod for pod in pods if is_ready(pod)]
         min_seconds = int(owner["spec"].get("minReadySeconds", 0))

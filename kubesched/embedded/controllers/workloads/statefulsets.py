@@ -1,7 +1,7 @@
-"""The StatefulSet controller: pods with numbers, one after the other, each with its own volumes.
+"""The StatefulSet controller: numbered pods, each with its own volumes.
 
-In: StatefulSets and their pods. Out: pods NAME-0, NAME-1, ... and their claims, in order or all at once as the policy
-says; pods of an older template deleted from the highest number down to the partition; the status.
+In: StatefulSets and their pods. Out: pods NAME-0, NAME-1, ... and their claims, one after the other, or all at once if the
+policy is Parallel; pods of an older template deleted from the highest number down to the partition; the status.
 """
 
 from __future__ import annotations
@@ -38,6 +38,7 @@ class StatefulSets(PodController):
         return again
 
     def _keep_revision(self, owner: Object, revision: str) -> None:
+        """Keep the template as a ControllerRevision, which `kubectl rollout history` lists."""
         if self._store.find("controllerrevisions", revision, owner["metadata"]["namespace"]):
             return
         metadata = {
@@ -51,7 +52,11 @@ class StatefulSets(PodController):
         self._store.create("controllerrevisions", body)
 
     def _step(self, owner: Object, held: dict[int, Object], revision: str) -> float | None:
-        """Create, delete or replace what comes next; in order unless the policy is Parallel."""
+        """Create, delete or replace the next pod; return when to look again.
+
+        Unless the policy is Parallel, a pod waits until all before it are available, and shrinking begins with the highest
+        number.
+        """
         spec = owner["spec"]
         start = int((spec.get("ordinals") or {}).get("start", 0))
         wanted = range(start, start + int(spec["replicas"]))
@@ -81,6 +86,7 @@ class StatefulSets(PodController):
         return self._replace_outdated(owner, held, wanted, revision)
 
     def _replace_outdated(self, owner: Object, held: dict[int, Object], wanted: range, revision: str) -> float | None:
+        """Delete the highest pod of an older template, once all above it are ready."""
         strategy = owner["spec"]["updateStrategy"]
         if strategy["type"] != "RollingUpdate":
             return None
@@ -99,12 +105,14 @@ class StatefulSets(PodController):
         return None
 
     def _create(self, owner: Object, ordinal: int, revision: str) -> None:
+        """Create a pod, and its claims before it."""
         pod, claims = numbered_pod(owner, ordinal, revision)
         for claim in claims:
             self._store.create_if_missing("persistentvolumeclaims", claim)
         self.create_pod(owner, pod)
 
     def _delete(self, owner: Object, pod: Object) -> None:
+        """Delete a pod; its claims too if the set shrinks and its policy says so."""
         self.delete_pods(owner, pod)
         name, namespace = pod["metadata"]["name"], pod["metadata"]["namespace"]
         spec = owner["spec"]
@@ -140,7 +148,7 @@ class StatefulSets(PodController):
 
 
 def numbered_pod(owner: Object, ordinal: int, revision: str) -> tuple[Object, list[Object]]:
-    """Return the pod of a set with a number, and the volume claims that it mounts."""
+    """Return a pod of a set with its number, and the claims that it mounts."""
     name = f"{owner['metadata']['name']}-{ordinal}"
     labels = {
         "statefulset.kubernetes.io/pod-name": name,
@@ -161,6 +169,7 @@ def numbered_pod(owner: Object, ordinal: int, revision: str) -> tuple[Object, li
 
 
 def _claim(owner: Object, template: Object, name: str) -> Object:
+    """Return a pod's own claim, made from a template."""
     metadata: Object = {"name": name, "namespace": owner["metadata"]["namespace"]}
     metadata["labels"] = {
         **((template.get("metadata") or {}).get("labels") or {}),
@@ -172,5 +181,6 @@ def _claim(owner: Object, template: Object, name: str) -> Object:
 
 
 def _ordinal(pod: Object) -> int:
+    """Return the number of a pod."""
     text = pod["metadata"]["name"].rpartition("-")[2]
     return int(text) if text.isdecimal() else -1

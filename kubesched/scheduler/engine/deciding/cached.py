@@ -60,21 +60,18 @@ def decide(asked: Question, cache: EquivalenceCache) -> Attempt | None:
 
 def _decide(asked: Question, cache: EquivalenceCache) -> Attempt | None:
     pod, nodes, profile, rules = asked.pod, asked.nodes, asked.profile, asked.rules
-    found = cache.find(pod, nodes)
-    if found is None:
+    key = cache.find(pod, nodes)
+    if key is None:
         return None
-    key, of_class = found
     nominated = pod.pod.status.nominated_node_name
     are_nominated = rules.nominations is not None and bool(rules.nominations.nodes())
     # Whether what was concluded for one pod of the class holds for all. A nominated pod is not counted against itself, so with
     # nominations about, it may not; nor for a member of a group that is judged as a whole: for it nobody seeks a way out.
     is_alike = rules.preempts and not nominated and not are_nominated
-    if of_class is not None and of_class.unschedulable_at is not None and is_alike and asked.turn is None:
-        concluded = cache.unchanged_refusal(of_class, nodes)
-        if concluded is not None:
-            return _refused_alike(asked, *concluded)
+    if is_alike and asked.turn is None and (concluded := cache.unchanged_refusal(key, nodes)) is not None:
+        return _refused_alike(asked, *concluded)
     try:
-        recalled = cache.recall(pod, nodes, key, of_class, asked.turn)
+        recalled = cache.recall(key, pod, nodes, asked.turn)
     except PluginRaised:
         raise
     except PluginError as error:

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from msgspec import Struct
 
 from kubesched.scheduler.cluster import Snapshot
-from kubesched.scheduler.framework import CachedAnswer, DomainVerdicts, NodeAnswers, Reason, Rejections
+from kubesched.scheduler.framework import CachedAnswer, NodeAnswers, Reason
 
 _FEW_ROWS = 64
 _FEW_DOMAINS = 64
@@ -56,12 +56,6 @@ def counted(refused: Refused) -> tuple[RefusalCount, ...]:
     return tuple(sorted(found, key=lambda each: -each.count))
 
 
-def _refuses_any(said: Rejections | DomainVerdicts) -> bool:
-    """Return whether a filter refused anything, be it what others refuse as well."""
-    bits = said.bits if isinstance(said, Rejections) else said.values
-    return bits is not None and bool(bits.any())
-
-
 class RefusalTally:
     """Counts what remembered answers refuse. Each row has the number of a case: who refused it, and the bits of the reasons."""
 
@@ -88,20 +82,23 @@ class RefusalTally:
         if versions != self._versions:
             self._refresh(nodes)
             self._versions = versions
-        refusing = {plugin: said for plugin, said in recalled.live.items() if _refuses_any(said)}
+        refusing = {plugin: rejections for plugin, rejections in recalled.live.items() if rejections.refuses_any}
         if not refusing:
             return self._told
         if not self._after.issuperset(refusing):
             return None  # a node that both refuse belongs to the earlier one
         if recalled.n_feasible == answers.n_passing:
             return self._told
-        if len(refusing) > 1 or recalled.feasible_nodes.mask is not None:
+        if len(refusing) > 1:
             return None
-        ((plugin, table),) = refusing.items()
-        if not isinstance(table, DomainVerdicts) or len(table.values) > _FEW_DOMAINS:
+        ((plugin, rejections),) = refusing.items()
+        if rejections.domains is None or len(rejections.domains[1]) > _FEW_DOMAINS:
             return None
-        left = answers.passing_by(table.key, nodes)
-        return (*self._told, RefusedDomains(plugin, table.reasons, table.values.tobytes(), left.tobytes()))
+        key, bits = rejections.domains
+        return (
+            *self._told,
+            RefusedDomains(plugin, rejections.reasons, bits.tobytes(), answers.passing_by(key, nodes).tobytes()),
+        )
 
     def _refresh(self, nodes: Snapshot) -> None:
         """Take in the rows that the answers have taken in: a pod that was booked since is not in them yet."""

@@ -17,7 +17,6 @@ from typing import Any, TypeVar
 import numpy as np
 
 from kubesched.scheduler.cluster import NODE, Bools, Change, Ints, PodView, Reader, Snapshot
-from kubesched.scheduler.framework.equivalence_cache.tracked import Tracked
 
 BUDGET_BYTES = 64 << 20
 _BYTES_A_NODE, _BYTES_APART, _FEWEST = 128, 1 << 15, 16
@@ -110,20 +109,20 @@ class CounterTable:
 
 
 class DomainCounts:
-    """Amounts by (label key, value); remembers how many entries it was made of, as a sum of zero is not "nothing".
+    """Amounts by label key and value, and the number of entries that they are made of: a sum of zero is not "nothing".
 
-    For each label key there is one array, by the number of the label's value, with a zero at the end: nodes without the label
-    belong to no domain, nothing is counted for them and they read zero.
+    For each label key there is one array, indexed by the number of the label's value. Its last element stays zero: nodes
+    without the label have the number -1, belong to no domain, and so read zero.
     """
 
     __slots__ = ("_amounts", "_entries")
 
     def __init__(self) -> None:
-        self._amounts: dict[str, Tracked] = {}
+        self._amounts: dict[str, Ints] = {}
         self._entries = 0
 
     def clone(self) -> DomainCounts:
-        """Return a copy that can be adjusted on its own."""
+        """Return a copy that can be changed on its own."""
         copy = DomainCounts()
         copy._amounts = {key: amounts.copy() for key, amounts in self._amounts.items()}
         copy._entries = self._entries
@@ -143,54 +142,51 @@ class DomainCounts:
         """Add amounts, each consisting of `times` entries, for pods on rows of the whole cluster."""
         codes = nodes.codes(key)[rows]
         held = codes >= 0
-        codes, amounts = codes[held], amounts[held]
         counted = self.by_code(key, nodes)
         # bincount sums in floating point, which is exact far beyond any weight times any number of pods.
-        more = np.bincount(codes, weights=amounts, minlength=len(counted.values)).astype(np.int64)
-        counted.replace(counted.values + more)
+        counted += np.bincount(codes[held], weights=amounts[held], minlength=len(counted)).astype(np.int64)
         self._entries += int(times[held].sum())
 
     def add(self, key: str, nodes: Snapshot, row: int, amount: int, times: int) -> tuple[int, int, int] | None:
-        """Add an amount for one pod on a row of the whole cluster; `times` is -1 where an entry is taken back. Return the
-        domain, and what it had before and has now; None if the node is in none."""
+        """Add an amount for one pod on a row of the whole cluster. `times` is -1 if an entry is taken back. Return the domain,
+        and its count before and after; None if the node is in no domain."""
         code = nodes.code_at(key, row)
         if code < 0:
             return None
         amounts = self._amounts.get(key)
-        if amounts is None or code >= len(amounts.values) - 1:  # a value that came after the others were counted
+        if amounts is None or code >= len(amounts) - 1:  # the node's label has a value that is new
             amounts = self.by_code(key, nodes)
-        before = amounts.add(code, amount)
+        before: int = amounts.item(code)
+        amounts[code] = before + amount
         self._entries += times
         return code, before, before + amount
 
     def at(self, key: str, code: int) -> int:
         """Return the count of one domain."""
         amounts = self._amounts.get(key)
-        return int(amounts.values.item(code)) if amounts is not None and code < len(amounts.values) else 0
+        return int(amounts.item(code)) if amounts is not None and code < len(amounts) else 0
 
     def on(self, key: str, nodes: Snapshot) -> Ints:
         """Return the count of each node's domain; zero where the node lacks the label."""
         if key not in self._amounts:
             return np.zeros(nodes.n, dtype=np.int64)
-        column: Ints = self.by_code(key, nodes).values[nodes.codes(key)]
+        column: Ints = self.by_code(key, nodes)[nodes.codes(key)]
         return column
 
     def any_positive(self, nodes: Snapshot) -> Bools:
-        """Return which nodes lie in a domain that more than nothing was counted for."""
+        """Return which nodes lie in a domain with a count above zero."""
         found = np.zeros(nodes.n, dtype=np.bool_)
         for key in self._amounts:
             found |= self.on(key, nodes) > 0
         return found
 
-    def by_code(self, key: str, nodes: Snapshot) -> Tracked:
-        """Return the amounts of a key: one for every value, and a zero at the end that code -1 (absent) finds."""
+    def by_code(self, key: str, nodes: Snapshot) -> Ints:
+        """Return the counts of a key: one for every value of the label, and the zero at the end."""
         size = nodes.n_values(key) + 1
         amounts = self._amounts.get(key)
-        if amounts is None or len(amounts.values) < size:
+        if amounts is None or len(amounts) < size:
             grown = np.zeros(size, dtype=np.int64)
-            if amounts is None:
-                amounts = self._amounts[key] = Tracked(grown)
-            else:
-                grown[: len(amounts.values) - 1] = amounts.values[:-1]
-                amounts.replace(grown)
+            if amounts is not None:
+                grown[: len(amounts) - 1] = amounts[:-1]
+            amounts = self._amounts[key] = grown
         return amounts

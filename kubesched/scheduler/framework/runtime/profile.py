@@ -343,7 +343,9 @@ def _furthest(column: Ints) -> int:
 def _are_rejections(answer: object, n_nodes: int) -> bool:
     if not isinstance(answer, Rejections):
         return False
-    return answer.bits is None or (len(answer.bits) == n_nodes and are_all(Reason, answer.reasons))
+    if answer.domains is not None or answer.bits is None:
+        return True
+    return len(answer.bits) == n_nodes and are_all(Reason, answer.reasons)
 
 
 __all__ = ["MAX_SCORE", "SKIP", "PreFiltered", "Profile", "Scores"]

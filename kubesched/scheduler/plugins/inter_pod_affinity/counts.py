@@ -30,7 +30,7 @@ import numpy as np
 
 from kubesched.kube.api import AffinityTerm, Namespace, PodAffinityTerms, matching
 from kubesched.scheduler.cluster import AffinityGroup, Change, Ints, LabelClass, Memo, Templates
-from kubesched.scheduler.framework import DomainCounts, DomainVerdicts, PodCounts, PodView, Snapshot
+from kubesched.scheduler.framework import Bits, DomainCounts, PodCounts, PodView, Snapshot
 
 _NO_SELECTION = matching.compile_selector(None)
 
@@ -147,8 +147,8 @@ class AffinityCounts(PodCounts):
         self.affinity = DomainCounts()
         self.anti_affinity = DomainCounts()
         self.preferences = DomainCounts()
-        self.judged: DomainVerdicts | None = None
-        """The verdicts by domain if only one topology key decides, kept up to date by `_add`; None: not known."""
+        self.judged: tuple[str, Bits] | None = None
+        """If only one topology key decides, this key and the verdict on each of its domains, updated by `_add`."""
 
     def clone(self) -> AffinityCounts:
         copied = copy(self)
@@ -231,14 +231,30 @@ class AffinityCounts(PodCounts):
         if self.judged is None or change is None or name == PREFERENCES:
             return
         code, before, after = change
-        if was_empty or counts.is_empty or key != self.judged.key:
+        judged_key, bits = self.judged
+        if was_empty or counts.is_empty or key != judged_key:
             self.judged = None  # another key decides now, or `is_first` may have changed: judge all domains again
         elif (before > 0) != (after > 0):
-            self.judged.put(code, self.verdict(key, code))
+            bits[code] = self._verdict(key, code)
 
-    def verdict(self, key: str, code: int) -> int:
-        """Return the bit of the first reason against one domain, 0 if there is none; the bits are in the order of
-        `_REASONS`."""
+    def judge(self, key: str, nodes: Snapshot) -> Bits:
+        """Return the bit of the first reason against each domain of the only key that decides, 0 if there is none. The last
+        element is for nodes without the label. The bits are in the order of `_REASONS` in the plugin."""
+        if self.judged is None:
+            bits = np.zeros(nodes.n_values(key) + 1, dtype=np.uint64)
+            if not self.existing_anti.is_empty:
+                bits[self.existing_anti.by_code(key, nodes) > 0] = 4
+            if not self.anti_affinity.is_empty:
+                bits[self.anti_affinity.by_code(key, nodes) > 0] = 2
+            if self.terms.required:
+                if not self.is_first():
+                    bits[self.affinity.by_code(key, nodes) <= 0] = 1
+                bits[-1] = 1
+            self.judged = key, bits
+        return self.judged[1]
+
+    def _verdict(self, key: str, code: int) -> int:
+        """Return the same for one domain."""
         if self.terms.required and not self.is_first() and self.affinity.at(key, code) <= 0:
             return 1
         if self.anti_affinity.at(key, code) > 0:

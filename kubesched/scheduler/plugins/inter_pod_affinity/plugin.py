@@ -26,13 +26,10 @@ from kubesched.scheduler.framework import (
     SKIP,
     Action,
     Advice,
-    CountsPods,
     CycleState,
-    DomainScores,
-    DomainVerdicts,
-    FeasibleNodes,
     Handle,
     Input,
+    Plugin,
     PodView,
     PreFilterAnswer,
     Reason,
@@ -53,7 +50,6 @@ from kubesched.scheduler.plugins.inter_pod_affinity.counts import (
     matches_itself,
 )
 from kubesched.scheduler.plugins.shared.demands import advise_on_neighbours
-from kubesched.scheduler.plugins.shared.domain_scores import ScoredDomains
 
 
 class InterPodAffinityArgs(Args, frozen=True, rename="camel"):
@@ -73,28 +69,12 @@ EXISTING_ANTI_AFFINITY = Reason("node(s) didn't satisfy existing pods anti-affin
 _REASONS = (NO_AFFINITY_MATCH, ANTI_AFFINITY, EXISTING_ANTI_AFFINITY)
 
 
-class _Share:
-    """The scale of `ScoredDomains` for affinity: the lowest sum scores 0, the highest 100; all score 0 if all sums are
-    equal."""
-
-    def column(self, counts: Ints, low: int, high: int) -> Ints:
-        return np.zeros(len(counts), dtype=np.int64) if low == high else _scaled(counts, low, high)
-
-    def one(self, count: int, low: int, high: int) -> int:
-        return 0 if low == high else int(100.0 * ((count - low) / float(high - low)))
-
-
-_SHARE = _Share()
-_SCORED = "InterPodAffinity.scored"
-"""Kept for each pod class, because scores are relative to the feasible nodes of the class. The counts are shared."""
-
-
 def _has_no_terms(pod: PodView, nodes: Snapshot, state: CycleState) -> bool:
     """Return whether neither the pod nor a placed pod has a term, in an attempt that keeps no counters: nothing to count."""
     return state.counters is None and not pod.template.affinity_group.serial and not nodes.slots.affinities
 
 
-class InterPodAffinity(CountsPods):
+class InterPodAffinity(Plugin):
     Args = InterPodAffinityArgs
     wakes_on = (
         on(POD, ADD | Action.POD_LABELS | DELETE, "pod_may_help", by_template=True),
@@ -155,9 +135,10 @@ class InterPodAffinity(CountsPods):
 
     def filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Rejections:
         counters: AffinityCounts = state.read(self.name)
-        judged = self.filter_domains(pod, nodes, state)
-        if judged is not None:
-            return judged.rejections(nodes)
+        keys = counters.keys() if counters.judged is None else {counters.judged[0]}
+        if len(keys) == 1:
+            (key,) = keys
+            return Rejections.by_domain(nodes, key, counters.judge(key, nodes), _REASONS)
         terms = counters.terms
         cases: list[tuple[Bools, Reason]] = []
         if terms.required:
@@ -173,28 +154,6 @@ class InterPodAffinity(CountsPods):
             cases.append((counters.existing_anti.any_positive(nodes), EXISTING_ANTI_AFFINITY))
         return Rejections.first(*cases) if cases else Rejections.none(nodes)
 
-    def filter_domains(self, pod: PodView, nodes: Snapshot, state: CycleState) -> DomainVerdicts | None:
-        """Return the verdicts by domain if only one topology key decides; the last element is for nodes without the label."""
-        counters: AffinityCounts = state.read(self.name)
-        if counters.judged is not None:
-            return counters.judged
-        keys = counters.keys()
-        if len(keys) != 1:
-            return None
-        (key,) = keys
-        if counters.existing_anti.is_empty:
-            refused = np.zeros(nodes.n_values(key) + 1, dtype=np.uint64)
-        else:
-            refused = np.multiply(counters.existing_anti.by_code(key, nodes).values > 0, 4, dtype=np.uint64)
-        if not counters.anti_affinity.is_empty:
-            refused[counters.anti_affinity.by_code(key, nodes).values > 0] = 2
-        if counters.terms.required:
-            if not counters.is_first():
-                refused[counters.affinity.by_code(key, nodes).values <= 0] = 1
-            refused[-1] = 1
-        counters.judged = DomainVerdicts(key, refused, _REASONS)
-        return counters.judged
-
     def add_pod(self, pod: PodView, other: PodView, row: int, nodes: Snapshot, state: CycleState) -> None:
         counters: AffinityCounts = state.read(self.name)
         counters.imagine(pod, other, row, 1, nodes)
@@ -204,18 +163,11 @@ class InterPodAffinity(CountsPods):
         counters.imagine(pod, other, row, -1, nodes)
 
     def pre_score(self, pod: PodView, nodes: Snapshot, feasible: Bools, state: CycleState) -> Status | None:
-        return self._skips_score(pod, nodes, state)
-
-    def _skips_score(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Status | None:
-        """Return SKIP if no preference adds anything, or only those of placed pods, which the arguments may ignore; or why the
-        terms cannot be parsed."""
-        counters: AffinityCounts | None = state.find(self.name)
-        if counters is None:
-            if pod.template.affinity.error is not None:
-                return failed(f"failed to parse pod: {pod.template.affinity.error}")
-            if _has_no_terms(pod, nodes, state):
-                return SKIP
-            counters = self.counters(pod, nodes, state)
+        if pod.template.affinity.error is not None:
+            return failed(f"failed to parse pod: {pod.template.affinity.error}")
+        if _has_no_terms(pod, nodes, state):
+            return SKIP
+        counters = self.counters(pod, nodes, state)
         if counters.preferences.is_empty:
             return SKIP
         terms = counters.terms
@@ -231,24 +183,8 @@ class InterPodAffinity(CountsPods):
         return scores
 
     def normalize(self, scores: Ints, feasible: Bools, pod: PodView, nodes: Snapshot, state: CycleState) -> Ints:
-        return _SHARE.column(scores, *(kernels.ends_within(scores, feasible) or (0, 0)))
-
-    def score_domains(
-        self, pod: PodView, nodes: Snapshot, feasible: FeasibleNodes, state: CycleState
-    ) -> DomainScores | Status | None:
-        skipped = self._skips_score(pod, nodes, state)
-        if skipped is not None:
-            return skipped
-        counters: AffinityCounts = state.read(self.name)
-        preferences = counters.preferences
-        if len(preferences.keys) > 1:
-            return None
-        (key,) = preferences.keys
-        scored: ScoredDomains | None = state.find(_SCORED)
-        if scored is None or scored.key != key:
-            scored = ScoredDomains(key)
-            state.write(_SCORED, scored)
-        return scored.table(preferences.by_code(key, nodes), feasible.domains(key), _SHARE)
+        low, high = kernels.ends_within(scores, feasible) or (0, 0)
+        return nodes.uniform(0) if low == high else _scaled(scores, low, high)
 
     # Queueing hints. Kept quirk: namespace selectors are not expanded here, and matched against no labels.
 

@@ -38,12 +38,11 @@ from kubesched.scheduler.cluster import (
     LabelClass,
     Memo,
     PodView,
-    Reader,
     Snapshot,
     lowest,
     match_required,
 )
-from kubesched.scheduler.framework import FEW, Bits, DomainVerdicts, PodCounts, Reason, Tracked
+from kubesched.scheduler.framework import FEW, Bits, PodCounts, Reason
 from kubesched.scheduler.kernels import Spread
 
 MISSING_LABEL = Reason("node(s) didn't match pod topology spread constraints (missing required label)", resolvable=False)
@@ -134,7 +133,7 @@ class SpreadCounts(PodCounts):
         self.constraints = constraints
         self._pod = pod
         self._compare = compare
-        self.counts: list[Tracked] = []
+        self.counts: list[npt.NDArray[Any]] = []
         self._eligible: list[Bools | None] = []
         """For each constraint the nodes whose pods count; None for all."""
         self._judged: list[Memo[bool]] = [Memo(pod.template.interners.label_classes) for _ in constraints]
@@ -186,7 +185,7 @@ class SpreadCounts(PodCounts):
             if eligible is not None:
                 rows = rows[eligible[rows]]
             values = np.bincount(rows if codes is None else codes[rows], minlength=size).astype(self._dtype, copy=False)
-        self.counts.append(Tracked(values))
+        self.counts.append(values)
 
     def count(self, other: PodView, row: int, sign: int, nodes: Snapshot) -> bool:
         counts = False
@@ -198,7 +197,7 @@ class SpreadCounts(PodCounts):
         return counts
 
     def _add(self, i: int, row: int, sign: int, nodes: Snapshot) -> None:
-        self.counts[i].add(self._code_at(i, row, nodes), sign)
+        self.counts[i][self._code_at(i, row, nodes)] += sign
 
     def _code_at(self, i: int, row: int, nodes: Snapshot) -> int:
         return nodes.code_at(self.constraints[i].key, row)
@@ -211,15 +210,6 @@ class HardCounts(SpreadCounts):
         super().__init__(constraints, pod, compare)
         self._present: list[Ints | list[int]] = []
         """For each constraint the codes that have eligible nodes; as a list if they are few, which is faster to read."""
-        self._verdicts: DomainVerdicts | None = None
-        self._judged_up_to: Reader[int] = Reader()
-        self._allowed = 0
-
-    def clone(self) -> HardCounts:
-        copied = super().clone()
-        assert isinstance(copied, HardCounts)
-        copied._verdicts, copied._judged_up_to = None, Reader()
-        return copied
 
     def recount(self, whole: Snapshot) -> None:
         self.counts, self._eligible, self._present = [], [], []
@@ -248,34 +238,17 @@ class HardCounts(SpreadCounts):
     def allowed(self, i: int) -> int:
         """Return the highest count with which a domain still takes the pod: count + self - minimum <= maxSkew, solved for
         count. The minimum is 0 while there are fewer domains than minDomains."""
-        constraint, values, present = self.constraints[i], self.counts[i].values, self._present[i]
+        constraint, values, present = self.constraints[i], self.counts[i], self._present[i]
         least = 0
         if len(present) >= max(constraint.min_domains, 1):
             least = min(map(values.item, present)) if isinstance(present, list) else int(values[present].min())
         return constraint.max_skew + least - constraint.matches_self
 
-    def judge(self, i: int, allowed: int) -> Bits:
+    def judge(self, i: int) -> Bits:
         """Return a verdict for each domain of a constraint; the last element is for nodes without the label."""
-        verdicts: Bits = np.multiply(self.counts[i].values > allowed, TOO_FULL, dtype=np.uint64)
+        verdicts: Bits = np.multiply(self.counts[i] > self.allowed(i), TOO_FULL, dtype=np.uint64)
         verdicts[-1] = NO_DOMAIN
         return verdicts
-
-    def verdicts(self) -> DomainVerdicts | None:
-        """Return the verdicts by domain, kept and updated from call to call; None if there are several constraints."""
-        if len(self.constraints) != 1:
-            return None
-        counts, allowed, table = self.counts[0], self.allowed(0), self._verdicts
-        changed = self._judged_up_to.changed(counts.changes)
-        if table is None or len(table.values) != len(counts.values):
-            reasons = (MISSING_LABEL, TOO_SKEWED)
-            table = self._verdicts = DomainVerdicts(self.constraints[0].key, self.judge(0, allowed), reasons)
-        elif changed is None or allowed != self._allowed:
-            table.update(self.judge(0, allowed))
-        else:
-            for code in changed:
-                table.put(code, TOO_FULL if counts.values.item(code) > allowed else 0)
-        self._allowed = allowed
-        return table
 
 
 class SoftCounts(SpreadCounts):
@@ -344,7 +317,7 @@ class SoftCounts(SpreadCounts):
             n_domains = n_scored
             if constraint.key != HOSTNAME:
                 codes = self._codes[i] if nodes.rows is None else self._codes[i][nodes.rows]
-                here = np.zeros(len(self.counts[i].values) + 1, dtype=np.bool_)
+                here = np.zeros(len(self.counts[i]) + 1, dtype=np.bool_)
                 here[codes[scored]] = True
                 n_domains = int(np.count_nonzero(here))
             found.append(weight_of(n_domains))
@@ -358,7 +331,7 @@ class SoftCounts(SpreadCounts):
             return self._spreads
         spreads: list[Spread] = []
         for i, (constraint, weight) in enumerate(zip(self.constraints, weights, strict=True)):
-            counts, lacking, codes = self.counts[i].values, self._lacking[i], None
+            counts, lacking, codes = self.counts[i], self._lacking[i], None
             if constraint.key != HOSTNAME:
                 codes = nodes.codes(constraint.key)
             elif nodes.rows is not None:

@@ -7,7 +7,6 @@ and has an example. PreFilter and PreScore look the counts up, Filter and Score 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Annotated
 
 import msgspec
@@ -40,13 +39,9 @@ from kubesched.scheduler.framework import (
     POD,
     SKIP,
     Action,
+    AddsScores,
     Advice,
-    Bits,
-    CountsPods,
     CycleState,
-    DomainScores,
-    DomainVerdicts,
-    FeasibleNodes,
     Handle,
     Input,
     PodView,
@@ -54,7 +49,6 @@ from kubesched.scheduler.framework import (
     Refused,
     Rejections,
     Snapshot,
-    SpreadScores,
     Status,
     failed,
     on,
@@ -66,10 +60,8 @@ from kubesched.scheduler.plugins.pod_topology_spread.counts import (
     HardCounts,
     SoftCounts,
     declaration,
-    weight_of,
 )
 from kubesched.scheduler.plugins.shared.demands import advise_on_spreading
-from kubesched.scheduler.plugins.shared.domain_scores import ScoredDomains
 from kubesched.scheduler.plugins.shared.owners import default_selector
 
 SYSTEM_DEFAULTING = "System"
@@ -126,8 +118,6 @@ def _validate_constraint(constraint: TopologySpreadConstraint, path: Path) -> li
 HARD, SOFT = ACTIONS
 
 _SOFT, _WEIGHTS = "PodTopologySpread.soft", "PodTopologySpread.weights"
-_SCORED, _SCALE = "PodTopologySpread.scored", "PodTopologySpread.scale"
-"""Kept for each pod class, because scores are relative to the feasible nodes of the class."""
 
 SYSTEM_CONSTRAINTS = (
     ApiConstraint(max_skew=3, topology_key=HOSTNAME, when_unsatisfiable=SOFT),
@@ -135,7 +125,7 @@ SYSTEM_CONSTRAINTS = (
 )
 
 
-class PodTopologySpread(CountsPods):
+class PodTopologySpread(AddsScores):
     Args = PodTopologySpreadArgs
     wakes_on = (
         on(
@@ -222,15 +212,14 @@ class PodTopologySpread(CountsPods):
 
     def filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Rejections:
         counts: HardCounts = state.read(self.name)
-        bits: Bits | None = None
+        reasons, bits = (MISSING_LABEL, TOO_SKEWED), None
         for i, constraint in enumerate(counts.constraints):
-            here = counts.judge(i, counts.allowed(i)).take(nodes.codes(constraint.key))
+            judged = counts.judge(i)
+            if len(counts.constraints) == 1:
+                return Rejections.by_domain(nodes, constraint.key, judged, reasons)
+            here = judged.take(nodes.codes(constraint.key))
             bits = here if bits is None else np.where(bits != 0, bits, here)
-        return Rejections(bits, (MISSING_LABEL, TOO_SKEWED))
-
-    def filter_domains(self, pod: PodView, nodes: Snapshot, state: CycleState) -> DomainVerdicts | None:
-        counts: HardCounts = state.read(self.name)
-        return counts.verdicts()
+        return Rejections(bits, reasons)
 
     def add_pod(self, pod: PodView, other: PodView, row: int, nodes: Snapshot, state: CycleState) -> None:
         counts: HardCounts = state.read(self.name)
@@ -286,34 +275,18 @@ class PodTopologySpread(CountsPods):
             scaled[ignored] = 0
         return scaled
 
-    def score_domains(
-        self, pod: PodView, nodes: Snapshot, feasible: FeasibleNodes, state: CycleState
-    ) -> DomainScores | SpreadScores | Status | None:
+    def add_scores(
+        self, pod: PodView, nodes: Snapshot, feasible: Bools, state: CycleState, totals: Ints, weight: int
+    ) -> Ints | Status | None:
         counts = self._soft(pod, nodes, state)
         if isinstance(counts, Status):
             return counts
         if counts.is_odd:
             return None
-        constraint = counts.constraints[0]
-        if len(counts.constraints) > 1 or constraint.key == HOSTNAME or not counts.needs_all_keys:
-            scored, n_scored, ignored = feasible.feasible(), feasible.count(), counts.ignored(nodes)
-            if ignored is not None:
-                scored = scored & ~ignored
-                n_scored = int(np.count_nonzero(scored))
-            return SpreadScores(counts.spreads(counts.weights(scored, n_scored, nodes), nodes), scored)
-        reached = feasible.domains(constraint.key)
-        domains: ScoredDomains = state.get(_SCORED, lambda: ScoredDomains(constraint.key))
-        known: tuple[Bools, Bools, _Emptiness | None] | None = state.find(_SCALE)
-        if known is None or known[0] is not reached:
-            scored = reached.copy()
-            scored[-1] = False
-            n_scored = int(np.count_nonzero(scored))
-            scale = _Emptiness(weight_of(n_scored), float(constraint.max_skew - 1)) if n_scored else None
-            known = reached, scored, scale
-            state.write(_SCALE, known)
-        if known[2] is None:  # no feasible node has the label, so none is scored
-            return DomainScores(constraint.key, np.zeros(len(reached), dtype=np.int64), is_checked=True)
-        return domains.table(counts.counts[0], known[1], known[2])
+        ignored = counts.ignored(nodes)
+        scored = feasible if ignored is None else feasible & ~ignored
+        weights = counts.weights(scored, int(np.count_nonzero(scored)), nodes)
+        return kernels.add_spread_scores(totals, counts.spreads(weights, nodes), scored, weight)
 
     # What may help
 
@@ -352,29 +325,6 @@ class PodTopologySpread(CountsPods):
         node = new if new is not None else old
         assert node is not None
         return is_in_all(node)
-
-
-@dataclass(frozen=True, slots=True)
-class _Emptiness:
-    """The scale of `ScoredDomains` for spreading: count * weight + maxSkew - 1, rounded, then turned round. With 0, 2 and 3
-    (lowest to highest) the scores are 100 * (3 + 0 - x) / 3 = 100, 33 and 0: the emptiest domain gets the most."""
-
-    _weight: float
-    _more: float
-
-    def column(self, counts: Ints, low: int, high: int) -> Ints:
-        # Rounding keeps the order, so the ends of the scores are the rounded ends of the counts.
-        scores = _scaled(kernels.round_half_up(counts * self._weight + self._more), self._rounded(low), self._rounded(high))
-        scores[-1] = 0
-        return scores
-
-    def one(self, count: int, low: int, high: int) -> int:
-        most = self._rounded(high)
-        return 100 * (most + self._rounded(low) - self._rounded(count)) // most if most else 100
-
-    def _rounded(self, count: int) -> int:
-        worth = count * self._weight + self._more
-        return int(worth) + (worth - int(worth) >= 0.5)
 
 
 def _scaled(scores: Ints, low: int, high: int) -> Ints:

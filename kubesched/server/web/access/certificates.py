@@ -7,7 +7,6 @@ that a certificate is for. A key that we make for memory never touches a disk.
 from __future__ import annotations
 
 import datetime
-import ipaddress
 import os
 import ssl
 import tempfile
@@ -18,11 +17,12 @@ from pathlib import Path
 
 from cryptography import x509
 from cryptography.exceptions import UnsupportedAlgorithm
-from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
-from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+from cryptography.x509.oid import NameOID
 
 from kubesched.errors import ConfigError
+from kubesched.http import PEM, Authority, key_pem
 from kubesched.scheduler.config import read_file
 
 HOST = "localhost"
@@ -99,69 +99,17 @@ def self_signed(address: str, now: float) -> Pair:
     """Make a certificate for localhost and the address, signed by an authority made for it alone."""
     issued = datetime.datetime.fromtimestamp(int(now), datetime.UTC) - datetime.timedelta(hours=1)
     expires = issued + datetime.timedelta(days=VALID_DAYS, hours=1)
+    hosts = [HOST, "127.0.0.1"]
+    if address not in (*_UNSPECIFIED, "127.0.0.1"):
+        hosts.append(address)
     try:
-        ca_key = rsa.generate_private_key(65537, KEY_BITS)
-        key = rsa.generate_private_key(65537, KEY_BITS)
-        ca_name = _named(f"{HOST}-ca@{int(now)}")
-        authority = (
-            _unsigned(ca_name, ca_name, ca_key.public_key(), issued, expires)
-            .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
-            .add_extension(_usage(signs_certificates=True), critical=True)
-            .add_extension(x509.SubjectKeyIdentifier.from_public_key(ca_key.public_key()), critical=False)
-            .sign(ca_key, hashes.SHA256())
-        )
-        leaf = (
-            _unsigned(_named(f"{HOST}@{int(now)}"), ca_name, key.public_key(), issued, expires)
-            .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
-            .add_extension(_usage(signs_certificates=False), critical=True)
-            .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
-            .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(ca_key.public_key()), critical=False)
-            .add_extension(x509.SubjectAlternativeName(_alternatives(address)), critical=False)
-            .sign(ca_key, hashes.SHA256())
-        )
+        keys = [rsa.generate_private_key(65537, KEY_BITS) for _ in range(2)]
+        authority = Authority.of(f"{HOST}-ca@{int(now)}", keys[0], issued, expires)
+        leaf = authority.serving(f"{HOST}@{int(now)}", keys[1], hosts)
+        chain = leaf.public_bytes(PEM) + authority.certificate().public_bytes(PEM)
     except (ValueError, UnsupportedAlgorithm) as error:
         raise ConfigError("", f"error creating self-signed certificates: {error}") from error
-    pem = serialization.Encoding.PEM
-    return Pair(
-        leaf.public_bytes(pem) + authority.public_bytes(pem),
-        key.private_bytes(pem, serialization.PrivateFormat.TraditionalOpenSSL, serialization.NoEncryption()),
-    )
-
-
-def _named(common_name: str) -> x509.Name:
-    return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common_name)])
-
-
-def _unsigned(
-    subject: x509.Name,
-    issuer: x509.Name,
-    key: rsa.RSAPublicKey,
-    issued: datetime.datetime,
-    expires: datetime.datetime,
-) -> x509.CertificateBuilder:
-    builder = x509.CertificateBuilder().subject_name(subject).issuer_name(issuer).public_key(key)
-    return builder.serial_number(x509.random_serial_number()).not_valid_before(issued).not_valid_after(expires)
-
-
-def _usage(*, signs_certificates: bool) -> x509.KeyUsage:
-    return x509.KeyUsage(
-        digital_signature=True,
-        key_encipherment=True,
-        key_cert_sign=signs_certificates,
-        content_commitment=False,
-        data_encipherment=False,
-        key_agreement=False,
-        crl_sign=False,
-        encipher_only=False,
-        decipher_only=False,
-    )
-
-
-def _alternatives(address: str) -> list[x509.GeneralName]:
-    addresses = ["127.0.0.1"]
-    if address not in _UNSPECIFIED and address not in addresses:
-        addresses.append(address)
-    return [x509.DNSName(HOST), *(x509.IPAddress(ipaddress.ip_address(each)) for each in addresses)]
+    return Pair(chain, key_pem(keys[1], serialization.PrivateFormat.TraditionalOpenSSL))
 
 
 @contextmanager

@@ -1,0 +1,24 @@
+"""The tables of the embedded API server: text files with a paragraph for each thing, and their reader.
+
+    Name: what there is to say about it; a paragraph
+      goes on in lines that are indented
+
+`pod`, `workload`, `cluster` and `policy` have the fields of the types, in the notation of schema/language.py. `words` has the
+sentences of `kubectl explain`.
+"""
+
+from __future__ import annotations
+
+import re
+from importlib import resources
+
+
+def table(name: str) -> dict[str, str]:
+    """Return the paragraphs of a file of this folder by their names."""
+    return paragraphs((resources.files(__name__) / f"{name}.txt").read_text("utf-8"))
+
+
+def paragraphs(text: str) -> dict[str, str]:
+    """Return paragraphs by their names; lines that begin with # are comments."""
+    joined = re.sub(r"\n +", " ", "\n".join(line for line in text.splitlines() if not line.startswith("#")))
+    return {name: body for name, _, body in (line.partition(": ") for line in joined.splitlines() if line)}
