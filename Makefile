@@ -10,7 +10,7 @@ ARGS ?=
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 LOCK := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate --no-header --native-tls
 
-.PHONY: kubectl-plugin wheels try-wheels sbom lock run test check conformance e2e e2e-real nightly chaos bench screenshots docs reference format clean
+.PHONY: kubectl-plugin wheels try-wheels sbom lock run test check conformance e2e e2e-real nightly chaos bench screenshots docs reference promise format clean
 
 # What running needs, and nothing else.
 $(RUN_STAMP): pyproject.toml tools/version.py tools/build_kernels.py $(wildcard kubesched/scheduler/kernels/*.c)
@@ -112,6 +112,10 @@ docs: $(STAMP)
 reference: $(STAMP)
 	$(BIN)/python tools/generate_reference.py
 	$(BIN)/python tools/draw_decision.py docs/examples/decision.yaml default/web-2 docs/decision.svg
+
+# tests/unit/promise.txt: what 1.x promises to keep, as the code has it now.
+promise: $(STAMP)
+	$(BIN)/python tools/record_promise.py
 
 format: $(STAMP)
 	$(BIN)/ruff format .
