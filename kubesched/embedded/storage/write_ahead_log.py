@@ -11,6 +11,7 @@ A last record cut short was never acknowledged and is dropped; damage anywhere e
 from __future__ import annotations
 
 import os
+import re
 import struct
 import time
 import zlib
@@ -19,7 +20,7 @@ from pathlib import Path
 
 import msgspec
 
-from kubesched.errors import ConfigError
+from kubesched.errors import ConfigError, newer_format
 
 try:
     import fcntl
@@ -29,7 +30,8 @@ except ImportError:  # Windows has no locks of this kind; what only reads a snap
 FILE_NAME = "objects.log"
 SYNC_POLICIES = ("always", "interval", "never")
 SYNC_INTERVAL_SECONDS = 1.0
-MAGIC = b"kubesched objects 1\n"
+FORMAT = 1
+MAGIC = b"kubesched objects %d\n" % FORMAT
 REWRITE_BYTES = 64 * 1024 * 1024
 _HEAD = struct.Struct("<II")
 _encode = msgspec.json.Encoder().encode
@@ -70,6 +72,8 @@ class WriteAheadLog:
         if not data.startswith(MAGIC):
             if MAGIC.startswith(data):
                 return  # killed while the very first bytes were written
+            if found := re.match(rb"kubesched objects (\d+)\n", data):
+                raise ConfigError("data-dir", newer_format(str(self.path), int(found[1]), FORMAT))
             raise ConfigError("data-dir", f"{self.path} is not a kubesched object log")
         at = len(MAGIC)
         while at + _HEAD.size <= len(data):

@@ -1,8 +1,8 @@
 """Regular expressions that users write: RE2's, matched in time that grows with the text and never explodes.
 
 In: patterns out of objects (CEL's `matches`, `pattern` in the schema of a custom resource). Out: what they match, or a
-`RegexError` in the words of Go's regexp package, which the API's users know. The extra `dra` installs RE2. Never: Python's `re` on a user's pattern,
-whose backtracking lets `^(a+)+$` and thirty letters stop the whole process.
+`RegexError` in the words of Go's regexp package, which the API's users know. The extra `dra` installs RE2. Never: Python's
+`re` on a user's pattern, whose backtracking lets `^(a+)+$` and thirty letters stop the whole process.
 """
 
 from __future__ import annotations
