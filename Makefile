@@ -108,10 +108,11 @@ screenshots: $(STAMP)
 docs: $(STAMP)
 	$(BIN)/mkdocs build --quiet --strict
 
-# What follows from the code: pages of plugins, of the configuration and of gates; the picture of a decision.
+# What follows from the code: pages of plugins, of the configuration and of gates; the picture of a decision; the recording.
 reference: $(STAMP)
 	$(BIN)/python tools/generate_reference.py
 	$(BIN)/python tools/draw_decision.py docs/examples/decision.yaml default/web-2 docs/decision.svg
+	$(BIN)/python tools/record_terminal.py
 
 # tests/unit/promise.txt: what 1.x promises to keep, as the code has it now.
 promise: $(STAMP)
