@@ -40,7 +40,7 @@ async function play(box) {
   const [head, ...events] = (await (await fetch(box.dataset.recording)).text()).trim().split("\n").map((line) => JSON.parse(line));
   const length = events[events.length - 1][0] + 4;
   const screen = document.createElement("pre"), bar = document.createElement("input"), button = document.createElement("button");
-  screen.style.cssText = `height:${head.height * 1.35}em;line-height:1.35;overflow:auto;background:#1b1f27;color:#d7dae0;padding:1em`;
+  screen.style.cssText = `height:${head.height * 1.35}em;font-size:.8em;line-height:1.35;overflow:auto;white-space:pre;background:#1b1f27;color:#d7dae0;padding:1em`;
   Object.assign(bar, {type: "range", min: 0, max: length, step: 0.1, value: 0, ariaLabel: "position in the recording"});
   bar.style.cssText = "width:80%;vertical-align:middle";
   box.replaceChildren(screen, button, " ", bar);

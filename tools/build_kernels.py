@@ -93,11 +93,13 @@ def compile_library(source: Path, library: Path) -> bool:
         return False
 
 
-def compile_with(compiler: Compiler, source: Path, library: Path) -> bool:
-    """Compile a source for a platform, for x86-64 once for each level; return whether that worked."""
+def compile_with(compiler: Compiler, source: Path, library: Path, errors: int = subprocess.DEVNULL) -> bool:
+    """Compile a source for a platform, for x86-64 once for each level; return whether that worked. Errors go to a file."""
 
     def is_done(*words: str) -> bool:
-        return subprocess.run([*compiler.words, *words], capture_output=True, timeout=300, check=False).returncode == 0
+        words = (*compiler.words, *words)
+        done = subprocess.run(words, stdout=subprocess.DEVNULL, stderr=errors, timeout=300, check=False)
+        return done.returncode == 0
 
     parts = [(source, (*more, f"-DPyInit__compiled=kubesched_level_{level}")) for level, more in compiler.levels.items()]
     parts.append((source.with_name("_levels.c") if compiler.levels else source, ()))

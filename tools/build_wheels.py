@@ -120,7 +120,10 @@ def build(dist: Path, targets: tuple[Target, ...]) -> None:
                 linking = (*linking, str(names_for_windows(include, folder)))
             levels = LEVELS if triple.startswith("x86_64") else {}
             if not compile_with(
-                Compiler((*ZIG, "cc", "-target", triple), str(include), levels, linking), ROOT / SOURCE, library
+                Compiler((*ZIG, "cc", "-target", triple), str(include), levels, linking),
+                ROOT / SOURCE,
+                library,
+                sys.stderr.fileno(),
             ):
                 sys.exit(f"{triple}: the loops were not compiled")
             build_wheel(dist, KUBESCHED_LIBRARY=str(library), KUBESCHED_PLATFORM=platform)

@@ -1,4 +1,4 @@
-"""What every HTTP server of ours has in common: how many may connect, how long they may take, whose pages may ask."""
+"""What all HTTP servers share: connection limits, time limits, checks of a request's origin, and certificates."""
 
 from kubesched.http.certificates import PEM, Authority, key_pem
 from kubesched.http.connections import source_address

@@ -1,16 +1,16 @@
-"""`check_plugin`: what every plugin must hold to, ours or not.
+"""`check_plugin`: the contract that every plugin must keep.
 
-In: a plugin class, and arguments if it needs any. Out: nothing, or an AssertionError that says what was broken, for which
-pod, in which cluster. Clusters and pods are random and seeded: the same seed checks the same things.
+It builds random clusters, asks the plugin about random pods, and raises an AssertionError that names the plugin, the pod, the
+size of the cluster and what is broken. The same seed checks the same clusters.
 
-  * the input is read-only and stays as it was        * the columns have the right length and type
-  * the same question gets the same answer            * shuffling the nodes shuffles the answer, and nothing else
-  * whatever `depends_on` leaves out may change, and the answers stay (testing/declarations)
-  * a plugin that counts says the same from counters that followed the pods as when it counts anew
-  * columns agree with the single-node methods, and with what is said of whole domains
-  * empty and one-node clusters are survived
-  * PreEnqueue, Reserve and Permit answer in the right type, and after Unreserve nothing is left of a promise
-  * PostFilter, PreBind, Bind and PostBind do what they may, on fakes (testing/side_effects)
+  * it does not write to its input                    * columns have the right length and type
+  * the same pod gets the same answer twice           * other orders of the nodes give the same answers
+  * inputs that `depends_on` leaves out do not change the answers (testing/declarations)
+  * counters that follow the pods give the same answers as a new count
+  * columns agree with the methods for one node, and with the answers for domains
+  * empty clusters and clusters of one node work
+  * PreEnqueue, Reserve and Permit return the right types, and Unreserve undoes Reserve
+  * PostFilter, PreBind, Bind and PostBind behave, on fakes (testing/side_effects)
 """
 
 from __future__ import annotations
@@ -49,11 +49,11 @@ from kubesched.testing.side_effects import SIDE_EFFECT_POINTS, check_side_effect
 
 _TRIES = 3
 _CHECKED_POINTS = {"pre_enqueue", "pre_filter", "filter", "pre_score", "score", "reserve", "permit", *SIDE_EFFECT_POINTS}
-"""The others are about more than one pod."""
+"""Other points concern several pods."""
 
 
 class Bench:
-    """One cluster with one plugin built for it, and fakes for what it writes to."""
+    """A cluster with one plugin, and fakes for what it writes to."""
 
     def __init__(self, cls: type[Plugin], args: Any, objects: Sequence[TopLevel], writer: FakeWriter | None = None) -> None:
         self.store = Store()
@@ -72,7 +72,7 @@ class Bench:
         self.profile = Profile("checked", {point: [(self.plugin, 1)] for point in points})
 
     def answers(self, pod: Pod, nodes: Snapshot | None = None, state: CycleState | None = None) -> dict[str, Any]:
-        """Return everything that the plugin says about a pod, by node name; with a state, from what is kept there."""
+        """Return all answers of the plugin about a pod, by node name; with a state, from the counters there."""
         view = self.store.view(pod)
         nodes = nodes if nodes is not None else self.store.snapshot()
         state = state or CycleState()
@@ -95,7 +95,7 @@ class Bench:
             raw = self.profile.raw_score(self.plugin, view, nodes, feasible, state)
             said["raw"] = dict(zip(nodes.names, raw.tolist(), strict=True))
             given = raw.view()
-            given.flags.writeable = False  # as a uniform column is, wherever the plugin runs
+            given.flags.writeable = False  # as in the scheduler
             scores = self.profile.normalized(self.plugin, given, view, nodes, feasible, state)
             said["score"] = dict(zip(nodes.names, scores.tolist(), strict=True))
         return said
@@ -110,7 +110,7 @@ def _by_name(nodes: Snapshot, rejections: Rejections) -> dict[str, Any]:
 
 
 def check_plugin(cls: type[Plugin], args: Any = None, *, seed: int = 0, rounds: int = 25) -> None:
-    """Raise AssertionError, naming what is broken, unless the class keeps the contract."""
+    """Raise AssertionError if the class breaks the contract."""
     verify(cls)
     args = _checked_args(cls, args)
     random = Random(seed)
@@ -119,7 +119,7 @@ def check_plugin(cls: type[Plugin], args: Any = None, *, seed: int = 0, rounds: 
 
 
 def _checked_args(cls: type[Plugin], args: Any) -> Any:
-    """Return the arguments, or the default ones, as a configuration would hand them over: defaulted and validated."""
+    """Return the arguments (None: the default ones), defaulted and validated as by a configuration."""
     if cls.Args is None:
         return args
     gates = Gates.defaults()
@@ -134,8 +134,7 @@ def _checked_args(cls: type[Plugin], args: Any) -> Any:
 def seconds_a_pod(
     cls: type[Plugin], args: Any = None, *, sizes: Sequence[int], limit: float, seed: int = 0
 ) -> tuple[float, int]:
-    """Return how long the plugin takes for one pod, and on how many nodes that was: on clusters of these sizes, one after
-    the other, until it takes longer than `limit`."""
+    """Return the time for one pod, and the number of nodes: for clusters of rising sizes, until the time exceeds `limit`."""
     args, random, took, size = _checked_args(cls, args), Random(seed), 0.0, 0
     for size in sizes:
         nodes = [clusters.random_node(random, f"n{i}") for i in range(size)]
@@ -146,7 +145,7 @@ def seconds_a_pod(
         for _ in range(_TRIES - 1):
             if took <= limit:
                 break
-            took = min(took, _seconds(bench, pod))  # a busy machine is no fault of the plugin
+            took = min(took, _seconds(bench, pod))  # the machine may have been busy
         if took > limit:
             break
     return took, size
@@ -187,7 +186,7 @@ def _check_cluster(cls: type[Plugin], args: Any, random: Random, size: int) -> N
 
 
 def _check_scalar(bench: Bench, pod: Pod, where: str) -> None:
-    """Compare columns with the methods for one node, where a plugin has both."""
+    """Compare filter with filter_node, and score with score_node, if the plugin has both."""
     plugin, view, nodes, state = bench.plugin, bench.store.view(pod), bench.store.snapshot(), CycleState()
     answer = plugin.pre_filter(view, nodes, state)
     if answer is None and plugin.implements("filter") and plugin.implements("filter_node"):
@@ -218,8 +217,8 @@ def _check_added_scores(bench: Bench, pod: Pod, random: Random, where: str) -> N
 
 
 def _check_counts(bench: Bench, pod: Pod, random: Random, where: str) -> None:
-    """Let pods come and go; from the counters that it keeps a plugin must say what it says when it counts anew, and where none
-    of them changed, what it said before."""
+    """Add and remove pods. The kept counters must give the same answers as a new count, and if no counter changed, the answers
+    must be the same as before."""
     plugin, store, nodes, state = bench.plugin, bench.store, bench.store.snapshot(), CycleState(None, CounterTable())
     if not nodes.n or not is_counting(plugin):
         return
@@ -244,7 +243,7 @@ def _check_counts(bench: Bench, pod: Pod, random: Random, where: str) -> None:
 
 
 def _check_promise(bench: Bench, pod: Pod, first: dict[str, Any], where: str) -> None:
-    """Book a pod on a node as far as the plugin is concerned, and take that back."""
+    """Call Reserve, Permit and Unreserve; the answers must be the same as before."""
     profile, view, nodes, state = bench.profile, bench.store.view(pod), bench.store.snapshot(), CycleState()
     profile.pre_enqueue(view)
     if not nodes.n or not (profile.reserves or profile.permits) or profile.pre_filter(view, nodes, state).status is not None:

@@ -14,7 +14,7 @@ from kubesched.embedded.schema.resources import Object, Resource
 from kubesched.embedded.verbs.context import Context
 
 PRIORITY_CLASSES = "priorityclasses.scheduling.k8s.io"
-DEFAULT_ACCOUNT = "default"
+DEFAULT_ACCOUNT = "default"  # of every namespace
 GATED_MESSAGE = "Scheduling is blocked due to non-empty scheduling gates"
 _SYSTEM_PRIORITIES = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
 _PATIENCE = tuple(

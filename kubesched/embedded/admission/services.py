@@ -12,8 +12,8 @@ from kubesched.embedded.validation import field
 from kubesched.embedded.validation.field import Cause
 from kubesched.embedded.verbs.context import Context
 
-_ADDRESSES = tuple(f"10.96.{n >> 8}.{n & 255}" for n in range(1, 65_535))
-_NODE_PORTS = range(30_000, 32_768)
+_ADDRESSES = tuple(f"10.96.{n >> 8}.{n & 255}" for n in range(1, 65_535))  # the service network 10.96.0.0/16
+_NODE_PORTS = range(30_000, 32_768)  # kube-apiserver's default range
 
 
 def give_addresses(context: Context, resource: Resource, service: Object, old: Object | None = None) -> None:

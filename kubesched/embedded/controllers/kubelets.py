@@ -32,7 +32,7 @@ from kubesched.kube.values import HOSTNAME
 
 PREFIX = "kubesched.io/"
 LEASE_NAMESPACE = "kube-node-lease"
-KUBELET_PORT = 10250
+KUBELET_PORT = 10250  # nothing listens there
 _HEALTHY = (
     ("MemoryPressure", "KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
     ("DiskPressure", "KubeletHasNoDiskPressure", "kubelet has no disk pressure"),
@@ -40,9 +40,9 @@ _HEALTHY = (
     ("Ready", "KubeletReady", "kubelet is posting ready status"),
 )
 MOST_IMAGES = 50  # that a kubelet reports of its node
-IMAGE_BYTES = 50 * 1024 * 1024
+IMAGE_BYTES = 50 * 1024 * 1024  # all images are taken to be this large
 _FIRST_POD_NET, _FIRST_NODE_NET = 244, 100  # the first pods get 10.244.0.1 and so on, the first nodes 10.100.0.1
-_LONGEST_BACKOFF_SECONDS = 300.0
+_LONGEST_BACKOFF_SECONDS = 300.0  # of CrashLoopBackOff
 
 
 class Kubelets(Workers):

@@ -15,7 +15,7 @@ from kubesched.embedded.storage.watch import Change
 from kubesched.embedded.verbs.patching import MERGE_PATCH, copied
 from kubesched.kube.api import DELETE_PROTECTION_FINALIZER
 
-FROM_POD_CLAIM = "resource.kubernetes.io/pod-claim-name"
+FROM_POD_CLAIM = "resource.kubernetes.io/pod-claim-name"  # annotation: the entry of the pod that a claim was made for
 
 
 class ResourceClaimController(Workers):

@@ -18,8 +18,8 @@ from kubesched.embedded.storage.watch import Change
 from kubesched.errors import NotFound
 from kubesched.kube.values import ZONE
 
-MAX_PER_SLICE = 100
-MAX_PER_ENDPOINTS = 1_000
+MAX_PER_SLICE = 100  # as in kube-controller-manager
+MAX_PER_ENDPOINTS = 1_000  # likewise; an annotation says that the rest was cut off
 SERVICE_NAME = "kubernetes.io/service-name"
 _MANAGED_SLICE = {"endpointslice.kubernetes.io/managed-by": "endpointslice-controller.k8s.io"}
 _MANAGED_ENDPOINTS = {"endpoints.kubernetes.io/managed-by": "endpoint-controller"}

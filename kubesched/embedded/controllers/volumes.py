@@ -16,8 +16,8 @@ from kubesched.embedded.storage.watch import Change
 from kubesched.embedded.verbs.patching import copied
 from kubesched.kube.values import BIND_COMPLETED, BOUND_BY_CONTROLLER, SELECTED_NODE, ZONE, quantity
 
-PROVISIONED_BY = "pv.kubernetes.io/provisioned-by"
-NO_PROVISIONER = "kubernetes.io/no-provisioner"
+PROVISIONED_BY = "pv.kubernetes.io/provisioned-by"  # annotation: the driver that made a volume
+NO_PROVISIONER = "kubernetes.io/no-provisioner"  # volumes of such a class are made by hand
 
 
 class Volumes(Workers):

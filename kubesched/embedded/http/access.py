@@ -88,7 +88,7 @@ ANONYMOUS = User("system:anonymous", ("system:unauthenticated",))
 class AccessRequest:
     """What a request does: a verb on a resource, or on a path if there is no resource (RBAC's `attributes`)."""
 
-    verb: str
+    verb: str  # get, list, watch, create, update, patch, delete, deletecollection
     group: str = ""
     resource: str = ""  # with its subresource: pods/binding
     namespace: str = ""

@@ -19,7 +19,7 @@ from kubesched.embedded.verbs.reading import Listing
 
 encode = msgspec.json.Encoder().encode
 JSON = "application/json"
-_METADATA_VERSION = "meta.k8s.io/v1"
+_METADATA_VERSION = "meta.k8s.io/v1"  # of PartialObjectMetadata, which clients ask for to follow many kinds cheaply
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,9 +27,9 @@ from kubesched.errors import ConfigError
 from kubesched.kube.values import yaml_document
 
 JSON, YAML = "application/json", "application/yaml"
-MAX_BODY_BYTES = 3 * 1024 * 1024
+MAX_BODY_BYTES = 3 * 1024 * 1024  # kube-apiserver's limit
 BODY_SECONDS = 60.0
-_LONGEST_MANAGER = 128
+_LONGEST_MANAGER = 128  # characters of a field manager
 _OPTIONS = {"POST": "CreateOptions", "PUT": "UpdateOptions", "PATCH": "PatchOptions"}
 _VALIDATIONS = ("", "Ignore", "Strict", "Warn")
 _decode = msgspec.json.Decoder().decode

@@ -26,9 +26,9 @@ from kubesched.errors import AlreadyExists, ConfigError
 from kubesched.files import write_private
 from kubesched.http import Listener, Origins
 
-_KEEPALIVE_SECONDS = 300.0
+_KEEPALIVE_SECONDS = 300.0  # clients keep connections open between requests
 _MOST_CONNECTIONS = 16384
-_SHARE_OF_FILES = 0.75
+_SHARE_OF_FILES = 0.75  # of the open files that the process may have
 
 
 class ApiServer:

@@ -22,7 +22,7 @@ from kubesched.embedded.verbs.reading import ListQuery, open_watch
 from kubesched.errors import Gone
 
 _SHORTEST_DEFAULT_SECONDS = 1800.0
-_CHUNK_BYTES = 256 * 1024
+_CHUNK_BYTES = 256 * 1024  # a chunk is sent when it is this large
 
 
 async def stream_watch(

@@ -21,8 +21,8 @@ from kubesched.embedded.verbs.context import Context
 from kubesched.embedded.verbs.reading import Listing, ListQuery, list_objects
 from kubesched.kube.values import quantity
 
-_WINDOW_SECONDS = 15
-_DRIFT_SECONDS = 600.0
+_WINDOW_SECONDS = 15  # of metrics-server; usage stays the same within one
+_DRIFT_SECONDS = 600.0  # usage rises and falls within this time
 _NANO = 10**9
 _CPU_OF_NOTHING, _MEMORY_OF_NOTHING = _NANO // 100, 32 * 2**20 * _NANO  # of a container that asks for nothing
 _CPU_OF_A_NODE, _MEMORY_OF_A_NODE = _NANO // 10, 400 * 2**20 * _NANO

@@ -24,7 +24,7 @@ from kubesched.embedded.verbs.patching import copied
 from kubesched.kube.values import RegexError, compile_regex
 
 TABLE = "customresourcedefinitions.apiextensions.k8s.io"
-_VALUE_FORMS = {"string": "str", "integer": "int", "number": "num", "boolean": "bool"}
+_VALUE_FORMS = {"string": "str", "integer": "int", "number": "num", "boolean": "bool"}  # OpenAPI's types and ours
 _MOST_STEPS = 100_000_000  # of a pattern on a value: a sixth of a second, in which the server does nothing else
 
 

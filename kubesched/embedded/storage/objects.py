@@ -20,8 +20,8 @@ from kubesched.embedded.schema.resources import Object
 from kubesched.embedded.storage.watch import Change, Entry, Feed
 from kubesched.embedded.storage.write_ahead_log import Record, WriteAheadLog
 
-HISTORY_LIMIT = 10_000
-COMPACT_SECONDS = 300.0
+HISTORY_LIMIT = 10_000  # changes of a table
+COMPACT_SECONDS = 300.0  # as kube-apiserver compacts etcd
 
 
 class Table:

@@ -21,8 +21,8 @@ from kubesched.embedded.schema.resources import Object
 from kubesched.embedded.storage.selectors import PINNABLE, Pin, field_value
 
 ADDED, MODIFIED, DELETED, BOOKMARK, ERROR = "ADDED", "MODIFIED", "DELETED", "BOOKMARK", "ERROR"
-BUFFER_LIMIT = 65_536
-HISTORY_BYTES = 32 * 1024 * 1024
+BUFFER_LIMIT = 65_536  # events that a reader may be behind
+HISTORY_BYTES = 32 * 1024 * 1024  # of JSON, for each table
 _encode = msgspec.json.Encoder().encode
 
 

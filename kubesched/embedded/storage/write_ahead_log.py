@@ -32,7 +32,7 @@ SYNC_POLICIES = ("always", "interval", "never")
 SYNC_INTERVAL_SECONDS = 1.0
 FORMAT = 1
 MAGIC = b"kubesched objects %d\n" % FORMAT
-REWRITE_BYTES = 64 * 1024 * 1024
+REWRITE_BYTES = 64 * 1024 * 1024  # a smaller log is never rewritten while the server runs
 _HEAD = struct.Struct("<II")
 _encode = msgspec.json.Encoder().encode
 

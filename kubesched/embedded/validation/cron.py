@@ -44,7 +44,7 @@ class Schedule:
     months: frozenset[int] = frozenset()
     weekdays: frozenset[int] = frozenset()
     any_day: bool = False  # the day of the month, or of the week, was left open: then both must fit, else either
-    every_seconds: float = 0.0
+    every_seconds: float = 0.0  # of @every; 0 for the five fields
 
     def next_after(self, moment: float, zone: tzinfo = UTC) -> float | None:
         """Return the first moment after another one; None if there is none within five years."""

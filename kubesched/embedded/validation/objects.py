@@ -29,7 +29,7 @@ from kubesched.kube.values import label_value_complaints, qualified_name_complai
 MAX_ANNOTATION_BYTES = 256 * 1024
 _IMMUTABLE = "field is immutable"
 _ACCESS_MODES = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
-_PLAIN_FINALIZERS = ("kubernetes", "orphan", "foregroundDeletion")
+_PLAIN_FINALIZERS = ("kubernetes", "orphan", "foregroundDeletion")  # finalizers without a domain
 _SCOPES = (
     *("Terminating", "NotTerminating", "BestEffort", "NotBestEffort", "PriorityClass", "CrossNamespacePodAffinity"),
     "VolumeAttributesClass",

@@ -28,10 +28,10 @@ _POLICIES = {"": "", "Background": "", "Foreground": FOREGROUND, "Orphan": ORPHA
 class DeleteOptions:
     """The options of a deletion. None and empty values mean the default of the object."""
 
-    grace_seconds: int | None = None
+    grace_seconds: int | None = None  # None: the pod's own
     uid: str = ""
     resource_version: str = ""
-    propagation: str = ""
+    propagation: str = ""  # Foreground, Background or Orphan
     dry_run: bool = False
 
     @classmethod

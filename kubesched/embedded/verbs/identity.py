@@ -21,7 +21,7 @@ _PATH_NAMES = frozenset(
     f"{plural}.rbac.authorization.k8s.io" for plural in ("roles", "rolebindings", "clusterroles", "clusterrolebindings")
 )
 _GENERATED_BASE = 58  # 63 characters of a label, less the five random ones
-_GENERATED_TRIES = 8
+_GENERATED_TRIES = 8  # as in kube-apiserver
 # Not settable by a client on update: what the stored object says stays.
 _SERVER_OWNED = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation")
 

@@ -19,7 +19,7 @@ from kubesched.embedded.schema.resources import Object
 
 Step = tuple[str, str]
 Path = tuple[Step, ...]
-PRESENCE: Step = (".", "")
+PRESENCE: Step = (".", "")  # a list item or an object exists
 # Who an object is belongs to nobody.
 UNOWNED = frozenset(
     (

@@ -34,14 +34,14 @@ _ANY_VERSION = -1  # in a token: continue with whatever is there now
 class ListQuery:
     """The parameters of a list or a watch."""
 
-    namespace: str = ""
+    namespace: str = ""  # empty for all namespaces
     label_selector: str = ""
     field_selector: str = ""
-    limit: int = 0
+    limit: int = 0  # 0 for no limit
     continue_token: str = ""
     resource_version: str = ""
-    resource_version_match: str = ""
-    send_initial_events: bool | None = None
+    resource_version_match: str = ""  # Exact or NotOlderThan
+    send_initial_events: bool | None = None  # begin a watch with the objects that there are; None is the old rule
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class Listing:
     entries: list[Entry]
     version: int
     continue_token: str = ""
-    n_remaining: int | None = None
+    n_remaining: int | None = None  # objects on later pages; unknown with a selector
 
     @property
     def items(self) -> list[Object]:

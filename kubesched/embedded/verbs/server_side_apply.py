@@ -34,7 +34,7 @@ from kubesched.embedded.verbs.managed_fields import (
 from kubesched.embedded.verbs.patching import copied
 from kubesched.errors import ApiError
 
-BEFORE = "before-first-apply"
+BEFORE = "before-first-apply"  # the manager of fields that were there before the first apply
 
 
 @dataclass(slots=True)
@@ -42,7 +42,7 @@ class Share:
     """The fields that one manager owns, by one operation, in one subresource: an entry of managedFields."""
 
     manager: str
-    operation: str
+    operation: str  # Apply or Update
     api_version: str
     subresource: str
     time: str

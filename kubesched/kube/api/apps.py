@@ -37,7 +37,7 @@ class ReplicaSet(TopLevel, kw_only=True):
 class DeploymentSpec(ReplicaSetSpec, kw_only=True):
     """The pods of a Deployment, which makes a ReplicaSet for each template."""
 
-    paused: bool = False
+    paused: bool = False  # no rollout for now
 
 
 class Deployment(TopLevel, kw_only=True):
@@ -51,7 +51,7 @@ class Deployment(TopLevel, kw_only=True):
 class StatefulSetSpec(ReplicaSetSpec, kw_only=True):
     """The pods of a StatefulSet, each with claims of its own."""
 
-    service_name: str = ""
+    service_name: str = ""  # the headless service of its pods
     pod_management_policy: str = ""  # OrderedReady or Parallel
     volume_claim_templates: tuple[PersistentVolumeClaimTemplate, ...] = ()
 

@@ -168,17 +168,17 @@ class PodSpec(Wire, kw_only=True):
     containers: tuple[Container, ...] = ()
     init_containers: tuple[Container, ...] = ()
     resources: ResourceRequirements | None = None  # of the pod as a whole
-    overhead: dict[str, Quantity] = field(default_factory=dict)
+    overhead: dict[str, Quantity] = field(default_factory=dict)  # added by admission, from the runtime class
     node_name: str = ""  # set by a binding
     node_selector: dict[str, str] | None = None
     affinity: Affinity | None = None
     tolerations: tuple[Toleration, ...] = ()
     topology_spread_constraints: tuple[TopologySpreadConstraint, ...] = ()
-    scheduling_gates: tuple[PodSchedulingGate, ...] = ()
+    scheduling_gates: tuple[PodSchedulingGate, ...] = ()  # while there is one, the pod is not scheduled
     volumes: tuple[Volume, ...] = ()
     resource_claims: tuple[PodResourceClaim, ...] = ()
-    scheduling_group: PodSchedulingGroup | None = None
-    scheduler_name: str = DEFAULT_SCHEDULER_NAME
+    scheduling_group: PodSchedulingGroup | None = None  # of scheduling.k8s.io
+    scheduler_name: str = DEFAULT_SCHEDULER_NAME  # the profile that schedules the pod
     priority: int | None = None  # set by admission, from the priority class
     priority_class_name: str = ""
     preemption_policy: str = ""  # Never: this pod preempts no others
@@ -186,7 +186,7 @@ class PodSpec(Wire, kw_only=True):
     termination_grace_period_seconds: int | None = None
     service_account_name: str = ""
     runtime_class_name: str = ""
-    host_network: bool = False
+    host_network: bool = False  # every container port is a host port
     host_users: bool | None = None
 
 

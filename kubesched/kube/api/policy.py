@@ -14,8 +14,8 @@ class PodDisruptionBudgetSpec(Wire, kw_only=True):
     """Which pods must stay. An absent selector selects none, an empty one all of the namespace."""
 
     selector: LabelSelector | None = None
-    min_available: int | str | None = None
-    max_unavailable: int | str | None = None
+    min_available: int | str | None = None  # a number or a percentage
+    max_unavailable: int | str | None = None  # likewise; one of the two is set
     unhealthy_pod_eviction_policy: str | None = None
 
 
@@ -24,7 +24,7 @@ class PodDisruptionBudgetStatus(Wire, kw_only=True):
 
     observed_generation: int = 0
     disrupted_pods: dict[str, str] = field(default_factory=dict)  # evicted and not gone yet, by name
-    disruptions_allowed: int = 0
+    disruptions_allowed: int = 0  # goes down with each eviction
     current_healthy: int = 0
     desired_healthy: int = 0
     expected_pods: int = 0

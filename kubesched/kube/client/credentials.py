@@ -37,7 +37,7 @@ NO_CLUSTER = (
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """Everything a connection needs to know. `origin` says, for messages, where it comes from."""
+    """Address, TLS files and tokens for a connection. `origin` names their source, for messages."""
 
     server: str
     origin: str
@@ -52,15 +52,13 @@ class Credentials:
 
 
 class CredentialSource(Protocol):
-    """Where credentials come from, now and later."""
+    """A source of credentials, which can renew them."""
 
     async def load(self) -> Credentials:
         """Return the credentials, or raise a `ConfigError` of one line."""
-        ...
 
     async def renew(self, *, refused: bool) -> Credentials:
-        """Return credentials that are still good; `refused` says that the server no longer takes the last ones."""
-        ...
+        """Return current credentials. `refused`: the server has refused the last ones."""
 
 
 def find_credentials(
@@ -71,7 +69,7 @@ def find_credentials(
     environ: Mapping[str, str] = os.environ,
     service_account_folder: str = SERVICE_ACCOUNT_FOLDER,
 ) -> CredentialSource:
-    """Return the source that the flags call for; `master` overrides the address that a kubeconfig gives."""
+    """Return the source that the flags name. `master` overrides the address in a kubeconfig."""
     if master:
         master = _checked_address(master, "--master")
     if kubeconfig:
@@ -86,7 +84,7 @@ def find_credentials(
 
 
 def kubectl_credentials(kubeconfig: str, context: str, environ: Mapping[str, str] = os.environ) -> CredentialSource:
-    """Return the source that kubectl would take, for commands that are typed."""
+    """Return the source that kubectl would use: for commands."""
     found = kubeconfig or default_kubeconfig(environ)
     if not (found or _in_cluster(environ) or environ.get("KUBERNETES_MASTER")):
         raise ConfigError("", NO_CLUSTER)
@@ -96,7 +94,7 @@ def kubectl_credentials(kubeconfig: str, context: str, environ: Mapping[str, str
 def delegated_credentials(
     kubeconfig: str, environ: Mapping[str, str] = os.environ, service_account_folder: str = SERVICE_ACCOUNT_FOLDER
 ) -> CredentialSource | None:
-    """Return whom to ask about callers: a kubeconfig's server, that of the cluster around us, or None for nobody."""
+    """Return the source for token and access reviews: a kubeconfig, the cluster that we run in, or None."""
     if kubeconfig:
         return KubeconfigSource(kubeconfig)
     return ServiceAccountSource(environ, service_account_folder) if _in_cluster(environ) else None
@@ -115,7 +113,7 @@ def default_kubeconfig(environ: Mapping[str, str] = os.environ) -> str:
 
 
 def kubeconfig_files(path: str) -> list[Path]:
-    """Return the files that a path names: one, whatever its name contains, or those of a list as in $KUBECONFIG."""
+    """Return the files of a path: a single existing file, or a list as in $KUBECONFIG."""
     if Path(path).expanduser().is_file():
         return [Path(path).expanduser()]
     parts = [Path(part).expanduser() for part in path.split(os.pathsep) if part]
@@ -123,7 +121,7 @@ def kubeconfig_files(path: str) -> list[Path]:
 
 
 class AddressSource:
-    """An address and nothing else: we come as nobody in particular."""
+    """An address without credentials: we are anonymous."""
 
     def __init__(self, address: str) -> None:
         self._credentials = Credentials(address, "--master")
@@ -136,7 +134,7 @@ class AddressSource:
 
 
 class ServiceAccountSource:
-    """The service account of the pod that we run in; its token is rotated under us."""
+    """The service account of the pod that we run in. Its token file is replaced regularly."""
 
     def __init__(self, environ: Mapping[str, str], folder: str = SERVICE_ACCOUNT_FOLDER) -> None:
         self._environ = dict(environ)

@@ -1,9 +1,11 @@
-"""The store: what we believe about the cluster, including what we have promised but not yet seen.
+"""The store: the scheduler's state of the cluster, with the pods that are assumed on a node but not confirmed yet.
 
-In: API objects from the intake, bookings from the loop. Out: snapshots.
-A pod is absent, assumed or confirmed:  absent -assume-> assumed -confirm-> confirmed -remove-> absent,
-and assumed -forget-> absent.  A pod may name a node that is not here (it came first, or the node is gone): it is kept
-aside and counted the moment the node appears.  The store never talks to the network and never reads a clock.
+In: API objects from the intake, bookings from the loop. Out: snapshots. The store never uses the network and never reads a
+clock.
+
+A pod is absent, assumed or confirmed:  absent -assume-> assumed -put_pod-> confirmed -remove_pod-> absent,
+and assumed -forget-> absent.  A pod may name a node that is not here, because the pod came first or the node is gone. The store
+keeps such a pod and counts it when the node appears.
 """
 
 from __future__ import annotations
@@ -29,7 +31,7 @@ class StoreError(SchedulerError):
 
 
 class Aside:
-    """Pods that are imagined to be gone."""
+    """Placed pods that are taken out of the store for a while, for a what-if."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -37,17 +39,17 @@ class Aside:
         self._order: dict[str, list[str]] = {}
 
     def take(self, pod: PodView) -> None:
-        """Let a placed pod be gone."""
+        """Take a placed pod out."""
         self._order.setdefault(pod.node_name, list(self._store.pods_on(pod.node_name)))
         self._store._remove(pod)
         self._gone[pod.uid] = pod
 
     def give_back(self, pod: PodView) -> None:
-        """Let a pod that was taken be there again."""
+        """Put a pod back that was taken out."""
         self._store._add(self._gone.pop(pod.uid))
 
     def end(self) -> None:
-        """Give back who is still gone, and let the pods of a node follow each other as before."""
+        """Put all pods back, and restore the order of the pods on each node."""
         for pod in list(self._gone.values()):
             self.give_back(pod)
         for name, order in self._order.items():
@@ -55,7 +57,7 @@ class Aside:
 
 
 class Store:
-    """The truth. Only the engine calls what changes it."""
+    """The state of the cluster. Only the engine calls the methods that change it."""
 
     def __init__(self, gates: Gates | None = None) -> None:
         self.templates = Templates(gates)
@@ -72,7 +74,7 @@ class Store:
         self._snapshot: Snapshot | None = None
 
     def put(self, obj: TopLevel) -> None:
-        """Take in an object of any kind: a node, a pod that has a node, or what plugins read besides."""
+        """Put an object of any kind: a node, a pod that has a node, or another kind that plugins read."""
         if isinstance(obj, Node):
             self.put_node(obj)
         elif isinstance(obj, Pod):
@@ -125,7 +127,7 @@ class Store:
     # Pods
 
     def view(self, pod: Pod) -> PodView:
-        """Return a pod boiled down to numbers; the store is not changed by it."""
+        """Return a pod as numbers. The store does not change."""
         view = self.templates.view(pod)
         self.nodes.track_resources()
         return view
@@ -193,9 +195,9 @@ class Store:
 
     @contextmanager
     def without(self, pods: Iterable[PodView]) -> Iterator[Aside]:
-        """Let placed pods be gone for as long as the context lasts; then they are back where they were, and in their order.
+        """Take placed pods out for the time of a `with` block; then put them back in their order.
 
-        For whoever has the store to itself meanwhile: everybody who looks believes it.
+        The whole store changes for this time, so nothing else may read it meanwhile.
         """
         aside = Aside(self)
         try:
@@ -234,7 +236,7 @@ class Store:
     # Reading
 
     def snapshot(self) -> Snapshot:
-        """Lend the read-only view that a cycle works on; it is valid until the store changes again."""
+        """Return the read-only view that a cycle works on. It is not a copy: it changes with the store."""
         if self._snapshot is None:
             self._snapshot = Snapshot(
                 ClusterTables(

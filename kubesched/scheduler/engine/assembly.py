@@ -90,7 +90,7 @@ class EngineOptions:
     assumed_ttl_seconds: float | None = None
     """Forget a booking if the bound pod is not seen on its node for so long. None: never, as kube-scheduler today."""
     scores_bare_nodes: bool = True
-    """Score nodes that an extender returned as if no pod were on them: a quirk of kube-scheduler since 1.18."""
+    """Score nodes that an extender returned as if no pod were on them: a quirk of kube-scheduler, which 1.17 did not have."""
 
 
 def registry_with(extra: Iterable[type[Plugin]] = (), *, installed: bool = False) -> Registry:

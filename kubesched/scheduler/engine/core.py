@@ -62,22 +62,7 @@ class Core:
 class EngineState(Protocol):
     """What explanations and dumps read of an engine. They run in its loop and change nothing."""
 
-    @property
-    def store(self) -> Store:
-        """Return the cluster."""
-        ...
-
-    @property
-    def profiles(self) -> Mapping[str, Profile]:
-        """Return the profiles by name."""
-        ...
-
-    @property
-    def queue(self) -> Queue:
-        """Return the queue."""
-        ...
-
-    @property
-    def inbox(self) -> Inbox:
-        """Return the inbox."""
-        ...
+    store: Store
+    profiles: Mapping[str, Profile]
+    queue: Queue
+    inbox: Inbox

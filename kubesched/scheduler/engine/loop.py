@@ -60,18 +60,23 @@ class Engine:
         """Whether no pods are tried because another engine is about to take over."""
 
     async def run(self) -> None:
-        """Run until `stop`."""
+        """Run rounds until `stop`; wait for the inbox or the queue's next deadline when there is nothing to do.
+
+        After each round `asyncio.sleep(0)` lets binding tasks and the network run once. With extenders a round is one pod,
+        decided in a thread.
+        """
         while not self._is_stopped:
             if await self._turn_in_thread() if self.attempts.rules.extenders else self.turn():
                 await asyncio.sleep(0)
                 continue
             deadline = self.queue.next_deadline() if self.is_leading else None
+            # A millisecond later than the deadline, so that the clock has certainly passed it when we wake.
             seconds = None if deadline is None else max(deadline - self.queue.now(), 0.0) + 0.001
             await self.inbox.wait(seconds)
         self.queue.close()
 
     def lead(self) -> None:
-        """Begin to try pods."""
+        """Begin to try pods. The posted call wakes the loop, and marks the moment in the inbox's log."""
         self.is_leading = True
         self.inbox.post(LoopCall(_nothing, begins_lead=True))
 
@@ -205,7 +210,8 @@ class Engine:
         old.core.successor, old._successor = self.core, self
 
     async def settle(self) -> None:
-        """Wait until nothing is under way: for tests, dry runs and simulations."""
+        """Run rounds until nothing is under way and no pod can be tried. Tests, dry runs and simulations use this instead of
+        `run`."""
         while True:
             self.turn()
             if self.core.tasks:

@@ -1,4 +1,4 @@
-"""A shortcut for PodTopologySpread: adding finished scores to the totals in one pass over the nodes."""
+"""A shortcut for the two plugins that count pods per domain: adding finished scores to the totals."""
 
 from __future__ import annotations
 

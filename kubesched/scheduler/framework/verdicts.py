@@ -1,8 +1,11 @@
-"""What plugins answer and what a cycle concludes.
+"""The answers of plugins, and the result of a scheduling cycle. "Does not fit" is always a value, never an exception.
 
-`Status` is one answer for a pod as a whole (PreFilter, Reserve, Permit ...). `Rejections` is one answer for every node
-at once: a column of bits, each bit a `Reason`, zero where the node passes. Reasons stay bits until somebody reads them.
-`Diagnosis` is why no node was found, `Decision` what a cycle returns. "Does not fit" is always a value, never raised.
+`Status` is one answer for a whole pod (PreFilter, Reserve, Permit ...). `Rejections` is the answer of one filter for every
+node: a column of bits. Each bit stands for a `Reason`, and zero means that the node passes. `Verdicts` holds the answers of
+all filters, `Diagnosis` why no node was found, and `Decision` is what a cycle returns.
+
+Example: a filter has the reasons (Insufficient cpu, Insufficient memory). The column 0, 1, 3 says: node 0 passes, node 1 has
+too little cpu, node 2 too little of both. Texts are made only when a message is written: for most pods never.
 """
 
 from __future__ import annotations
@@ -27,7 +30,7 @@ FEW = 16
 
 
 class Code(IntEnum):
-    """The reference's status codes, in its order."""
+    """The status codes of kube-scheduler, in its order."""
 
     SUCCESS = 0
     ERROR = 1
@@ -62,7 +65,7 @@ _REJECTED = frozenset({Code.UNSCHEDULABLE, Code.UNRESOLVABLE, Code.PENDING})
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """Why a node is refused; `resolvable` says whether removing pods from it could help."""
+    """Why a node is refused. `resolvable` says whether removing pods from the node could help."""
 
     text: str
     resolvable: bool = True
@@ -93,12 +96,12 @@ class Status:
 
     @property
     def is_success(self) -> bool:
-        """Return whether the answer is a plain yes."""
+        """Return whether the code is SUCCESS."""
         return self.code is Code.SUCCESS
 
     @property
     def is_rejected(self) -> bool:
-        """Return whether the answer is a no, as opposed to an error."""
+        """Return whether the pod is refused; false for success and for an error."""
         return self.code.is_rejected
 
     def by(self, plugin: str) -> Status:
@@ -111,17 +114,17 @@ SKIP = Status(Code.SKIP)
 
 
 def unschedulable(*reasons: str) -> Status:
-    """Return "no, but removing pods could help"."""
+    """Return a refusal that removing pods could change."""
     return Status(Code.UNSCHEDULABLE, reasons)
 
 
 def unresolvable(*reasons: str) -> Status:
-    """Return "no, and removing pods would not help"."""
+    """Return a refusal that removing pods would not change."""
     return Status(Code.UNRESOLVABLE, reasons)
 
 
 def failed(*reasons: str) -> Status:
-    """Return "something broke"."""
+    """Return an error."""
     return Status(Code.ERROR, reasons)
 
 
@@ -302,8 +305,12 @@ def _column(rows: npt.NDArray[np.int64] | Bools | Sequence[int], n: int) -> Bool
 
 
 def _with_sets(columns: Iterable[Bools], reasons: tuple[Reason, ...]) -> Rejections:
-    """Refuse each node for all of the reasons whose columns are true on it: any number of reasons, an eighth of a byte for each
-    node and reason."""
+    """Refuse each node for all of the reasons whose columns are true on it, for any number of reasons.
+
+    Nodes are refused in few different ways, so each distinct set of reasons is stored once, and a node has the number of its
+    set. Example with 70 reasons: nodes 0 and 2 are refused for reasons 3 and 69, node 1 passes. Then `sets` has two rows, the
+    empty set and {3, 69}, and the numbers are 1, 0, 1.
+    """
     packed: Packed | None = None
     for i, refused in enumerate(columns):
         if packed is None:
@@ -330,12 +337,12 @@ def worst_code(reasons: Sequence[Reason]) -> Code:
 
 
 ABSENT_BY_DEFAULT = Status(Code.UNRESOLVABLE)
-"""What a node that nobody looked at is given; it has no reasons, so it adds nothing to the message."""
+"""The status of a node that no filter looked at. It has no reasons, so it adds nothing to the message."""
 
 
 @dataclass(slots=True)
 class Diagnosis:
-    """Why no node was found. Rows that are in `statuses` were looked at; all others have the `absent` status."""
+    """Why no node was found. Nodes in `statuses` were looked at; all others have the `absent` status."""
 
     n_nodes: int
     verdicts: Verdicts | None = None
@@ -389,14 +396,16 @@ class Diagnosis:
 
 
 def none_available(n_nodes: int, histogram: Mapping[str, int]) -> str:
-    """Return the text that says how many nodes gave which reason; its lines are sorted as text, not by number."""
+    """Return the message that counts the nodes for each reason. Kept quirk: parts are sorted as text, so "10 x" is before "2
+    y"."""
     lines = sorted(f"{count} {reason}" for reason, count in histogram.items())
     text = f"0/{n_nodes} nodes are available:"
     return f"{text} {', '.join(lines)}." if lines else text
 
 
 class Verdicts:
-    """All filters over all nodes: for each row the filter that refused it first, and what it said."""
+    """The answers of all filters for all nodes. A node belongs to the first filter that refuses it (`owner`, -1 for none): as
+    in kube-scheduler, which calls no further filter for it, only this filter's reasons are reported."""
 
     __slots__ = ("_owned", "columns", "considered", "error", "nodes", "owner")
 
@@ -410,7 +419,7 @@ class Verdicts:
         self._owned: tuple[Bools | None, list[tuple[int, Bools]]] | None = None
 
     def add(self, plugin: str, rejections: Rejections) -> None:
-        """Take in the verdict of the next filter; it owns the nodes that no earlier one refused."""
+        """Add the verdict of the next filter. It owns the nodes that no earlier filter refused."""
         self.columns.append((plugin, rejections))
         self._owned = None
         if rejections.errors and self.error is None:
@@ -422,19 +431,19 @@ class Verdicts:
             self.owner[(rejections.bits != 0) & (self.owner < 0)] = len(self.columns) - 1
 
     def refuse(self, rows: npt.NDArray[np.int64] | Bools, plugin: str, reasons: tuple[Reason, ...]) -> None:
-        """Refuse rows for all of these reasons, whoever refused them before."""
+        """Refuse rows for all of these reasons, in place of earlier refusals."""
         refused = _column(rows, self.nodes.n)
         self.columns.append((plugin, Rejections.every(*((refused, reason) for reason in reasons))))
         self.owner[rows] = len(self.columns) - 1
         self._owned = None
 
     def overrule(self, rows: npt.NDArray[np.int64], by: Verdicts) -> None:
-        """Refuse those of the rows that other verdicts, one for each of the rows, refuse; the others stay as they are."""
+        """Refuse the rows that other verdicts refuse. `by` has one row for each of `rows`."""
         for plugin, reasons, alike in by.refusals():
             self.refuse(rows[alike], plugin, reasons)
 
     def refusals(self) -> Iterator[tuple[str, tuple[Reason, ...], npt.NDArray[np.int64]]]:
-        """Yield who refuses which considered rows for what; rows that are refused alike come together."""
+        """Yield the plugin, the reasons and the considered rows, for each group of rows that is refused alike."""
         for i, column in self.owned():
             plugin, rejections = self.columns[i]
             assert rejections.bits is not None
@@ -445,7 +454,7 @@ class Verdicts:
                 yield plugin, rejections.at(int(alike[0])), alike
 
     def owned(self) -> list[tuple[int, Bools]]:
-        """Return for each column that owns considered rows its number, and which rows these are."""
+        """Return the number of each column that owns considered rows, with these rows."""
         if self._owned is None or self._owned[0] is not self.considered:
             refusing = (i for i, (_, rejections) in enumerate(self.columns) if rejections.bits is not None)
             groups = ((i, self.owner == i) for i in refusing)
@@ -475,7 +484,7 @@ class Verdicts:
         return {self.nodes.name(row): self.status(row) for row in np.flatnonzero(refused).tolist()}
 
     def plugins(self) -> tuple[set[str], set[str]]:
-        """Return the plugins that refused some node, and those of them that said "pending"."""
+        """Return the plugins that refused some node, and those of them with the code PENDING."""
         refusing: set[str] = set()
         pending: set[str] = set()
         for i, mine in self.owned():
@@ -486,7 +495,7 @@ class Verdicts:
         return refusing, pending
 
     def count_reasons(self, counts: dict[str, int], leaving_out: Mapping[str, Status]) -> int:
-        """Add up reasons over the refused nodes; return how many nodes that were."""
+        """Add the number of nodes for each reason to `counts`; return how many nodes are refused."""
         left_out = self.nodes.rows_of(leaving_out) if leaving_out else None
         n_refused = 0
         for i, mine in self.owned():
@@ -524,7 +533,7 @@ def code_column(rejections: Rejections, code: Code) -> Bools:
 
 @dataclass(frozen=True, slots=True)
 class Nomination:
-    """What PostFilter asks to be written into status.nominatedNodeName; an empty name clears it."""
+    """The value for status.nominatedNodeName; an empty name clears it."""
 
     node_name: str
 
@@ -542,7 +551,7 @@ class Placed(Struct, frozen=True):
 
 
 class Unschedulable(Struct, frozen=True):
-    """No node was found; `nomination` is None where the pod's nominated node stays as it is."""
+    """No node was found. `nomination` None leaves the pod's nominated node as it is."""
 
     pod: PodView
     diagnosis: Diagnosis
@@ -556,7 +565,7 @@ class Unschedulable(Struct, frozen=True):
 
 
 class Failed(Struct, frozen=True):
-    """The attempt broke; it says nothing about whether the pod fits."""
+    """The attempt ended in an error. Whether the pod fits is not known."""
 
     pod: PodView
     message: str

@@ -362,7 +362,7 @@ percent_of_ends(double ends, int64_t score, double high)
 
 /* Refuse the rows of domains whose bits are not zero, and count the rows whose total is zero or more then. The sign of `beyond`
    says whether a row is in a domain beyond the table. */
-CLONES static int64_t
+static int64_t
 refuse_rows(const int64_t *totals, const int64_t *bits, const int64_t *codes, int64_t last, int64_t refused, Py_ssize_t n,
             int64_t *out, int64_t *beyond)
 {

@@ -148,8 +148,8 @@ class Hints:
     def strategy(self, entry: QueuedPod, event: ClusterEvent, old: Any, new: Any) -> Strategy:
         """Return what an event means for one pod.
 
-        A pod that waits only because a plugin is not ready yet (`pending_plugins`, as Permit uses it) skips its backoff when
-        that plugin's hint says so: it did not fail. Any other plugin's hint sends the pod through its backoff.
+        A plugin that returned Pending (`pending_plugins`) did not refuse the pod, it was not ready yet. When its hint says so
+        the pod is tried at once, without backoff. Any other plugin's hint sends the pod through its backoff.
         """
         rejectors = entry.rejectors
         if not rejectors:

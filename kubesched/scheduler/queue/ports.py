@@ -18,7 +18,6 @@ class Now(Protocol):
 
     def now(self) -> float:
         """Return seconds since the epoch."""
-        ...
 
 
 class SteadyClock:
@@ -70,16 +69,12 @@ class QueueObserver(Protocol):
 
     def queue_incoming(self, queue: str, event: str) -> None:
         """Count a pod that enters a sub-queue (active, backoff, unschedulable) because of an event."""
-        ...
 
     def unschedulable(self, plugin: str, profile: str, change: int) -> None:
         """Count a pod that a plugin refuses from now on (+1) or no longer (-1)."""
-        ...
 
     def hint(self, plugin: str, event: str, answer: str, seconds: float) -> None:
         """Record the answer and the duration of one hint call."""
-        ...
 
     def broke(self, plugin: str, point: str, pod: str, error: Exception) -> None:
         """Count a plugin that raised. The queue goes on without its answer."""
-        ...

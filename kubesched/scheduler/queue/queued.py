@@ -21,15 +21,12 @@ class SubQueue(Protocol):
     @property
     def name(self) -> str:
         """Return the sub-queue's name in metrics."""
-        ...
 
     def add(self, entry: QueuedPod) -> None:
         """Take in an entry that is in no sub-queue."""
-        ...
 
     def remove(self, entry: QueuedPod) -> None:
         """Take out an entry that is here."""
-        ...
 
 
 class QueuedPod:

@@ -1,8 +1,7 @@
-"""Flags that kube-scheduler does not have today: ours, and those of its old releases.
+"""Flags that kube-scheduler does not have today: our own, and those of its old releases.
 
-`OWN_FLAGS` are of kubesched alone. `LEGACY_FLAGS` are the old program's; they are understood only beside
-`--legacy-version`, which says whose flags they are: the table knows from when until when each of them existed, and
-what a release said when it was used nevertheless. What the values mean together is in `kubesched.server.options.legacy_flags`.
+`LEGACY_FLAGS` need `--legacy-version`. `SINCE` and `UNTIL` say which releases had a flag, `NOTICES` what a release printed if
+it was used. legacy_flags.py says what the values mean together.
 """
 
 from __future__ import annotations

@@ -40,8 +40,8 @@ from kubesched.scheduler.config import (
 from kubesched.scheduler.engine import DecisionLog, spans_to
 from kubesched.scheduler.framework import Plugin, classes_in, find_plugins, not_enabled, run_module
 from kubesched.scheduler.legacy import LegacyScheduler
-from kubesched.scheduler.legacy.log_lines import say_start
 from kubesched.scheduler.legacy.registry import CUSTOM
+from kubesched.scheduler.legacy.wording import say_start
 from kubesched.server.app import Face, Scheduler, Wiring, stop_on_signals
 from kubesched.server.options.flagset import UsageError
 from kubesched.server.options.options import Answer, Logs, Options, overruled, read_options

@@ -15,7 +15,7 @@ from kubesched.embedded.clock import ServerClock, Timer
 from kubesched.errors import ApiError, NotFound
 
 BATCH = 64  # keys per turn, so that requests get their turn too
-FIRST_RETRY_SECONDS = 0.05
+FIRST_RETRY_SECONDS = 0.05  # doubled with each failure
 LONGEST_RETRY_SECONDS = 30.0
 _logger = logging.getLogger(__name__)
 

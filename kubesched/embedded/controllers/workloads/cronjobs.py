@@ -14,7 +14,7 @@ from kubesched.embedded.validation.cron import read_schedule, zone_named
 from kubesched.embedded.verbs.conditions import is_true
 from kubesched.embedded.verbs.patching import copied
 
-SCHEDULED = "batch.kubernetes.io/cronjob-scheduled-timestamp"
+SCHEDULED = "batch.kubernetes.io/cronjob-scheduled-timestamp"  # annotation: the moment a Job stands for
 
 
 class CronJobs(Controller):

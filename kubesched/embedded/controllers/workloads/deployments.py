@@ -19,7 +19,7 @@ from kubesched.embedded.verbs.conditions import condition, with_condition
 from kubesched.embedded.verbs.patching import copied
 from kubesched.kube.values import POD_TEMPLATE_HASH
 
-REVISION = "deployment.kubernetes.io/revision"
+REVISION = "deployment.kubernetes.io/revision"  # annotation: counts the templates of a Deployment
 
 
 def whole(value: object, total: int, round_up: bool) -> int:

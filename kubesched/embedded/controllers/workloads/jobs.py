@@ -14,7 +14,7 @@ from kubesched.embedded.schema.resources import Object
 from kubesched.embedded.storage.watch import Change
 from kubesched.embedded.verbs.conditions import condition, is_true, with_condition
 
-INDEX = "batch.kubernetes.io/job-completion-index"
+INDEX = "batch.kubernetes.io/job-completion-index"  # label and annotation of a pod with an index
 _FIRST_BACKOFF_SECONDS = 10.0
 _LONGEST_BACKOFF_SECONDS = 360.0
 _SHORTEST_LIFE_SECONDS = 3.0

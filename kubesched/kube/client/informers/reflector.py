@@ -8,17 +8,17 @@ was there at the start has been delivered.
 List: a stream of initial events if the server knows that, and pages otherwise. Both are consistent reads, so a list is never
 older than what was already seen.
 
-Relist: the server no longer has the changes since our version. Example: at version 100 we have web-1 and web-2. The new list, at
-version 500, has web-2 (unchanged) and web-3. First web-1 is delivered as deleted, with the last object that we had of it; then
-web-3 is delivered as added. web-2 has the same resourceVersion, so nothing is delivered. An object with another uid under a known
-name is another object: a deletion and an addition.
+Relist: the server no longer has the changes since our version. Example: at version 100 we have web-1 and web-2. The new list,
+at version 500, has web-2 (unchanged) and web-3. First web-1 is delivered as deleted, with the last object that we had of it;
+then web-3 is delivered as added. web-2 has the same resourceVersion, so nothing is delivered. An object with another uid under
+a known name is another object: a deletion and an addition.
 
 Watch recovery: after a lost connection we first ask how far the server is. It may have been restored from a backup, and be at
 version 80 after our 100. A watch from 100 would then be silent for long, while we believe in objects that are gone. So we list.
 
-A resource that the server does not serve, or does not let us list, is left out with a warning that says what will not work. The
-program starts without it, unless nothing can be decided without it. It is tried again at least once a minute, in the version that
-the server has by then.
+A resource that the server does not serve, or does not let us list, is left out with a warning that says what will not work.
+The program starts without it, unless nothing can be decided without it. It is tried again at least once a minute, in the
+version that the server has by then.
 """
 
 from __future__ import annotations
@@ -59,11 +59,9 @@ class Sink(Protocol):
 
     def deliver(self, kind: str, old: Any | None, new: Any | None) -> None:
         """Take one change. Calls come in order and never overlap."""
-        ...
 
     def synced(self, kind: str) -> None:
         """Note that the whole first list has been delivered."""
-        ...
 
 
 class Reflector:

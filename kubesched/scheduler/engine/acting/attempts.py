@@ -29,9 +29,8 @@ from kubesched.scheduler.engine.deciding.failure import Failure, broken, explain
 from kubesched.scheduler.engine.deciding.preemptor import Preemptor
 from kubesched.scheduler.engine.groups.group import Rehearsal
 from kubesched.scheduler.engine.groups.pod_groups import Gang, Gangs
-from kubesched.scheduler.engine.records.tried import Tried
+from kubesched.scheduler.engine.records.decision_recorder import Tried
 from kubesched.scheduler.framework import (
-    CycleState,
     EquivalenceCache,
     Failed,
     GroupTurn,
@@ -76,7 +75,7 @@ class Attempts:
         """By profile name. A profile whose answers are not cached has none."""
         self._bookings = bookings
         self.evictions = evictions
-        self._failures = failures
+        self.fail, self.unreserve = failures.end, bookings.unreserve
         self._resizes = DeferredResizes(core.store)
         self.gangs = Gangs(core, self)
 
@@ -89,6 +88,7 @@ class Attempts:
             return None
         while (queued := self._core.queue.pop()) is not None:
             profile = self._core.profiles.get(queued.view.pod.spec.scheduler_name)
+            # After a reload no profile may have this pod's schedulerName any more.
             if profile is None or not self.is_worth_trying(queued.view):
                 self._core.queue.done(queued.view.uid)
                 continue
@@ -133,6 +133,7 @@ class Attempts:
         A pod that has a node already is here because of a resize that the kubelet deferred; only its own node is tried.
         """
         pod, rules, monotonic = queued.view, self.rules, self._handle.clock.monotonic
+        # Only deciding is measured, for scheduling_algorithm_duration; the record is made outside of it.
         if pod.node_name:
             made, seconds, now = self._resizes.attempt(pod, profile, rules), 0.0, monotonic()
         else:
@@ -208,15 +209,10 @@ class Attempts:
         except Exception as error:  # see the head of this file; the other members go on
             self._broke(tried, error)
 
-    def unreserve(self, profile: Profile, booked: PodView, node_name: str, state: CycleState) -> None:
-        """Call Unreserve for a member."""
-        self._bookings.unreserve(profile, booked, node_name, state)
-
-    def fail(self, tried: Tried, failure: Failure) -> None:
-        """End a pod's attempt."""
-        self._failures.end(tried, failure)
-
     def _broke(self, tried: Tried, error: Exception) -> None:
+        """Fail an attempt that a plugin, or a bug of ours, broke."""
+        if self._core.decisions is not None and tried.made is None:
+            tried = msgspec.structs.replace(tried, record=self._core.decisions.broken(tried, error, self._store.snapshot()))
         self.fail(tried, broken(explain(error, tried.queued.view, self._observer)))
 
 

@@ -29,7 +29,7 @@ from kubesched.scheduler.engine.arrivals.inbox import AssumedBinding, LoopCall
 from kubesched.scheduler.engine.arrivals.intake import CLAIM_CHANGED, POD_WENT
 from kubesched.scheduler.engine.core import Core
 from kubesched.scheduler.engine.deciding.failure import Failure, explain, refused_on_node
-from kubesched.scheduler.engine.records.tried import Tried
+from kubesched.scheduler.engine.records.decision_recorder import Tried
 from kubesched.scheduler.framework import CLEAR, CycleState, Profile, Status
 
 log = logging.getLogger(__name__)
@@ -69,11 +69,13 @@ class Bookings:
         made, profile = tried.made, tried.profile
         assert made is not None
         state = made.state
+        # The pod is counted before Reserve, as in kube-scheduler: a plugin that looks at the node sees the pod there.
         booked = self._store.assume(made.pod_as_booked(node_name, self._store), node_name)
         self._core.queue.nominations.drop(booked.uid)
         binding = AssumedBinding(tried.queued, booked, node_name, state, profile, tried.started)
         try:
             status = profile.reserve(booked, node_name, state)
+            # Permit may answer Wait: then `limits` has the plugins that want to wait, each with its time limit in seconds.
             limits: dict[str, float] = {}
             if status.is_success:
                 status, limits = profile.permit(booked, node_name, state)
@@ -158,6 +160,9 @@ class Bookings:
         """Take the booking back, and let the pod's attempt fail."""
         pod = binding.booked
         is_forgotten = self._undo(binding)
+        # A plugin refused at Permit: the pod waits for that plugin's events. That its room is free again must not wake the pod
+        # itself (`leaving_out`): it would be tried at once and refused again. After Permit no plugin refused it, so it goes to
+        # backoff anyway.
         if status.is_rejected and not binding.is_released:
             self._fail(binding, refused_on_node(binding.node_name, status))
             if is_forgotten:

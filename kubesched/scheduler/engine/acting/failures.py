@@ -15,7 +15,7 @@ from kubesched.kube.api import Pod, format_time
 from kubesched.scheduler.cluster import PodView
 from kubesched.scheduler.engine.core import Core
 from kubesched.scheduler.engine.deciding.failure import Failure
-from kubesched.scheduler.engine.records.tried import Tried
+from kubesched.scheduler.engine.records.decision_recorder import Tried
 from kubesched.scheduler.queue import QueuedPod, QueueError
 
 log = logging.getLogger(__name__)

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
-from typing import Any, Protocol
+from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import Any
 
 from kubesched.errors import SchedulerError
 from kubesched.kube.api import (
@@ -34,7 +34,7 @@ from kubesched.kube.api import (
     VolumeAttachment,
     is_resize_deferred,
 )
-from kubesched.scheduler.cluster import DeviceClaims, PodView, Store
+from kubesched.scheduler.cluster import DeviceClaims, Groups, PodView, Store
 from kubesched.scheduler.config import Gates
 from kubesched.scheduler.engine.arrivals import prechecks
 from kubesched.scheduler.engine.arrivals.changes import node_changes, pod_changes
@@ -82,22 +82,6 @@ _RESOURCES: dict[type[TopLevel], str] = {
 log = logging.getLogger(__name__)
 
 
-class Members(Protocol):
-    """Counts the pods of pod groups. It is told before any pod is woken."""
-
-    def put(self, pod: PodView) -> None:
-        """Take the newest version of a pod of ours without a node, or of any pod with one."""
-        ...
-
-    def drop(self, pod: PodView) -> None:
-        """Forget a pod that is gone."""
-        ...
-
-    def key_of(self, pod: PodView) -> Hashable | None:
-        """Return the group that a pod belongs to, or None."""
-        ...
-
-
 RejectWaiting = Callable[[str], bool]
 """uid -> whether the pod was waiting at Permit, and is refused now because it is being removed"""
 
@@ -124,7 +108,7 @@ class Intake:
         *,
         gates: FeatureGates | None = None,
         reject_waiting: RejectWaiting = nobody_waits,
-        members: Members | None = None,
+        members: Groups | None = None,
         handled: Handled | None = None,
         node_changed: NodeChanged | None = None,
     ) -> None:

@@ -152,7 +152,7 @@ class EquivalenceCache:
                 raise NotCacheable
             if rejections.domains is not None:
                 label, bits = rejections.domains
-                if bits.any():
+                if bits[:-1].any() or (bits.item(-1) and answers.passing_by(label, nodes).item(-1)):
                     totals, n_feasible = kernels.refuse_domains(totals, bits.view(np.int64), nodes.codes(label), REFUSED)
             elif rejections.bits is not None:
                 passes = rejections.bits == 0

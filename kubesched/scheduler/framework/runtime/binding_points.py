@@ -17,6 +17,7 @@ from kubesched.scheduler.framework.runtime.blame import misanswered
 from kubesched.scheduler.framework.runtime.plugin_calls import PluginCalls, named, reported
 from kubesched.scheduler.framework.verdicts import SKIP, SUCCESS, Code, Status, failed
 
+BROKEN = failed("")
 ASKED_TO_WAIT = "one or more plugins asked to wait and no plugin rejected pod"
 
 
@@ -35,8 +36,8 @@ class BindingPoints(PluginCalls):
     def reserve(self, pod: PodView, node_name: str, state: CycleState) -> Status:
         """Run the Reserves; the first that does not succeed ends it."""
         for plugin in self.reserves:
-            answer = self.call("Reserve", plugin, plugin.reserve, pod, node_name, state)
-            if answer is not None and not self._checked("Reserve", plugin, answer, (pod,)).is_success:
+            answer = self._ask("Reserve", plugin, plugin.reserve, pod, node_name, state)
+            if answer is not None and not answer.is_success:
                 if answer.is_rejected:
                     return named(answer, plugin)
                 return failed(f'running Reserve plugin "{plugin.name}": {answer.message}').by(plugin.name)
@@ -98,25 +99,23 @@ class BindingPoints(PluginCalls):
 
     async def bind(self, pod: PodView, node_name: str, state: CycleState) -> Status:
         """Ask the Bind plugins in order; the first that does not leave it to the next has the say."""
-        started = time.perf_counter()
-        status = failed("")
+        started, status = time.perf_counter(), BROKEN
         try:
-            status = await self._bind(pod, node_name, state)
+            for plugin in self.binds:
+                answer = await self._await("Bind", plugin, plugin.bind, pod, node_name, state) or SUCCESS
+                if answer.code is Code.SKIP:
+                    continue
+                status = named(answer, plugin)
+                if answer.is_success:
+                    status = SUCCESS
+                elif not answer.is_rejected:
+                    text = f'running Bind plugin "{plugin.name}": {answer.message}'
+                    status = Status(Code.ERROR, (text,), plugin.name, answer.is_gone)
+                return status
+            status = SKIP
             return status
         finally:
             self.report("Bind", status, started)
-
-    async def _bind(self, pod: PodView, node_name: str, state: CycleState) -> Status:
-        for plugin in self.binds:
-            answer = await self._await("Bind", plugin, plugin.bind, pod, node_name, state)
-            if answer is None or answer.is_success:
-                return SUCCESS
-            if answer.code is not Code.SKIP:
-                if answer.is_rejected:
-                    return named(answer, plugin)
-                text = f'running Bind plugin "{plugin.name}": {answer.message}'
-                return Status(Code.ERROR, (text,), plugin.name, answer.is_gone)
-        return SKIP
 
     @reported("PostBind")
     def post_bind(self, pod: PodView, node_name: str, state: CycleState) -> None:

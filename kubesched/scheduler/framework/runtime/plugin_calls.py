@@ -37,12 +37,8 @@ R = TypeVar("R")
 C = TypeVar("C", bound="PluginCalls")
 
 
-def _succeeded(answer: object) -> str:
-    return SUCCESS.code.text
-
-
 def reported(
-    point: str, told: Callable[[Any], str] = _succeeded
+    point: str, told: Callable[[Any], str] = lambda answer: SUCCESS.code.text
 ) -> Callable[[Callable[Concatenate[C, P], R]], Callable[Concatenate[C, P], R]]:
     """Report a whole extension point to whoever observes: what all its plugins took, and what they came to."""
 
@@ -136,20 +132,14 @@ class PluginCalls:
             raise  # perhaps ours: whoever waits for the task knows
         except BaseException as error:  # somebody else's code may raise anything, and a SystemExit would end the process
             raise blamed(error, plugin.name, point, _pod_in(args)) from error
-        code = self._checked(point, plugin, answer, args).code if answer is not None else Code.SUCCESS
+        status = _status(point, plugin, answer, args)
         if self.observe is not None:
-            self.observe(point, plugin.name, code.text, time.perf_counter() - started)
-        return answer  # type: ignore[no-any-return]
+            self.observe(point, plugin.name, (status or SUCCESS).code.text, time.perf_counter() - started)
+        return status
 
     def _ask(self, point: str, plugin: Plugin, function: Callable[..., Any], *args: Any) -> Status | None:
         """Call a plugin at a point where it answers with a status, or with nothing for success."""
-        answer = self.call(point, plugin, function, *args)
-        return None if answer is None else self._checked(point, plugin, answer, args)
-
-    def _checked(self, point: str, plugin: Plugin, answer: object, args: Sequence[Any]) -> Status:
-        if not isinstance(answer, Status):
-            raise misanswered(plugin.name, point, "a Status or None", answer, _pod_in(args))
-        return answer
+        return _status(point, plugin, self.call(point, plugin, function, *args), args)
 
     def call(self, point: str, plugin: Plugin, function: Callable[..., Any], *args: Any) -> Any:
         """Call a plugin; what it raises comes out as a PluginError that names it."""
@@ -166,6 +156,12 @@ class PluginCalls:
         code = answer.code if isinstance(answer, Status) else Code.SUCCESS
         observe(point, plugin.name, code.text, time.perf_counter() - started)
         return answer
+
+
+def _status(point: str, plugin: Plugin, answer: object, args: Sequence[Any]) -> Status | None:
+    if answer is None or isinstance(answer, Status):
+        return answer
+    raise misanswered(plugin.name, point, "a Status or None", answer, _pod_in(args))
 
 
 def _pod_in(args: Iterable[Any]) -> str:

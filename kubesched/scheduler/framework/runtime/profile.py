@@ -135,16 +135,7 @@ class Profile(BindingPoints, GroupPoints):
         return self.pre_filter_with(self.pre_filters, pod, nodes, state)
 
     def pre_filter_with(self, plugins: Iterable[Plugin], pod: PodView, nodes: Snapshot, state: CycleState) -> PreFiltered:
-        """Run some of the PreFilters and merge what they say; those that have nothing to say are left out of filtering."""
-        skipped: set[str] = set()
-        try:
-            return self._merge_pre_filters(plugins, pod, nodes, state, skipped)
-        finally:
-            state.skip_filter |= skipped
-
-    def _merge_pre_filters(
-        self, plugins: Iterable[Plugin], pod: PodView, nodes: Snapshot, state: CycleState, skipped: set[str]
-    ) -> PreFiltered:
+        """Run some of the PreFilters and merge what they answer. A plugin that answers SKIP is left out of Filter."""
         names: frozenset[str] | None = None
         narrowed: set[str] = set()
         refused: Status | None = None
@@ -153,7 +144,7 @@ class Profile(BindingPoints, GroupPoints):
             if answer is None:
                 continue
             if answer is SKIP:
-                skipped.add(plugin.name)
+                state.skip_filter |= {plugin.name}
             elif isinstance(answer, NodeNames):
                 narrowed.add(plugin.name)
                 names = answer.names if names is None else names & answer.names
@@ -169,7 +160,7 @@ class Profile(BindingPoints, GroupPoints):
             elif answer.is_success:
                 continue
             elif answer.code is Code.SKIP:
-                skipped.add(plugin.name)
+                state.skip_filter |= {plugin.name}
             elif answer.code is Code.UNRESOLVABLE:
                 return PreFiltered(answer.by(plugin.name))  # whoever narrowed before is no part of this
             elif answer.code is Code.UNSCHEDULABLE:
@@ -203,7 +194,10 @@ class Profile(BindingPoints, GroupPoints):
             rejections: Rejections = self.call("Filter", plugin, plugin.filter, pod, nodes, state)
         else:
             rejections = self.call("Filter", plugin, lifting.filter_rows, plugin, pod, nodes, state)
-        if not _are_rejections(rejections, nodes.n):
+        is_right = isinstance(rejections, Rejections)
+        if is_right and rejections.domains is None and rejections.bits is not None:
+            is_right = len(rejections.bits) == nodes.n and are_all(Reason, rejections.reasons)
+        if not is_right:
             raise misanswered(plugin.name, "Filter", f"one verdict for each of {nodes.n} nodes", rejections, pod.key)
         return rejections
 
@@ -305,21 +299,17 @@ class Profile(BindingPoints, GroupPoints):
         if plugin in self._normalizing:
             column = self.call("ScoreExtensionNormalize", plugin, plugin.normalize, raw, feasible, pod, nodes, state)
             self._check_shape(plugin, column, pod, nodes)
-        self._check_range(plugin, column, pod, feasible)
+        # Read without a sign, a score below zero is above all others, so that one look finds both ends of the range.
+        if len(column) and not 0 <= column.item(0 if is_uniform(column) else column.view(np.uint64).argmax()) <= MAX_SCORE:
+            outside = np.flatnonzero(feasible & ((column < 0) | (column > MAX_SCORE)))
+            if len(outside):
+                text = OUT_OF_RANGE.format(plugin=plugin.name, score=column.item(outside[0]), most=MAX_SCORE)
+                raise PluginError(plugin.name, "Score", text, pod.key)
         return column
 
     def _check_shape(self, plugin: Plugin, column: object, pod: PodView, nodes: Snapshot) -> None:
         if type(column) is not np.ndarray or column.shape != (nodes.n,) or column.dtype != np.int64:  # a masked one hides some
             raise misanswered(plugin.name, "Score", f"one 64-bit integer for each of {nodes.n} nodes", column, pod.key)
-
-    def _check_range(self, plugin: Plugin, column: Ints, pod: PodView, feasible: Bools) -> None:
-        if not len(column) or 0 <= _furthest(column) <= MAX_SCORE:
-            return
-        outside = feasible & ((column < 0) | (column > MAX_SCORE))
-        if outside.any():
-            value = int(column[np.flatnonzero(outside)[0]])
-            text = OUT_OF_RANGE.format(plugin=plugin.name, score=value, most=MAX_SCORE)
-            raise PluginError(plugin.name, "Score", text, pod.key)
 
     @reported("PreEnqueue", lambda status: status.code.text)
     def pre_enqueue(self, pod: PodView, first: str = "") -> Status:
@@ -328,24 +318,10 @@ class Profile(BindingPoints, GroupPoints):
         if first:
             gates = tuple(sorted(gates, key=lambda plugin: plugin.name != first))
         for plugin in gates:
-            answer = self.call("PreEnqueue", plugin, plugin.pre_enqueue, pod)
-            if answer is not None and not self._checked("PreEnqueue", plugin, answer, (pod,)).is_success:
+            answer = self._ask("PreEnqueue", plugin, plugin.pre_enqueue, pod)
+            if answer is not None and not answer.is_success:
                 return named(answer, plugin)
         return SUCCESS
-
-
-def _furthest(column: Ints) -> int:
-    """Return the score that lies furthest out: one below zero if there is any, else the highest."""
-    # Read without a sign, what is below zero is above everything: one look for both ends.
-    return column.item(0 if is_uniform(column) else column.view(np.uint64).argmax())
-
-
-def _are_rejections(answer: object, n_nodes: int) -> bool:
-    if not isinstance(answer, Rejections):
-        return False
-    if answer.domains is not None or answer.bits is None:
-        return True
-    return len(answer.bits) == n_nodes and are_all(Reason, answer.reasons)
 
 
 __all__ = ["MAX_SCORE", "SKIP", "PreFiltered", "Profile", "Scores"]

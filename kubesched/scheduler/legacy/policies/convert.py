@@ -1,9 +1,8 @@
-"""From a policy to the KubeSchedulerConfiguration that behaves the same today, or to what has no equivalent.
+"""From a policy to a KubeSchedulerConfiguration of today.
 
-In: a policy and its release. Out: a `Conversion`: a document with one profile whose plugin lists hold exactly what the
-policy selects, what behaves otherwise in it (`differences`), and what cannot be said in it at all (`missing`). A policy
-that its own release would have refused is refused here, with the same words. The document is loaded once before it is
-handed out, so whoever uses it will not be told that it is invalid.
+A `Conversion` has the document, with one profile that enables exactly the plugins for the policy; sentences about what behaves
+differently (`differences`); and what has no equivalent (`missing`). The tables below map names to plugins and sentences. A
+policy that its release refuses is refused with the same text. The document is loaded once, so it is valid.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ _FILTERS: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(("CheckNodeMemoryPressure", "CheckNodeDiskPressure", "CheckNodePIDPressure"), ("TaintToleration",)),
     "CheckNodeLabelPresence": ("NodeAffinity",),
 }
-"""The filters of today that a predicate stands for: mostly those that it ran as in 1.17."""
+"""The filters of today for a predicate: mostly those that it ran as in 1.17."""
 _SCORES: Mapping[str, str] = {
     "BalancedResourceAllocation": "NodeResourcesBalancedAllocation",
     **dict.fromkeys(("SelectorSpreadPriority", "ServiceSpreadingPriority", "EvenPodsSpreadPriority"), "PodTopologySpread"),
@@ -86,7 +85,7 @@ _AT_SCORE = ("pre_score", "score")
 
 @dataclass(frozen=True, slots=True)
 class Conversion:
-    """What became of a policy."""
+    """A converted policy."""
 
     document: dict[str, Any]
     differences: tuple[str, ...] = ()
@@ -94,7 +93,7 @@ class Conversion:
 
     @property
     def is_complete(self) -> bool:
-        """Return whether everything that the policy asks for is in the document."""
+        """Return whether the document has everything in the policy."""
         return not self.missing
 
 
@@ -106,7 +105,7 @@ class _Draft:
     scores: dict[str, int] = field(default_factory=dict)
     args: dict[str, dict[str, Any]] = field(default_factory=dict)
     spreads_siblings: bool = False
-    """Whether pods without constraints of their own are to be spread as well."""
+    """Whether pods without spread constraints are spread too."""
     differences: list[str] = field(default_factory=list)
     missing: list[str] = field(default_factory=list)
 
@@ -120,7 +119,7 @@ class _Draft:
 
 
 def convert_policy(policy: Policy, version: str | Release = LATEST, options: Options | None = None) -> Conversion:
-    """Return today's configuration for a policy; raise ConfigError for a policy that its release would refuse."""
+    """Return today's configuration for a policy; raise ConfigError for a policy that its release refuses."""
     release, options = release_of(version), options or Options()
     check_policy(policy, release)
     registry = Registry(release, LegacyGates.of(release, options.feature_gates), options.custom)

@@ -153,8 +153,9 @@ def binding_failure(claim: ResourceClaim) -> str | None:
         for name in result.binding_failure_conditions:
             if name in reported:
                 failure = reported[name]
-                text = f'reason={failure.reason}, message="{failure.message}"'
-                return f"device binding failed: claim={claim.metadata.name}, {text}"
+                return (
+                    f'device binding failed: claim={claim.metadata.name}, reason={failure.reason}, message="{failure.message}"'
+                )
     return None
 
 

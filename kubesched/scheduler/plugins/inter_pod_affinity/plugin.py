@@ -25,11 +25,11 @@ from kubesched.scheduler.framework import (
     POD,
     SKIP,
     Action,
+    AddsScores,
     Advice,
     CycleState,
     Handle,
     Input,
-    Plugin,
     PodView,
     PreFilterAnswer,
     Reason,
@@ -74,7 +74,7 @@ def _has_no_terms(pod: PodView, nodes: Snapshot, state: CycleState) -> bool:
     return state.counters is None and not pod.template.affinity_group.serial and not nodes.slots.affinities
 
 
-class InterPodAffinity(Plugin):
+class InterPodAffinity(AddsScores):
     Args = InterPodAffinityArgs
     wakes_on = (
         on(POD, ADD | Action.POD_LABELS | DELETE, "pod_may_help", by_template=True),
@@ -163,11 +163,13 @@ class InterPodAffinity(Plugin):
         counters.imagine(pod, other, row, -1, nodes)
 
     def pre_score(self, pod: PodView, nodes: Snapshot, feasible: Bools, state: CycleState) -> Status | None:
-        if pod.template.affinity.error is not None:
-            return failed(f"failed to parse pod: {pod.template.affinity.error}")
-        if _has_no_terms(pod, nodes, state):
-            return SKIP
-        counters = self.counters(pod, nodes, state)
+        counters: AffinityCounts | None = state.find(self.name)
+        if counters is None:
+            if pod.template.affinity.error is not None:
+                return failed(f"failed to parse pod: {pod.template.affinity.error}")
+            if _has_no_terms(pod, nodes, state):
+                return SKIP
+            counters = self.counters(pod, nodes, state)
         if counters.preferences.is_empty:
             return SKIP
         terms = counters.terms
@@ -185,6 +187,23 @@ class InterPodAffinity(Plugin):
     def normalize(self, scores: Ints, feasible: Bools, pod: PodView, nodes: Snapshot, state: CycleState) -> Ints:
         low, high = kernels.ends_within(scores, feasible) or (0, 0)
         return nodes.uniform(0) if low == high else _scaled(scores, low, high)
+
+    def add_scores(
+        self, pod: PodView, nodes: Snapshot, feasible: Bools, state: CycleState, totals: Ints, weight: int
+    ) -> Ints | Status | None:
+        status = self.pre_score(pod, nodes, feasible, state)
+        if status is not None:
+            return status
+        scores = self.score(pod, nodes, state)
+        low, high = kernels.ends_within(scores, feasible) or (0, 0)
+        if low == high:
+            return totals
+        counters: AffinityCounts = state.read(self.name)
+        keys = counters.preferences.keys
+        if len(keys) > 1:
+            return totals + _scaled(scores, low, high) * weight
+        by_domain = _scaled(counters.preferences.by_code(keys[0], nodes), low, high) * weight
+        return totals + by_domain.take(nodes.codes(keys[0]))
 
     # Queueing hints. Kept quirk: namespace selectors are not expanded here, and matched against no labels.
 

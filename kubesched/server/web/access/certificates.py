@@ -1,7 +1,7 @@
-"""Serving certificates: made by ourselves, or read from files.
+"""Serving certificates: made here, or read from files.
 
-In: the addresses we serve, or two files. Out: a certificate with its chain and its key, as PEM texts, and the names
-that a certificate is for. A key that we make for memory never touches a disk.
+In: the address that is served, or two files. Out: a certificate with its chain and its key, as PEM, and the names it is for. A
+key that is made for memory is never written to a disk.
 """
 
 from __future__ import annotations
@@ -27,25 +27,25 @@ from kubesched.scheduler.config import read_file
 
 HOST = "localhost"
 VALID_DAYS = 365
-KEY_BITS = 2048
+KEY_BITS = 2048  # RSA, as kube-scheduler makes it
 _UNSPECIFIED = ("0.0.0.0", "::", "")
 
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """A certificate, its authorities after it, and its key."""
+    """A certificate with its authorities, and its key."""
 
     certificate: bytes
     key: bytes
 
     def load_into(self, context: ssl.SSLContext) -> None:
-        """Give it to the TLS library, which reads files only."""
+        """Load the pair into a TLS context; the TLS library reads only files."""
         with _as_file(self.certificate + self.key) as name:
             context.load_cert_chain(name)
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Return the names it is for: its alternative names, or else its common name."""
+        """Return the names the certificate is for: its alternative names, or else its common name."""
         leaf = x509.load_pem_x509_certificate(self.certificate)
         try:
             listed = leaf.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
@@ -78,7 +78,7 @@ def read_pair(cert_file: str, key_file: str) -> Pair:
 
 
 def kept_pair(directory: str, name: str, address: str, now: float) -> Pair:
-    """Return the pair of that name in a directory, making one if there is none that can be read."""
+    """Return the pair of this name in a directory; make it if it is not there."""
     folder = Path(directory)
     cert_file, key_file = folder / f"{name}.crt", folder / f"{name}.key"
     if cert_file.exists() and key_file.exists():
@@ -114,7 +114,7 @@ def self_signed(address: str, now: float) -> Pair:
 
 @contextmanager
 def _as_file(content: bytes) -> Iterator[str]:
-    """Lend the content as a file that only we can see: in memory where the system has that."""
+    """Lend the content as a file that only this process can read, in memory where the system can."""
     if hasattr(os, "memfd_create"):
         descriptor = os.memfd_create("serving-certificate", os.MFD_CLOEXEC)
         try:
