@@ -179,9 +179,6 @@ def cluster(asked: ClusterOptions, output: str) -> None:
     """
     import asyncio
 
-    from rich.console import Console
-    from rich.progress import Progress
-
     from kubesched.tools.bench.cluster import ClusterBench, run
 
     if asked.bare and asked.rate:
@@ -189,11 +186,8 @@ def cluster(asked: ClusterOptions, output: str) -> None:
     bench = ClusterBench(
         asked.kind, asked.nodes, asked.pods, asked.init, asked.kubeconfig, asked.timeout, asked.bare, asked.rate
     )
-    console = Console(stderr=True)
-    is_watched = output == "table" and console.is_terminal
-    with Progress(console=console, transient=True, disable=not is_watched) as progress:
-        task = progress.add_task(f"{asked.kind}, {asked.nodes} nodes", total=asked.pods)
-        figures = asyncio.run(run(bench, lambda done: progress.update(task, completed=done)))
+    with bar(f"{asked.kind}, {asked.nodes} nodes", asked.pods) as done:
+        figures = asyncio.run(run(bench, done))
     print_figures([figures], output)
     if figures["bound"] < asked.pods:
         raise SchedulerError(f"only {figures['bound']} of {asked.pods} pods were bound within {asked.timeout:g} s")

@@ -194,9 +194,9 @@ class PodResources:
         """Return requests as kube-scheduler finds them after it has read them `times` times.
 
         Kept quirk. Each reading adds the overhead to a pod-level quantity. If Go keeps the quantity as an arbitrary-precision
-        number, it adds in place, so each reading finds one overhead more. Example: memory "1000000000000000000001n" with an
-        overhead of 1Mi is larger by 1Mi when the pod enters the queue, by 2Mi in NodeResourcesFit, and by 3Mi for the first
-        resource of NodeResourcesBalancedAllocation. (An API server writes quantities in a form that is not affected.)
+        number, it adds in place, so each reading finds one overhead more. Example: with an overhead of 1Mi such a memory
+        request is larger by 1Mi when the pod enters the queue, as it should be, by 2Mi in NodeResourcesFit, and by 3Mi for the
+        first resource of NodeResourcesBalancedAllocation. (An API server writes quantities in a form that is not affected.)
         """
         if not self._drift:
             return asked

@@ -53,7 +53,11 @@ class ClusterTables:
 
 
 class Snapshot:
-    """The cluster as arrays; `n` rows of `total` nodes."""
+    """The cluster as arrays, with `n` rows of `total` nodes.
+
+    `rows` None means all nodes. Otherwise row i of this view is row `rows[i]` of the whole cluster. Most methods take rows of
+    the view; those that take or return rows of the whole cluster say so.
+    """
 
     __slots__ = (
         "_nodes",

@@ -98,7 +98,8 @@ class Store:
         row = self.nodes.add(node)
         self._restructured()
         for pod in self._on_node.setdefault(name, PodsOnNode()).pods:
-            self._count(pod, row)
+            self.nodes.use(row, pod.template, 1)
+            self.slots.add(pod, row)
         return None
 
     def remove_node(self, name: str) -> Node:
@@ -129,7 +130,8 @@ class Store:
     def view(self, pod: Pod) -> PodView:
         """Return a pod as numbers. The store does not change."""
         view = self.templates.view(pod)
-        self.nodes.track_resources()
+        if len(self.nodes.requested) < len(self.templates.resources.values):
+            self.nodes.track_resources()  # the pod names a new resource
         return view
 
     def put_pod(self, pod: Pod) -> PodView:
@@ -260,13 +262,9 @@ class Store:
         on_node.add(pod)
         row = self.nodes.rows.get(pod.node_name)
         if row is not None:
-            self._count(pod, row)
+            self.nodes.use(row, pod.template, 1)
+            self.slots.add(pod, row)
             self.journal.append(Change(row, USAGE, pod, 1))
-
-    def _count(self, pod: PodView, row: int) -> None:
-        template = pod.template
-        self.nodes.use(row, template.usage, template.non_zero_cpu, template.non_zero_memory, 1)
-        self.slots.add(pod, row)
 
     def _remove(self, pod: PodView) -> None:
         del self._pods[pod.uid]
@@ -277,8 +275,7 @@ class Store:
             if not neighbours:
                 del self._on_node[pod.node_name]
             return
-        template = pod.template
-        self.nodes.use(row, template.usage, template.non_zero_cpu, template.non_zero_memory, -1)
+        self.nodes.use(row, pod.template, -1)
         self.slots.remove(pod)
         self.journal.append(Change(row, USAGE, pod, -1))
 

@@ -2,7 +2,7 @@
 
 from kubesched.scheduler.engine.acting.attempts import PoppedPod
 from kubesched.scheduler.engine.arrivals.inbox import AssumedBinding, Changed, Inbox, LoopCall
-from kubesched.scheduler.engine.arrivals.inbox_log import InboxLog
+from kubesched.scheduler.engine.arrivals.inbox_log import INBOX_LOG_FORMAT, InboxLog
 from kubesched.scheduler.engine.arrivals.intake import Intake
 from kubesched.scheduler.engine.assembly import (
     EngineOptions,
@@ -31,7 +31,7 @@ from kubesched.scheduler.engine.gc_tuning import await_the_list, spare_the_colle
 from kubesched.scheduler.engine.handle import EngineHandle, SystemClock
 from kubesched.scheduler.engine.loop import Engine
 from kubesched.scheduler.engine.observer import NoObserver
-from kubesched.scheduler.engine.records.decision_log import DecisionLog
+from kubesched.scheduler.engine.records.decision_log import DECISION_LOG_FORMAT, DecisionLog
 from kubesched.scheduler.engine.records.decision_record import (
     OUTCOMES,
     PLACED,

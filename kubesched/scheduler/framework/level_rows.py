@@ -8,7 +8,7 @@ from kubesched.scheduler.cluster import Ints
 
 
 class LevelRows:
-    """The rows of the highest total of one attempt; right for as long as the totals are."""
+    """The rows with the highest total of one attempt. It is right as long as the totals do not change."""
 
     __slots__ = ("_totals", "best", "first")
 

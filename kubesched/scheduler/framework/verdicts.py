@@ -129,13 +129,13 @@ def failed(*reasons: str) -> Status:
 
 
 class Rejections:
-    """One plugin's verdict on every node: a node passes where its bits are zero.
+    """One filter's verdict on every node: a node passes if its bits are zero.
 
-    Bit i stands for reason i. A verdict with more than 64 reasons has `sets`: `bits` is then the number of a row of `sets`, and
+    Bit i stands for reason i. With more than 64 reasons there are `sets`: `bits` is then the number of a row of `sets`, and
     bit i of that row stands for reason i. Row 0 is empty.
 
-    `errors` names the rows on which the plugin could not come to a verdict. Such a row ends the attempt, but only if
-    it is still in question: the reference never asks a plugin about a node that an earlier one refused.
+    `errors` has the rows for which the plugin has no answer but an error. Such a row ends the attempt, unless an earlier filter
+    refused it: kube-scheduler would not have called this filter for it.
 
     `domains` is set where all nodes of a domain have the same verdict: a label key, and the bits for each of its values. Then
     `bits` is only worked out when it is read.

@@ -1,7 +1,7 @@
-"""The formulas as loops in C (`_compiled.c`), called with room for the answer; see `numpy_form` for what each one is.
+"""The formulas as loops in C (`_compiled.c`). `numpy_form` documents each of them.
 
-Importing it fails where nothing was compiled, or an older source. What the loops do not take NumPy does: more terms than they
-have room for; in totals, which are made of scores that may be anybody's, arrays that are no plain column of 64-bit numbers.
+The import fails if nothing was compiled, or an older source. If a loop cannot take its arguments, NumPy computes the answer:
+more terms than a loop has room for, or scores of a foreign plugin that are no plain column of 64-bit numbers.
 """
 
 from __future__ import annotations

@@ -1,7 +1,11 @@
 """Decide from what is cached of the pod's equivalence class.
 
-In: a question, and the cache of its profile. Out: the same attempt that asking every plugin would come to, or None where that
-is not known: `all_nodes` or `few_nodes` decides then.
+In: a question, and the cache of its profile. Out: the attempt that calling every plugin would give; or None, and then
+`few_nodes` or `all_nodes` decides.
+
+Pods of a class that no node takes are answered even faster. The first one is decided in full, with PostFilter, and its result
+is kept in the class. It is used again while nothing in the cluster changed, or while no verdict changed and PostFilter's answer
+follows from the verdicts alone. With 1,000 pending replicas the cluster is searched for victims once, not 1,000 times.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Which of several best nodes is taken.
+"""The choice among several best nodes.
 
-In: the totals of all nodes, far below zero where a node is refused. Out: one row of the highest total. Any of the best nodes
-is a right answer: the reference's own order depends on how its workers interleave.
+In: the totals of all nodes, far below zero where a node is refused. Out: one row with the highest total. Any of the best
+nodes is a right answer: kube-scheduler's own order depends on how its goroutines run.
 """
 
 from __future__ import annotations

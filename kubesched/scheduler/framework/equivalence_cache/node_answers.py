@@ -138,8 +138,8 @@ class NodeAnswers:
         changes = self._reader.changed(nodes.journal)
         if changes is not None and not changes:
             return True
-        self._reader.forget()  # until the update is complete: what a broken plugin leaves half done is never used
         if changes is None or len(changes) > nodes.n // 2 + 64:
+            self._reader.forget()
             return False
         rows, what = set[int](), 0
         for change in changes:
@@ -147,14 +147,21 @@ class NodeAnswers:
             what |= change.what
         if what & (NODE | ALLOCATABLE):
             if self.plan.compares_nodes:
+                self._reader.forget()
                 return False
-            self._update_nodes(np.array(sorted(rows)), pod, nodes)
+            update, columns = self._update_nodes, self.columns
         elif self._following or self._rated:
-            self._update_rows(np.array(sorted(rows)), pod, nodes, self._following)
-        self._reader.changed(nodes.journal)
+            update, columns = self._update_rows, self._following
+        else:
+            return True
+        try:
+            update(np.array(sorted(rows)), pod, nodes, columns)
+        except BaseException:
+            self._reader.forget()  # what a broken plugin left half done is never used
+            raise
         return True
 
-    def _update_nodes(self, rows: Ints, pod: PodView, nodes: Snapshot) -> None:
+    def _update_nodes(self, rows: Ints, pod: PodView, nodes: Snapshot, columns: list[Column]) -> None:
         """Compute these rows anew, and for all rows the scores that no pod changes: they may compare nodes."""
         fixed, before = self._fixed_scores(pod, nodes, self.passing), self._fixed
         if before is not None:
@@ -168,7 +175,7 @@ class NodeAnswers:
             scaled.write(rows, self.profile.raw_score(scaled.plugin, pod, some, self.passing[rows], self.state))
             if was_flat != is_uniform(scaled.raw):
                 self.flat_total = None
-        self._update_rows(rows, pod, nodes, self.columns)
+        self._update_rows(rows, pod, nodes, columns)
         self._by_key.clear()  # a node may have moved to another domain
 
     def _update_rows(self, rows: Ints, pod: PodView, nodes: Snapshot, columns: list[Column]) -> None:

@@ -1,7 +1,7 @@
-"""From a booked place to a bound pod: Reserve, Permit, PreBind, Bind, PostBind.
+"""The extension points after a node is chosen: Reserve, Permit, PreBind, Bind, PostBind.
 
-In: a pod, the node that was chosen for it, the state of its attempt. Out: statuses, merged as the reference merges them.
-PreBind and Bind wait, so that other pods' calls of plugins lie in between.
+In: a pod, its node, the state of its attempt. Out: statuses, merged as kube-scheduler merges them. PreBind and Bind are
+coroutines: other pods are decided while they wait.
 """
 
 from __future__ import annotations
@@ -45,14 +45,14 @@ class BindingPoints(PluginCalls):
 
     @reported("Unreserve")
     def unreserve(self, pod: PodView, node_name: str, state: CycleState) -> None:
-        """Take back all promises, in reverse order; if plugins break over it, the first error is raised at the end."""
+        """Run the Unreserves in reverse order. If some raise, the first error is raised at the end."""
         self._tell_all("Unreserve", [(plugin, plugin.unreserve) for plugin in reversed(self.reserves)], pod, node_name, state)
 
     @reported("Permit", lambda answer: answer[0].code.text)
     def permit(self, pod: PodView, node_name: str, state: CycleState) -> tuple[Status, dict[str, float]]:
-        """Run the Permits; return the first refusal, or WAIT and the plugins that want it with their limits in seconds.
+        """Run the Permits; return the first refusal, or WAIT with the plugins that ask for it and their limits in seconds.
 
-        Of several that wait, the last one is heard, as in the reference.
+        Kept quirk: if several plugins ask to wait, only the last one's reason is reported.
         """
         limits: dict[str, float] = {}
         awaited: tuple[str, ...] = ()
@@ -89,7 +89,7 @@ class BindingPoints(PluginCalls):
         return acting, SUCCESS if acting else SKIP
 
     async def pre_bind(self, plugin: Plugin, pod: PodView, node_name: str, state: CycleState) -> Status:
-        """Run one PreBind; several may run side by side, so whoever runs them reports the point."""
+        """Run one PreBind. Several may run at the same time, so the caller reports the extension point."""
         answer = await self._await("PreBind", plugin, plugin.pre_bind, pod, node_name, state)
         if answer is None or answer.is_success:
             return SUCCESS
@@ -98,7 +98,7 @@ class BindingPoints(PluginCalls):
         return failed(f'running PreBind plugin "{plugin.name}": {answer.message}').by(plugin.name)
 
     async def bind(self, pod: PodView, node_name: str, state: CycleState) -> Status:
-        """Ask the Bind plugins in order; the first that does not leave it to the next has the say."""
+        """Run the Bind plugins in order until one does not answer SKIP."""
         started, status = time.perf_counter(), BROKEN
         try:
             for plugin in self.binds:
@@ -119,7 +119,7 @@ class BindingPoints(PluginCalls):
 
     @reported("PostBind")
     def post_bind(self, pod: PodView, node_name: str, state: CycleState) -> None:
-        """Tell the PostBind plugins; if some break over it, the first error is raised at the end."""
+        """Run the PostBinds. If some raise, the first error is raised at the end."""
         self._tell_all("PostBind", [(plugin, plugin.post_bind) for plugin in self.post_binds], pod, node_name, state)
 
 

@@ -1,8 +1,8 @@
-"""Plugins of other people, found by the name of a module or the path of a file, or installed by packages.
+"""Plugins of other authors: found by module name or file path, or installed by a package.
 
 In: `module:Class`, `path/to/file.py:Class`, or either without a class; entry points of the group `kubesched.plugins`. Out:
-plugin classes that keep the contract, or one ConfigError that names what was asked for. The code is run once, when it is
-found: what a file says later is not read.
+verified plugin classes, or one ConfigError that names what was asked for. The code runs once, when it is found. Later changes
+of the file are not read.
 """
 
 from __future__ import annotations
