@@ -427,8 +427,9 @@ class Verdicts:
                 if self.owner[row] < 0 and (self.considered is None or self.considered[row]):
                     self.error = plugin, text
                     break
-        if rejections.bits is not None:
-            self.owner[(rejections.bits != 0) & (self.owner < 0)] = len(self.columns) - 1
+        bits = rejections.bits
+        if bits is not None:
+            self.owner[(bits != 0) & (self.owner < 0)] = len(self.columns) - 1
 
     def refuse(self, rows: npt.NDArray[np.int64] | Bools, plugin: str, reasons: tuple[Reason, ...]) -> None:
         """Refuse rows for all of these reasons, in place of earlier refusals."""
