@@ -32,10 +32,12 @@ if TYPE_CHECKING:
         wakeups,
     )
     from kubesched.server.app import Scheduler
+    from kubesched.solver import Cluster
     from kubesched.tools.run.program import main
     from kubesched.tools.simulation.simulation import Simulation
 
 _WHERE = {
+    "Cluster": "kubesched.solver",
     "Scheduler": "kubesched.server.app",
     "Simulation": "kubesched.tools.simulation.simulation",
     "main": "kubesched.tools.run.program",
@@ -70,6 +72,7 @@ __all__ = [
     "SKIP",
     "SUCCESS",
     "Advice",
+    "Cluster",
     "Code",
     "CycleState",
     "Input",

@@ -131,7 +131,7 @@ class NodeColumns:
         if (old.spec != node.spec) or _features(old) != _features(node):
             self._write_rest(row, node)
             what |= NODE | SPEC if old.spec != node.spec else NODE
-        if _images(old) != _images(node):
+        if node_images(old) != node_images(node):
             self._drop_images(row, old)
             self._hold_images(row, node)
             what |= NODE
@@ -150,7 +150,7 @@ class NodeColumns:
             self.objects[row] = self.objects[last]
             self.offered[row] = self.offered[last]
             self.rows[self.names[row]] = row
-            for name in _images(self.objects[row]):
+            for name in node_images(self.objects[row]):
                 state = self.images.get(name)
                 if state is not None and last in state.rows:
                     state.rows.remove(last)
@@ -159,6 +159,23 @@ class NodeColumns:
         self.objects.pop()
         self.offered.pop()
         return last
+
+    def restore(self, node: Node, row: int) -> None:
+        """Undo `remove`: write a node into the row that it had; the node that took the row gets the last one again."""
+        last = self.add(node)
+        if last == row:
+            return
+        for column in self.table.columns:
+            column.data[[row, last]] = column.data[[last, row]]
+        for facts in (self.names, self.objects, self.offered):
+            facts[row], facts[last] = facts[last], facts[row]
+        self.rows[self.names[row]], self.rows[self.names[last]] = row, last
+        for new_row, old_row in ((last, row), (row, last)):
+            for name in node_images(self.objects[new_row]):
+                self.images[name].rows.discard(old_row)
+        for new_row in (row, last):
+            for name in node_images(self.objects[new_row]):
+                self.images[name].rows.add(new_row)
 
     def use(self, row: int, usage: Amounts, cpu: int, memory: int, sign: int) -> None:
         """Add one pod's usage to a row, or with sign -1 take it away."""
@@ -213,14 +230,14 @@ class NodeColumns:
         self.feature_sets.give_back(before)
 
     def _hold_images(self, row: int, node: Node) -> None:
-        for name, size in _images(node).items():
+        for name, size in node_images(node).items():
             state = self.images.get(name)
             if state is None:
                 state = self.images[name] = ImageState(size)
             state.rows.add(row)
 
     def _drop_images(self, row: int, node: Node) -> None:
-        for name in _images(node):
+        for name in node_images(node):
             state = self.images.get(name)
             if state is not None:
                 state.rows.discard(row)
@@ -236,7 +253,8 @@ def _features(node: Node) -> frozenset[str]:
     return frozenset(node.status.declared_features) & KNOWN_FEATURES
 
 
-def _images(node: Node) -> dict[str, int]:
+def node_images(node: Node) -> dict[str, int]:
+    """Return the size of each image of a node by its names."""
     held: dict[str, int] = {}
     for image in node.status.images:
         for name in image.names:

@@ -42,6 +42,19 @@ class PodsOnNode(Mapping[str, PodView]):
             self.pods[at] = last
             self._at[last.uid] = at
 
+    def place_of(self, uid: str) -> int:
+        """Return how many pods stand before a pod."""
+        return self._at[uid]
+
+    def put_back(self, pod: PodView, at: int) -> None:
+        """Undo `remove`: let a pod stand where it stood, and the pod that took its place be the last again."""
+        if at < len(self.pods):
+            last, self.pods[at] = self.pods[at], pod
+            self._at[pod.uid] = at
+            self.add(last)
+        else:
+            self.add(pod)
+
     def replace(self, pod: PodView) -> bool:
         """Take in a pod's new version, which changes places with the last; return whether the order is another now."""
         pods, at, end = self.pods, self._at[pod.uid], len(self.pods) - 1

@@ -31,6 +31,13 @@ class VisitOrder:
         self._zone_of: dict[str, str] = {}
         self._names: list[str] | None = None
 
+    def copy(self) -> VisitOrder:
+        """Return the same order, for whoever changes this one and wants it back."""
+        copied = VisitOrder()
+        copied._zones = {zone: dict(names) for zone, names in self._zones.items()}
+        copied._zone_of, copied._names = dict(self._zone_of), self._names
+        return copied
+
     def put(self, name: str, labels: Mapping[str, str]) -> None:
         """Add a node, or move it to another zone if its labels say so."""
         zone = zone_key(labels)

@@ -28,7 +28,7 @@ from kubesched.scheduler.engine.explaining.patches import workload_of
 from kubesched.scheduler.engine.explaining.pending_groups import PendingGroups, alike
 from kubesched.scheduler.engine.explaining.pod_report import GONE, condition_of, pod_report, requests_of
 from kubesched.scheduler.engine.gc_tuning import await_the_list, spare_the_collector
-from kubesched.scheduler.engine.handle import EngineHandle, SystemClock
+from kubesched.scheduler.engine.handle import EngineHandle, StillClock, SystemClock
 from kubesched.scheduler.engine.loop import Engine
 from kubesched.scheduler.engine.observer import NoObserver
 from kubesched.scheduler.engine.records.decision_log import DecisionLog

@@ -17,6 +17,7 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -108,18 +109,45 @@ class Queue:
             taints_announce_nodes=given.taints_announce_nodes,
         )
         self._judge = RequeueJudge(self._hints, observer)
-        pauses = Pauses(given.initial_backoff_seconds, given.max_backoff_seconds, given.pops_from_backoff)
-        self._sub_queues = SubQueues(profiles[0].sorter if profiles else None, pauses, observer, given.pending_pod)
-        self.nominations: Nominated = self._sub_queues.nominated
+        self._sorter = profiles[0].sorter if profiles else None
+        self.nominations = Nominated(self._queued)
         """Who is nominated where."""
-        self._pods = self._sub_queues.pods
-        self._active, self._backoff = self._sub_queues.active, self._sub_queues.backoff
-        self._unschedulable = self._sub_queues.unschedulable
-        self._in_flight = InFlight()
+        self._aside: dict[str, QueuedPod] = {}
+        """The pods that were here before `apart`."""
+        self._begin(self._new_sub_queues(), InFlight(), 0, -1)
         self._started = clock.now()
-        self._cycle = 0
-        self._moved_in_cycle = -1
         self._is_closed = False
+
+    def _new_sub_queues(self) -> SubQueues:
+        given = self.options
+        pauses = Pauses(given.initial_backoff_seconds, given.max_backoff_seconds, given.pops_from_backoff)
+        return SubQueues(self._sorter, pauses, self._observer, self.nominations, given.pending_pod)
+
+    def _begin(self, sub_queues: SubQueues, in_flight: InFlight, cycle: int, moved_in_cycle: int) -> None:
+        self._sub_queues, self._pods = sub_queues, sub_queues.pods
+        self._active, self._backoff = sub_queues.active, sub_queues.backoff
+        self._unschedulable, self._in_flight = sub_queues.unschedulable, in_flight
+        self._cycle, self._moved_in_cycle = cycle, moved_in_cycle
+
+    def _queued(self, key: str) -> PodView | None:
+        entry = self._pods.get(key) or self._aside.get(key)
+        return entry.view if entry is not None else None
+
+    @contextmanager
+    def apart(self) -> Iterator[None]:
+        """Begin with an empty queue for as long as the context lasts, then go on as before.
+
+        Nothing that happens meanwhile moves the pods that were here; they still count where they are nominated. Nominations
+        made meanwhile stay.
+        """
+        before = self._sub_queues, self._in_flight, self._cycle, self._moved_in_cycle
+        was_aside, self._aside = self._aside, self._aside | self._pods if self._aside else self._pods
+        self._begin(self._new_sub_queues(), InFlight(), 0, -1)
+        try:
+            yield
+        finally:
+            self._begin(*before)
+            self._aside = was_aside
 
     # Asking
 

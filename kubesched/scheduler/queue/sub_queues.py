@@ -50,6 +50,7 @@ class SubQueues:
         sorter: Plugin | None,
         pauses: Pauses,
         observer: QueueObserver | None,
+        nominated: Nominated,
         pending_pod: str = UNSCHEDULABLE_POD,
     ) -> None:
         self.pod_added = ClusterEvent(pending_pod, int(ADD)).label
@@ -61,7 +62,7 @@ class SubQueues:
         self.active = ActiveQueue()
         self.backoff = BackoffQueue(pauses)
         self.unschedulable = UnschedulablePods()
-        self.nominated = Nominated(self._view_of)
+        self.nominated = nominated
         self.pops_early = pauses.whole_seconds
 
     def requeue(self, entry: QueuedPod, strategy: Strategy, label: str, now: float) -> bool:
@@ -145,10 +146,6 @@ class SubQueues:
         if self._observer is not None:
             for plugin in sorted(entry.rejectors):
                 self._observer.unschedulable(plugin, entry.profile.name, change)
-
-    def _view_of(self, key: str) -> PodView | None:
-        entry = self.pods.get(key)
-        return entry.view if entry is not None else None
 
     def _passes_gates(self, entry: QueuedPod) -> bool:
         """Ask the PreEnqueue plugins; the one that refuses becomes the pod's gate."""

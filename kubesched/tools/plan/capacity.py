@@ -32,6 +32,7 @@ from kubesched.scheduler.engine import (
     Ports,
     Rules,
     SeededTies,
+    StillClock,
     attempt,
     explain,
 )
@@ -47,7 +48,6 @@ from kubesched.tools.plan.manifests import WORKLOADS, Manifest
 from kubesched.tools.plan.plan import PlannedPod, counted
 from kubesched.tools.plan.planning import Build
 from kubesched.tools.plan.replicas import Replicas
-from kubesched.tools.simulation.clock import StillClock
 from kubesched.tools.simulation.scenario import NodeGroup
 from kubesched.tools.snapshots.captured import Captured
 

@@ -84,9 +84,9 @@ class Bookings:
                 self.hand_over(binding)
                 return
         except BaseException:  # whatever it is, what is booked goes back first
-            self._undo(binding)
+            self.undo(binding)
             raise
-        self._undo(binding)
+        self.undo(binding)
         self._failures.end(tried, refused_on_node(node_name, status))
 
     def _activate(self, pods: dict[str, PodView]) -> None:
@@ -94,7 +94,7 @@ class Bookings:
         self._core.queue.activate(list(pods.values()))
         pods.clear()
 
-    def _undo(self, binding: AssumedBinding) -> bool:
+    def undo(self, binding: AssumedBinding) -> bool:
         """Take back a booking and all promises; return whether it was still ours to take back."""
         uid = binding.booked.uid
         self._under_way.pop(uid, None)
@@ -106,6 +106,21 @@ class Bookings:
             log.warning("%s", error)  # the API server has bound it after all
             return False
         return True
+
+    def take_out(self, uid: str) -> AssumedBinding | None:
+        """Take back what is reserved for a booked pod that is about to leave its node; return its binding.
+
+        None if the pod is not booked here.
+        """
+        binding = self._under_way.pop(uid, None)
+        if binding is not None:
+            self.unreserve(binding.profile, binding.booked, binding.node_name, binding.state)
+        return binding
+
+    def put_back(self, binding: AssumedBinding) -> None:
+        """Undo `take_out`: reserve the same again."""
+        binding.profile.reserve(binding.booked, binding.node_name, binding.state)
+        self._under_way[binding.booked.uid] = binding
 
     def unreserve(self, profile: Profile, booked: PodView, node_name: str, state: CycleState) -> None:
         """Take back all promises; a plugin that breaks over it keeps the others from nothing, and the booking goes too."""
@@ -151,7 +166,7 @@ class Bookings:
     def bind_failed(self, binding: AssumedBinding, status: Status) -> None:
         """Take everything back, and let the pod's attempt fail."""
         pod = binding.booked
-        is_forgotten = self._undo(binding)
+        is_forgotten = self.undo(binding)
         if status.is_rejected and not binding.is_released:
             self._fail(binding, refused_on_node(binding.node_name, status))
             if is_forgotten:

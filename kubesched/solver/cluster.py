@@ -1,0 +1,319 @@
+"""A cluster that can be asked: where would this pod go, and what if.
+
+In: API objects, at once or one change after another. Out: answers, as plain values. A `Cluster` owns one engine, the same as
+`run` has: store, profiles, equivalence caches. A change costs what it changes. Nothing here writes to a cluster.
+
+`what_if()` copies nothing. It opens a `World` on that engine; what is changed in it is undone when it closes (`world.py`).
+One thread at a time: a world holds the cluster until it closes. Changes that arrive meanwhile wait and are applied then.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from kubesched.kube.api import INFO, Node, Pod, TopLevel
+from kubesched.scheduler import config
+from kubesched.scheduler.cluster import PodView
+from kubesched.scheduler.config import Version
+from kubesched.scheduler.engine import (
+    Attempt,
+    Engine,
+    NoObserver,
+    Ports,
+    StillClock,
+    assemble,
+    attempt,
+    default_configuration,
+    registry_with,
+)
+from kubesched.scheduler.framework import Failed, Placed, Plugin, Profile, Unschedulable, catalogue
+from kubesched.solver.errors import BadObject, UnknownObject, WorldError
+from kubesched.solver.objects import Given, object_of, pod_of, unplaced
+from kubesched.solver.placing import Leaving, StillLoop
+from kubesched.solver.results import NO_ROW, Fits, NodeTable
+from kubesched.solver.undo import UndoLog
+from kubesched.solver.world import World
+
+Change = tuple[str, Any, Any]
+"""(kind, before, after); None stands for "not there"."""
+
+
+class Refusals(NoObserver):
+    """Keeps why pods did not get a node."""
+
+    def __init__(self) -> None:
+        self.messages: dict[str, str] = {}
+
+    def pod_failed(self, pod: PodView, reason: str, message: str) -> None:
+        """Keep the message of the last attempt."""
+        self.messages[pod.uid] = message
+
+
+class Cluster:
+    """A cluster in memory, and everything that decides about its pods."""
+
+    def __init__(
+        self,
+        objects: Iterable[Given] = (),
+        *,
+        configuration: config.Configuration | str | Path | None = None,
+        feature_gates: Iterable[str] = (),
+        plugins: Iterable[type[Plugin]] = (),
+        release: Version | None = None,
+        seed: int = 0,
+        at: float | None = None,
+    ) -> None:
+        """Begin with objects. The rest says how pods are decided, as for `run`.
+
+        `at` is the time, which stands still; now, if not given.
+        """
+        switched = tuple(feature_gates)
+        fitting = config.Gates.fitting(switched) if release is None else config.Gates.parse(switched, emulated=release)
+        self.gates = fitting
+        self.registry = registry_with(plugins, installed=configuration is not None)
+        if configuration is None:
+            configuration = default_configuration(self.gates, self.registry)
+        elif not isinstance(configuration, config.Configuration):
+            configuration = config.load(configuration, gates=self.gates, registry=catalogue(self.registry))
+        self.configuration = replace(configuration, extenders=())  # asking them is not for who only looks
+        self.refusals = Refusals()
+        self._lock = threading.RLock()
+        self._arrived: deque[Change] = deque()
+        self._worlds: list[World] = []
+        self._uids: dict[str, str] = {}
+        ports = Ports(clock=StillClock(time.time() if at is None else at), observer=self.refusals, seed=seed)
+        self.engine: Engine = assemble(self.configuration, self.gates, ports, registry=self.registry)
+        self.engine.failures.writes = False
+        self.leaving = Leaving()
+        self.engine.attempts.evictions = self.leaving
+        self.loop = StillLoop()
+        self.seed = seed
+        for obj in sorted(map(object_of, objects), key=_after_what_it_needs):
+            self._apply(INFO[type(obj)].kind, None, obj)
+
+    @classmethod
+    def from_objects(cls, objects: Iterable[Given], **how: Any) -> Cluster:
+        """Return a cluster of API objects, as structs or as mappings."""
+        return cls(objects, **how)
+
+    # Following
+
+    def apply(self, old: Given | None, new: Given | None) -> None:
+        """Take in one change, as a watch tells it: None stands for "not there". It waits while a world is open."""
+        before, after = (object_of(each) if each is not None else None for each in (old, new))
+        some = after if after is not None else before
+        if some is None:
+            raise BadObject("a change needs an object before or after it")
+        self._arrived.append((INFO[type(some)].kind, before, after))
+        if self._lock.acquire(blocking=False):
+            try:
+                if not self._worlds:
+                    self._take_in()
+            finally:
+                self._lock.release()
+
+    def put(self, *objects: Given) -> None:
+        """Add objects, or replace them by their newer versions."""
+        for given in objects:
+            obj = object_of(given)
+            self.apply(self._known(obj), obj)
+
+    def remove(self, *objects: Given) -> None:
+        """Take in that objects are gone."""
+        for given in objects:
+            obj = object_of(given)
+            self.apply(self._known(obj) or obj, None)
+
+    def _known(self, obj: TopLevel) -> TopLevel | None:
+        meta, store = obj.metadata, self.engine.store
+        if isinstance(obj, Pod):
+            view = self.find(obj.key)
+            return view.pod if view is not None else None
+        if isinstance(obj, Node):
+            return store.node(meta.name)
+        found: TopLevel | None = store.objects.get(type(obj), meta.name, meta.namespace or "")
+        return found
+
+    def _take_in(self) -> None:
+        while self._arrived:
+            self._apply(*self._arrived.popleft())
+
+    def _apply(self, kind: str, old: Any, new: Any) -> None:
+        if kind == "Pod":
+            if old is not None:
+                self._uids.pop(old.key, None)
+            if new is not None:
+                self._uids[new.key] = new.metadata.uid
+        self.engine.intake.apply(kind, old, new)
+        self.drain_inbox()
+
+    def drain_inbox(self) -> None:
+        """Drop what plugins posted for a loop that does not run here: it only wakes pods that wait."""
+        if len(self.engine.inbox):
+            self.engine.inbox.take()
+
+    # What is there
+
+    def find(self, key: str) -> PodView | None:
+        """Return a pod by namespace/name; None if it is not there."""
+        uid = self._uids.get(key)
+        placed = self.engine.store.pod(uid) if uid is not None else None
+        return placed or self.engine.intake.pod(key)
+
+    def key_of(self, given: Given | str) -> str:
+        """Return the namespace/name of a pod, or of a name."""
+        if isinstance(given, str):
+            return given if "/" in given else f"default/{given}"
+        return pod_of(given).key
+
+    def pending_pod(self, name: str) -> Pod:
+        """Return a pod without a node by its name."""
+        found = self.engine.intake.pod(self.key_of(name))
+        if found is None:
+            raise UnknownObject(f"pod {name}: there is no pending pod of this name")
+        return found.pod
+
+    def pending(self) -> list[Pod]:
+        """Return the pods that wait for a node, in the order in which they came."""
+        is_placed = self.engine.store.pod
+        return [view.pod for view in self.engine.intake.pending() if is_placed(view.uid) is None]
+
+    def know(self, pod: PodView, undo: UndoLog) -> None:
+        """Find a pod by its name from now on."""
+        before = self._uids.get(pod.key)
+        self._uids[pod.key] = pod.uid
+        undo.add(partial(self._set_uid, pod.key, before))
+
+    def forget(self, pod: PodView, undo: UndoLog) -> None:
+        """Do not find a pod by its name any more."""
+        undo.add(partial(self._set_uid, pod.key, self._uids.pop(pod.key, None)))
+
+    def _set_uid(self, key: str, uid: str | None) -> None:
+        if uid is None:
+            self._uids.pop(key, None)
+        else:
+            self._uids[key] = uid
+
+    # Asking
+
+    def fits(self, pod: Given | str, *, nodes: bool = True) -> Fits:
+        """Return where a pod fits and which node it would get, and what every node says unless `nodes` is False.
+
+        A pod that has a node is looked at as if one more like it came. Nothing is booked and nobody is evicted.
+        """
+        with self._asking():
+            return self.fits_now(pod, nodes=nodes)
+
+    def _asking(self) -> threading.RLock:
+        """Take in what arrived, and return the lock to hold; raise WorldError while a world is open."""
+        with self._lock:
+            if self._worlds:
+                raise WorldError("the cluster has an open world; ask the world, or close it first")
+            self._take_in()
+        return self._lock
+
+    def view_of(self, pod: Given | str) -> tuple[PodView, Profile]:
+        """Return a pod as the engine sees it, on no node, and the profile that decides it."""
+        if isinstance(pod, str):
+            found = self.find(pod if "/" in pod else f"default/{pod}")
+            if found is None:
+                raise UnknownObject(f"pod {pod}: there is no such pod")
+            pod = found.pod
+        asked = unplaced(pod_of(pod))
+        profile = self.engine.profiles.get(asked.spec.scheduler_name)
+        if profile is None:
+            known = ", ".join(self.engine.profiles)
+            raise BadObject(f"pod {asked.key}: spec.schedulerName: {asked.spec.scheduler_name!r} is none of {known}")
+        return self.engine.store.view(asked), profile
+
+    def fits_now(self, pod: Given | str, *, nodes: bool) -> Fits:
+        """Return the answer of the cluster as it is now, in the innermost world."""
+        view, profile = self.view_of(pod)
+        engine = self.engine
+        gate = profile.pre_enqueue(view)
+        snapshot = engine.store.snapshot()
+        if not gate.is_success:
+            return Fits(view.key, message=gate.message, n_nodes=snapshot.n)
+        rules = replace(engine.attempts.rules, preempts=False, scores_single=nodes)
+        cache = None if nodes else engine.attempts.caches.get(profile.name)
+        made = attempt(view, snapshot, profile, rules, cache)
+        decision = made.decision
+        node, message, n_feasible = "", "", 0
+        if isinstance(decision, Placed):
+            node, n_feasible = decision.node_name, decision.feasible
+        elif isinstance(decision, Unschedulable | Failed):
+            message = decision.message
+        table = table_of(made) if nodes else None
+        return Fits(view.key, node, message, n_feasible, snapshot.n, table)
+
+    # What if
+
+    def what_if(self) -> World:
+        """Open a world: a cluster like this one that can be changed and asked. Use it as a context manager."""
+        return World(self, None)
+
+    @property
+    def innermost(self) -> World | None:
+        """Return the world that may be asked; None if none is open."""
+        return self._worlds[-1] if self._worlds else None
+
+    def open_world(self, world: World, parent: World | None) -> None:
+        """Hold the cluster for a world that opens inside another one, or in the cluster itself."""
+        self._lock.acquire()
+        if self.innermost is not parent or world in self._worlds:
+            self._lock.release()
+            raise WorldError("another world is open; open the new one inside it, or close it first")
+        if parent is None:
+            self._take_in()
+        self._worlds.append(world)
+
+    def close_world(self, world: World) -> None:
+        """Let the cluster go. What arrived meanwhile is taken in when the outermost world closes."""
+        try:
+            self._worlds.remove(world)
+            if not self._worlds:
+                self._take_in()
+        finally:
+            self._lock.release()
+
+
+def table_of(made: Attempt) -> NodeTable:
+    """Return what every node says to a pod."""
+    n, verdicts = made.nodes.n, made.verdicts
+    names = tuple(made.nodes.names)
+    codes = np.full(n, NO_ROW, dtype=np.int32)
+    refusals: list[tuple[str, tuple[str, ...]]] = []
+    absent = made.pre_filtered.absent if made.pre_filtered is not None else None
+    if verdicts is None:
+        status = made.pre_filtered.status if made.pre_filtered is not None else None
+        if status is not None:
+            refusals.append((status.plugin, tuple(status.reasons)))
+            codes[:] = 0
+        elif made.feasible is not None:
+            refusals.append(("", ("the pod is nominated to another node",)))
+            codes[~made.feasible] = 0
+    else:
+        for plugin, reasons, rows in verdicts.refusals():
+            codes[rows] = len(refusals)
+            refusals.append((plugin, tuple(reason.text for reason in reasons)))
+        considered = verdicts.considered
+        if considered is not None and not considered.all():
+            codes[~considered] = len(refusals)
+            refusals.append((absent.plugin if absent else "", tuple(absent.reasons) if absent else ()))
+    if made.scores is None:
+        return NodeTable(names, codes, tuple(refusals))
+    scores = {plugin: np.array(column, dtype=np.int64) for plugin, column in made.scores.by_plugin.items()}
+    return NodeTable(names, codes, tuple(refusals), made.scores.total.copy(), scores)
+
+
+def _after_what_it_needs(obj: TopLevel) -> int:
+    return 2 if isinstance(obj, Pod) else 1 if isinstance(obj, Node) else 0
