@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -44,7 +44,7 @@ def _of_kind(given: Given, type_: type[T]) -> T:
     if not isinstance(found, type_):
         kind = INFO[type(found)].kind
         raise BadObject(f"{kind} {found.metadata.name}: kind: {INFO[type_].kind} is expected, not {kind}")
-    return cast(T, found)
+    return found
 
 
 def pod_of(given: Given) -> Pod:

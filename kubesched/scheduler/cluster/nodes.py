@@ -167,8 +167,10 @@ class NodeColumns:
             return
         for column in self.table.columns:
             column.data[[row, last]] = column.data[[last, row]]
-        for facts in (self.names, self.objects, self.offered):
-            facts[row], facts[last] = facts[last], facts[row]
+        names, objects, offered = self.names, self.objects, self.offered
+        names[row], names[last] = names[last], names[row]
+        objects[row], objects[last] = objects[last], objects[row]
+        offered[row], offered[last] = offered[last], offered[row]
         self.rows[self.names[row]], self.rows[self.names[last]] = row, last
         for new_row, old_row in ((last, row), (row, last)):
             for name in node_images(self.objects[new_row]):
