@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 _GATED = "a scheduling gate keeps the pod"
 _NOT_OURS = "for a scheduler that is not configured here"
+_FOR_EVER = 1e15
+"""Seconds since the epoch when every pause is over."""
 _WAITS = "waits at Permit for pods that do not come"
 
 
@@ -89,6 +91,9 @@ class Placing:
         self._pods = pods
         self._preempts = preempts
         self._kept: dict[str, AssumedBinding] = {}
+        known = [self._engine.intake.pod(pod.key) for pod in pods]
+        self._waited = {view.uid for view in known if view is not None}
+        """The pods that waited in the cluster before."""
 
     def run(self) -> Placement:
         """Place the pods; return what became of each."""
@@ -107,9 +112,7 @@ class Placing:
                         engine.intake.apply("Pod", None, pod)
                 self._decide()
                 told = tuple(map(self._told, self._pods))
-                for pod in self._pods:
-                    if pod.uid not in self._kept:
-                        engine.queue.nominations.drop(pod.uid)
+                self._forget_waiting()
         finally:
             engine.attempts.rules = rules
             leaving.world = None
@@ -121,15 +124,29 @@ class Placing:
         """Take a booked pod instead of the binder, and let pods see that it came."""
         engine, pod = self._engine, binding.booked
         self._kept[pod.uid] = binding
-        self._world.undo.add(partial(engine.bookings.undo, binding))
+        self._world.undo.add(partial(self._take_back, binding))
         self._cluster.know(pod, self._world.undo)
         engine.queue.done(pod.uid)
         engine.queue.wake(POD_CAME, None, pod.pod)
 
+    def _forget_waiting(self) -> None:
+        """Let the pods that wait leave the world, but for those that waited before it."""
+        engine = self._engine
+        for pod in self._pods:
+            uid = pod.metadata.uid
+            if uid not in self._kept and uid not in self._waited:
+                engine.queue.nominations.drop(uid)
+                if engine.store.groups.are_kept:
+                    engine.store.groups.drop(engine.store.view(pod))
+
+    def _take_back(self, binding: AssumedBinding) -> None:
+        if self._engine.bookings.is_under_way(binding):  # otherwise it waited at Permit in vain, and was taken back then
+            self._engine.bookings.undo(binding)
+
     def _decide(self) -> None:
         """Try pods until nothing changes any more. Time stands still, so whoever pauses is tried again when something has
         changed since."""
-        engine, timed_out, seen = self._engine, set[str](), None
+        engine, timed_out, seen = self._engine, set[str](), -1
         while True:
             while engine.step():
                 pass
@@ -140,11 +157,11 @@ class Placing:
                 if binding is not None:
                     status = unschedulable(_WAITS).by(pod.pending_plugins[0])
                     engine.bookings.bind_failed(binding, status)
-            state = engine.store.structure, engine.store.journal.end, engine.store.objects.revision
+            state = len(self._world.undo)
             if state == seen or not (engine.queue.has_next or engine.queue.n_backoff):
                 return
             seen = state
-            engine.queue.flush_backoff(float("inf"))
+            engine.queue.flush_backoff(_FOR_EVER)
 
     def _told(self, pod: Pod) -> PlacedPod:
         meta, binding = pod.metadata, self._kept.get(pod.metadata.uid)

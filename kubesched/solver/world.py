@@ -17,7 +17,7 @@ import msgspec
 
 from kubesched.kube.api import Node, Pod
 from kubesched.kube.values import MIRROR_POD
-from kubesched.scheduler.cluster import PodView
+from kubesched.scheduler.cluster import PodView, zone_key
 from kubesched.solver.errors import BadObject, UnknownObject, WorldError
 from kubesched.solver.objects import Given, node_of, numbered_node, object_of, pod_of, unplaced
 from kubesched.solver.placing import Placing
@@ -50,6 +50,7 @@ class World:
     def __enter__(self) -> World:
         self.cluster.open_world(self, self._parent)
         self._is_open = True
+        self._displaced = self._parent._displaced if self._parent is not None else []
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
@@ -114,10 +115,11 @@ class World:
         self._check()
         node, store = self._node(name), self.cluster.engine.store
         lost = [pod.key for pod in self._leave(list(store.pods_on(name).values()))]
-        row, order = store.nodes.rows[name], store.order.copy()
+        row = store.nodes.rows[name]
         images = {image: state.size for image, state in store.nodes.images.items()}
+        self.undo.add(partial(store.order.restore, store.order.saved()))
         store.remove_node(name)
-        self.undo.add(partial(store.restore_node, node, row, order, images))
+        self.undo.add(partial(store.restore_node, node, row, images))
         return lost
 
     def cordon(self, name: str, *, on: bool = True) -> None:
@@ -136,9 +138,7 @@ class World:
         self.cordon(name)
         moving = [pod for pod in self.cluster.engine.store.pods_on(name).values() if moves(pod.pod)]
         gone = self._leave(moving)
-        n_before = len(self._displaced)
-        self._displaced += [unplaced(pod.pod) for pod in gone]
-        self.undo.add(partial(self._displaced.__delitem__, slice(n_before, None)))
+        self._displaced = [*self._displaced, *(unplaced(pod.pod) for pod in gone)]
         return [pod.key for pod in gone]
 
     def _node(self, name: str) -> Node:
@@ -157,11 +157,14 @@ class World:
             obj = object_of(given)
             if isinstance(obj, Node):
                 old = store.node(obj.metadata.name)
+                node = node_of(obj)
                 if old is None:
-                    self._add_node(node_of(obj))
-                else:
-                    store.put_node(node_of(obj))
-                    self.undo.add(partial(store.put_node, old))
+                    self._add_node(node)
+                    continue
+                if zone_key(node.metadata.labels or {}) != zone_key(old.metadata.labels or {}):
+                    self.undo.add(partial(store.order.restore, store.order.saved()))
+                store.put_node(node)
+                self.undo.add(partial(store.put_node, old))
             elif isinstance(obj, Pod):
                 self._add_pod(pod_of(obj))
             else:
@@ -221,13 +224,11 @@ class World:
         return pod
 
     def save_group(self, pod: Pod) -> None:
-        """Remember a pod's group as it is now."""
+        """Remember as it is now the group that a pod is in, or comes into."""
         groups = self.cluster.engine.store.groups
         if groups.are_kept:
-            key = groups.key_of(self.cluster.engine.store.view(pod))
-            if key is not None:
-                group = groups.get(key)
-                self.undo.add(partial(groups.restore, key, group.copy() if group is not None else None))
+            for key, before in groups.saved(self.cluster.engine.store.view(pod)):
+                self.undo.add(partial(groups.restore, key, before))
 
     def save_nominations(self) -> None:
         """Remember who is nominated where."""
@@ -244,13 +245,15 @@ class World:
     def place(self, pods: Iterable[Given | str] = (), *, preempt: bool = False) -> Placement:
         """Place pods, and those that a drain displaced, in scheduling order; return who got which node, and who waits and why.
 
-        Placed pods stay in the world. Those that wait do not: a later `place` may be given them again. With `preempt` pods of
-        lower priority leave where that helps; they are listed, and not placed again.
+        Placed pods stay in the world. Of those that wait only the displaced ones do; a later `place` may be given the others
+        again. With `preempt` pods of lower priority leave where that helps; they are listed, and not placed again.
         """
         self._check()
-        wanted = [*self._displaced, *self._asked(pods)]
-        self._take_displaced()
-        return Placing(self, wanted, preempts=preempt).run()
+        displaced = self._displaced
+        found = Placing(self, [*displaced, *self._asked(pods)], preempts=preempt).run()
+        if displaced:
+            self._displaced = [pod for pod, told in zip(displaced, found.pods, strict=False) if not told.node]
+        return found
 
     def _asked(self, pods: Iterable[Given | str]) -> Iterator[Pod]:
         seen = {pod.key for pod in self._displaced}
@@ -263,11 +266,6 @@ class World:
                 raise BadObject(f"place: there are more than {MOST_PODS} pods")
             self._refuse_known(found)
             yield unplaced(found)
-
-    def _take_displaced(self) -> None:
-        if self._displaced:
-            was, self._displaced = self._displaced, []
-            self.undo.add(partial(setattr, self, "_displaced", was))
 
 
 def moves(pod: Pod) -> bool:

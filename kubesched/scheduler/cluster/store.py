@@ -223,16 +223,16 @@ class Store:
             self._count(pod, row)
             self.journal.append(Change(row, USAGE, pod, 1))
 
-    def restore_node(self, node: Node, row: int, order: VisitOrder, images: Mapping[str, int]) -> None:
+    def restore_node(self, node: Node, row: int, images: Mapping[str, int]) -> None:
         """Undo `remove_node`: the node has its row again, and the node that took that row has the last one.
 
-        `order` and the sizes of images are as they were before.
+        `images` has the sizes of images before. The order in which nodes are visited is restored with `order`.
         """
         name = node.metadata.name
         self.nodes.restore(node, row)
         for image in node_images(node):
             self.nodes.images[image].size = images[image]
-        self.order = order
+        self.order.put(name, node.metadata.labels or {})
         for pod in self._on_node.setdefault(name, PodsOnNode()).pods:
             self._count(pod, row)
         last = len(self.nodes) - 1

@@ -107,6 +107,10 @@ class Bookings:
             return False
         return True
 
+    def is_under_way(self, binding: AssumedBinding) -> bool:
+        """Return whether a binding is neither over nor taken back."""
+        return self._under_way.get(binding.booked.uid) is binding
+
     def take_out(self, uid: str) -> AssumedBinding | None:
         """Take back what is reserved for a booked pod that is about to leave its node; return its binding.
 
