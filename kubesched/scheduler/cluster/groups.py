@@ -139,7 +139,9 @@ class Groups:
     def saved(self, pod: PodView) -> list[tuple[GroupKey, Group | None]]:
         """Return copies of the groups that change when a pod is put or dropped, for `restore`: its own, and the one before."""
         keys = {self.key_of(pod), self._key_of.get(pod.uid)} - {None}
-        return [(key, group.copy() if (group := self._groups.get(key)) is not None else None) for key in keys if key is not None]
+        return [
+            (key, group.copy() if (group := self._groups.get(key)) is not None else None) for key in keys if key is not None
+        ]
 
     def restore(self, key: GroupKey, before: Group | None) -> None:
         """Let a group be as it was when it was copied, with its pods in their order; None if it had no pods."""

@@ -114,7 +114,7 @@ class Store:
         if row is None:
             raise StoreError(f"node {name} is not found")
         node = self.nodes.objects[row]
-        for pod in self._on_node.get(name, NOBODY).pods:
+        for pod in reversed(self._on_node.get(name, NOBODY).pods):  # so that the next pods get these slots in their order
             self.slots.remove(pod)
         if not self._on_node.get(name):
             self._on_node.pop(name, None)

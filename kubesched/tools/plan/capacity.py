@@ -40,15 +40,12 @@ from kubesched.scheduler.framework import CycleState, Profile, own_inputs
 from kubesched.scheduler.plugins import IN_TREE
 from kubesched.scheduler.plugins.node_resources_fit import NodeResourcesFit
 from kubesched.scheduler.plugins.pod_topology_spread import PodTopologySpread
-from kubesched.tools.node_groups.daemonset_pods import DaemonSetPods
-from kubesched.tools.node_groups.estimate import NewNode, NodeEstimator
-from kubesched.tools.node_groups.sizes import GroupSizes
+from kubesched.solver.node_groups import DaemonSetPods, GroupSizes, NewNode, NodeEstimator, NodeGroup
 from kubesched.tools.plan.applying import apply_manifests
 from kubesched.tools.plan.manifests import WORKLOADS, Manifest
 from kubesched.tools.plan.plan import PlannedPod, counted
 from kubesched.tools.plan.planning import Build
 from kubesched.tools.plan.replicas import Replicas
-from kubesched.tools.simulation.scenario import NodeGroup
 from kubesched.tools.snapshots.captured import Captured
 
 MOST_ONE_BY_ONE = 100_000

@@ -21,9 +21,9 @@ from kubesched.kube.api import Node, Pod, node_allocatable
 from kubesched.scheduler.cluster import Bools, Ints, PodView, Snapshot
 from kubesched.scheduler.engine import Attempt, Engine, Rules, attempt
 from kubesched.scheduler.framework import LevelRows, Placed, Profile, compares_nodes, is_kept, own_inputs
-from kubesched.tools.node_groups.daemonset_pods import DaemonSetPods
-from kubesched.tools.node_groups.sizes import GroupSizes
-from kubesched.tools.simulation.scenario import NodeGroup
+from kubesched.solver.node_groups.daemonset_pods import DaemonSetPods
+from kubesched.solver.node_groups.group import NodeGroup
+from kubesched.solver.node_groups.sizes import GroupSizes
 
 Contents = tuple[tuple[bytes, int], ...]
 """What was put on a new node: how many pods of which class, in that order."""
