@@ -32,11 +32,12 @@ if TYPE_CHECKING:
         wakeups,
     )
     from kubesched.server.app import Scheduler
-    from kubesched.solver import Cluster
+    from kubesched.solver import AsyncCluster, Cluster
     from kubesched.tools.run.program import main
     from kubesched.tools.simulation.simulation import Simulation
 
 _WHERE = {
+    "AsyncCluster": "kubesched.solver",
     "Cluster": "kubesched.solver",
     "Scheduler": "kubesched.server.app",
     "Simulation": "kubesched.tools.simulation.simulation",
@@ -72,6 +73,7 @@ __all__ = [
     "SKIP",
     "SUCCESS",
     "Advice",
+    "AsyncCluster",
     "Cluster",
     "Code",
     "CycleState",

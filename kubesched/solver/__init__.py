@@ -9,19 +9,28 @@
 It has the engine of `run`, and no scheduler of its own.
 """
 
+from kubesched.solver.asynchronous import AsyncCluster, AsyncWorld
+from kubesched.solver.cheapest import NewNode, NewNodes, NodeTemplate
 from kubesched.solver.cluster import Cluster
 from kubesched.solver.errors import BadObject, UnknownObject, WorldError
-from kubesched.solver.results import Fits, NodeAnswer, NodeTable, PlacedPod, Placement, Victim
+from kubesched.solver.results import Fits, NodeAnswer, NodeTable, PlacedPod, Placement, Room, StoppedBy, Victim
 from kubesched.solver.world import World
 
 __all__ = [
+    "AsyncCluster",
+    "AsyncWorld",
     "BadObject",
     "Cluster",
     "Fits",
+    "NewNode",
+    "NewNodes",
     "NodeAnswer",
     "NodeTable",
+    "NodeTemplate",
     "PlacedPod",
     "Placement",
+    "Room",
+    "StoppedBy",
     "UnknownObject",
     "Victim",
     "World",

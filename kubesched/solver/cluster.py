@@ -12,15 +12,16 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from kubesched.kube.api import INFO, Node, Pod, TopLevel
+from kubesched.kube.client import kubectl_credentials
 from kubesched.scheduler import config
 from kubesched.scheduler.cluster import PodView
 from kubesched.scheduler.config import Version
@@ -30,18 +31,27 @@ from kubesched.scheduler.engine import (
     NoObserver,
     Ports,
     StillClock,
+    SystemClock,
     assemble,
     attempt,
     default_configuration,
+    pod_report,
     registry_with,
 )
-from kubesched.scheduler.framework import Failed, Placed, Plugin, Profile, Unschedulable, catalogue
+from kubesched.scheduler.framework import Clock, Failed, Placed, Plugin, Profile, Unschedulable, catalogue
+from kubesched.server.options.server_release import release_of
+from kubesched.solver.cheapest import NewNodes, NodeTemplate
 from kubesched.solver.errors import BadObject, UnknownObject, WorldError
+from kubesched.solver.following import Follower
+from kubesched.solver.node_groups import DaemonSetPods
 from kubesched.solver.objects import Given, object_of, pod_of, unplaced
 from kubesched.solver.placing import Leaving, StillLoop
-from kubesched.solver.results import NO_ROW, Fits, NodeTable
+from kubesched.solver.results import NO_ROW, Fits, NodeTable, Placement, Room
 from kubesched.solver.undo import UndoLog
 from kubesched.solver.world import World
+
+if TYPE_CHECKING:
+    from kubesched.tools.snapshots.captured import Captured
 
 Change = tuple[str, Any, Any]
 """(kind, before, after); None stands for "not there"."""
@@ -71,10 +81,11 @@ class Cluster:
         release: Version | None = None,
         seed: int = 0,
         at: float | None = None,
+        clock: Clock | None = None,
     ) -> None:
         """Begin with objects. The rest says how pods are decided, as for `run`.
 
-        `at` is the time, which stands still; now, if not given.
+        `at` is the time, which stands still; now, if not given. Of a cluster that is followed the `clock` goes.
         """
         switched = tuple(feature_gates)
         fitting = config.Gates.fitting(switched) if release is None else config.Gates.parse(switched, emulated=release)
@@ -90,7 +101,11 @@ class Cluster:
         self._arrived: deque[Change] = deque()
         self._worlds: list[World] = []
         self._uids: dict[str, str] = {}
-        ports = Ports(clock=StillClock(time.time() if at is None else at), observer=self.refusals, seed=seed)
+        self._version = 0
+        self._moved = threading.Condition()
+        self._follower: Follower | None = None
+        self._daemons: tuple[int, DaemonSetPods] | None = None
+        ports = Ports(clock=clock or StillClock(time.time() if at is None else at), observer=self.refusals, seed=seed)
         self.engine: Engine = assemble(self.configuration, self.gates, ports, registry=self.registry)
         self.engine.failures.writes = False
         self.leaving = Leaving()
@@ -105,7 +120,56 @@ class Cluster:
         """Return a cluster of API objects, as structs or as mappings."""
         return cls(objects, **how)
 
+    @classmethod
+    def from_snapshot(cls, path: str | Path, **how: Any) -> Cluster:
+        """Return the cluster in a file: from `kubesched snapshot` or kubectl, an inbox log, or manifests; `-` is stdin."""
+        from kubesched.tools.plan.cluster_files import read_cluster_file  # with an API server in it: half a second
+
+        return cls.from_captured(read_cluster_file(Path(path)), **how)
+
+    @classmethod
+    def from_captured(cls, captured: Captured, **how: Any) -> Cluster:
+        """Return the cluster that was captured, at its time, with its seed, decided as its release decides."""
+        of_file = {"at": captured.at, "seed": captured.seed, "release": captured.release}
+        return cls(captured.objects, **of_file | how)
+
+    @classmethod
+    def from_kubeconfig(cls, kubeconfig: str = "", context: str = "", **how: Any) -> Cluster:
+        """Return a live cluster, which a background thread follows until `close`. Nothing is written to it.
+
+        It returns when the first lists are in; without a kubeconfig it takes the one that kubectl would take.
+        """
+        source = kubectl_credentials(kubeconfig, context)
+        if "release" not in how:
+            how["release"] = release_of(source)
+        cluster = cls(clock=SystemClock(), **how)
+        cluster._follower = Follower(cluster, source)
+        cluster._follower.start()
+        return cluster
+
+    def __enter__(self) -> Cluster:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Follow the live cluster no more; what was heard until now can still be asked about."""
+        if self._follower is not None:
+            self._follower.stop()
+
     # Following
+
+    @property
+    def version(self) -> int:
+        """Return a number that moves with every change that was taken in."""
+        return self._version
+
+    def changed(self, version: int, seconds: float | None = None) -> int:
+        """Wait until the version is another one, or so many seconds; return the version."""
+        with self._moved:
+            self._moved.wait_for(lambda: self._version != version, seconds)
+            return self._version
 
     def apply(self, old: Given | None, new: Given | None) -> None:
         """Take in one change, as a watch tells it: None stands for "not there". It waits while a world is open."""
@@ -113,13 +177,22 @@ class Cluster:
         some = after if after is not None else before
         if some is None:
             raise BadObject("a change needs an object before or after it")
-        self._arrived.append((INFO[type(some)].kind, before, after))
+        self.arrived(INFO[type(some)].kind, before, after)
+
+    def arrived(self, kind: str, old: Any, new: Any) -> bool:
+        """Take in a change that may be of a kind of which only plugins know; return whether it had not to wait."""
+        self._arrived.append((kind, old, new))
+        return self.take_in()
+
+    def take_in(self) -> bool:
+        """Take in what has arrived, unless somebody has the cluster to himself just now; return whether nothing waits."""
         if self._lock.acquire(blocking=False):
             try:
                 if not self._worlds:
                     self._take_in()
             finally:
                 self._lock.release()
+        return not self._arrived
 
     def put(self, *objects: Given) -> None:
         """Add objects, or replace them by their newer versions."""
@@ -144,8 +217,11 @@ class Cluster:
         return found
 
     def _take_in(self) -> None:
-        while self._arrived:
-            self._apply(*self._arrived.popleft())
+        if self._arrived:
+            while self._arrived:
+                self._apply(*self._arrived.popleft())
+            with self._moved:
+                self._moved.notify_all()
 
     def _apply(self, kind: str, old: Any, new: Any) -> None:
         if kind == "Pod":
@@ -155,6 +231,7 @@ class Cluster:
                 self._uids[new.key] = new.metadata.uid
         self.engine.intake.apply(kind, old, new)
         self.drain_inbox()
+        self._version += 1
 
     def drain_inbox(self) -> None:
         """Drop what plugins posted for a loop that does not run here: it only wakes pods that wait."""
@@ -254,6 +331,43 @@ class Cluster:
             message = decision.message
         table = table_of(made) if nodes else None
         return Fits(view.key, node, message, n_feasible, snapshot.n, table)
+
+    def why(self, pod: Given | str, *, top: int = 5, preempt: bool = False) -> dict[str, Any]:
+        """Return why a pod is pending, or why it is where it is: the document that `why -o json` prints (with `preempt`)."""
+        with self._asking():
+            return self.why_now(pod, top=top, preempt=preempt)
+
+    def why_now(self, pod: Given | str, *, top: int, preempt: bool) -> dict[str, Any]:
+        """Return the document of the cluster as it is now, in the innermost world."""
+        if isinstance(pod, str):
+            found = self.find(self.key_of(pod))
+            if found is None:
+                raise UnknownObject(f"pod {pod}: there is no such pod")
+        else:
+            asked = pod_of(pod)
+            found = self.engine.store.pod(asked.metadata.uid) or self.engine.store.view(asked)
+        return pod_report(self.engine, found, top=top, preempts=preempt)
+
+    def place(self, pods: Iterable[Given | str], *, preempt: bool = False) -> Placement:
+        """Return where pods would go, as `World.place` in a world of its own."""
+        with self.what_if() as world:
+            return world.place(pods, preempt=preempt)
+
+    def capacity(self, pod: Given | str, *, limit: int | None = None) -> Room:
+        """Return how many more of a pod fit, at most `limit`: the answer of `capacity -o json`. Nobody is evicted for them."""
+        with self.what_if() as world:
+            return world.capacity(pod, limit=limit)
+
+    def cheapest_nodes(self, pods: Iterable[Given | str], templates: Sequence[NodeTemplate]) -> NewNodes:
+        """Return the cheapest nodes to add, of some templates, so that pods run. Nodes that are there are used first."""
+        with self.what_if() as world:
+            return world.cheapest_nodes(pods, templates)
+
+    def daemons(self) -> DaemonSetPods:
+        """Return the pods that DaemonSets would have on a new node, as of the last change to the cluster."""
+        if self._daemons is None or self._daemons[0] != self._version:
+            self._daemons = self._version, DaemonSetPods(view.pod for view in self.engine.store.pods())
+        return self._daemons[1]
 
     # What if
 

@@ -12,7 +12,10 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from kubesched.errors import MalformedObject, SchedulerError
+from kubesched.embedded.schema.checking import Undecodable, settle
+from kubesched.embedded.schema.language import root_shape
+from kubesched.embedded.verbs.patching import copied
+from kubesched.errors import SchedulerError
 from kubesched.kube.api import INFO, Node, Pod, TopLevel, codec, node_allocatable
 from kubesched.kube.values import HOSTNAME
 from kubesched.solver.errors import BadObject
@@ -21,24 +24,34 @@ T = TypeVar("T", bound=TopLevel)
 Given = TopLevel | Mapping[str, Any]
 """An object as a struct or as a mapping."""
 
-_OURS = uuid.UUID("6b756265-7363-6865-6400-736f6c766572")
+_OURS = uuid.UUID("6b756265-7363-6865-6400-000000000000")
 _replace = msgspec.structs.replace
 
 
 def object_of(given: Given) -> TopLevel:
-    """Return an object of any kind."""
+    """Return an object of any kind; a mapping may not have fields that its kind does not have."""
     if isinstance(given, TopLevel):
         return given
+    if not isinstance(given, Mapping):
+        raise BadObject(f"an object is a struct or a mapping, not {type(given).__name__}")
+    raw = copied(dict(given))
+    kind, metadata = str(raw.get("kind") or "object"), raw.get("metadata")
+    name = f"{kind.lower()} {metadata.get('name', '')}".rstrip() if isinstance(metadata, dict) else kind.lower()
+    shape = root_shape(str(raw.get("apiVersion")), kind)
     try:
-        return codec.decode(dict(given))
-    except MalformedObject as error:
-        raise BadObject(str(error)) from error
+        unknown = settle(raw, shape) if shape is not None else []
+    except Undecodable as error:
+        raise BadObject(f"{name}: {error}") from error
+    if unknown:
+        raise BadObject(f"{name}: unknown field {unknown[0]}")
+    try:
+        return codec.decode(raw)
     except SchedulerError as error:
-        raise BadObject(str(error)) from error
+        raise BadObject(" ".join(str(error).split())) from error
 
 
 def _of_kind(given: Given, type_: type[T]) -> T:
-    if isinstance(given, Mapping):
+    if isinstance(given, Mapping) and ("kind" not in given or "apiVersion" not in given):
         given = {"apiVersion": "v1", "kind": INFO[type_].kind, **given}
     found = object_of(given)
     if not isinstance(found, type_):
@@ -57,7 +70,7 @@ def pod_of(given: Given) -> Pod:
         raise BadObject(f"pod {meta.name}: spec.containers is empty")
     if not (meta.namespace and meta.uid):
         namespace = meta.namespace or "default"
-        uid = meta.uid or str(uuid.uuid5(_OURS, f"pod/{namespace}/{meta.name}"))
+        uid = meta.uid or uid_of("Pod", namespace, meta.name)
         pod = _replace(pod, metadata=_replace(meta, namespace=namespace, uid=uid))
     return pod
 
@@ -77,7 +90,10 @@ def node_of(given: Given) -> Node:
         raise BadObject("node: metadata.name is missing")
     if not node.status.allocatable:
         raise BadObject(f"node {node.metadata.name}: status.allocatable is missing")
-    node_allocatable(node)
+    try:
+        node_allocatable(node)
+    except SchedulerError as error:
+        raise BadObject(f"node {node.metadata.name}: status.allocatable: {error}") from error
     return node
 
 
@@ -86,3 +102,14 @@ def numbered_node(template: Node, name: str) -> Node:
     meta = template.metadata
     labels = {**(meta.labels or {}), HOSTNAME: name}
     return _replace(template, metadata=_replace(meta, name=name, uid=f"uid-{name}", labels=labels))
+
+
+def uid_of(kind: str, namespace: str, name: str) -> str:
+    """Return a uid that follows from the name, so that the same manifests are decided the same way every time."""
+    return str(uuid.uuid5(_OURS, f"{kind}/{namespace}/{name}"))
+
+
+def renamed(pod: Pod, name: str) -> Pod:
+    """Return a pod under another name, with the uid that follows from it."""
+    uid = uid_of("Pod", pod.metadata.namespace, name)
+    return _replace(pod, metadata=_replace(pod.metadata, name=name, uid=uid))

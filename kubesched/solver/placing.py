@@ -14,13 +14,14 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from kubesched.kube.api import Pod
+from kubesched.kube.api import PersistentVolumeClaim, Pod, ResourceQuota
 from kubesched.scheduler.engine import AssumedBinding
 from kubesched.scheduler.engine.acting.eviction import Then
 from kubesched.scheduler.engine.arrivals.intake import POD_CAME, POD_WENT
 from kubesched.scheduler.engine.deciding.preemptor import Preemptor
 from kubesched.scheduler.engine.deciding.sampling import Sampling
 from kubesched.scheduler.framework import Preemption, unschedulable
+from kubesched.solver.quotas import PlannedQuotas
 from kubesched.solver.results import PlacedPod, Placement, Victim
 
 if TYPE_CHECKING:
@@ -84,12 +85,14 @@ class Leaving:
 class Placing:
     """One call of `World.place`."""
 
-    def __init__(self, world: World, pods: Sequence[Pod], *, preempts: bool) -> None:
+    def __init__(self, world: World, pods: Sequence[Pod], *, preempts: bool = False, stops: bool = False) -> None:
+        """`stops`: try no more pods after the first refusal."""
         self._world = world
         self._cluster = world.cluster
         self._engine = world.cluster.engine
         self._pods = pods
         self._preempts = preempts
+        self._stops = stops
         self._kept: dict[str, AssumedBinding] = {}
         known = [self._engine.intake.pod(pod.key) for pod in pods]
         self._waited = {view.uid for view in known if view is not None}
@@ -106,7 +109,7 @@ class Placing:
         engine.attempts.rules = replace(rules, preempts=self._preempts, sampling=Sampling())
         try:
             with engine.apart(), in_loop(cluster.loop):
-                for pod in self._pods:
+                for pod in self._admitted():
                     if pod.spec.scheduler_name in engine.profiles:
                         self._world.save_group(pod)
                         engine.intake.apply("Pod", None, pod)
@@ -119,6 +122,23 @@ class Placing:
             cluster.drain_inbox()
         new = [name for name in self._world.new_nodes() if any(pod.node == name for pod in told)]
         return Placement(told, tuple(leaving.victims), tuple(new))
+
+    def _admitted(self) -> Iterator[Pod]:
+        """Yield the pods that the quotas of their namespaces have room for. Pods that are there already count as they are."""
+        objects = self._engine.store.objects
+        if not objects.count(ResourceQuota):
+            yield from self._pods
+            return
+        placed = (view.pod for view in self._engine.store.pods())
+        waiting = (view.pod for view in self._engine.intake.pending() if self._engine.store.pod(view.uid) is None)
+        quotas = PlannedQuotas([*objects.all(ResourceQuota), *placed, *waiting, *objects.all(PersistentVolumeClaim)])
+        for pod in self._pods:
+            uid = pod.metadata.uid
+            why = quotas.refusal(pod) if uid not in self._waited else ""
+            if why:
+                self._cluster.refusals.messages[uid] = why
+            else:
+                yield pod
 
     def _keep(self, binding: AssumedBinding) -> None:
         """Take a booked pod instead of the binder, and let pods see that it came."""
@@ -146,9 +166,9 @@ class Placing:
     def _decide(self) -> None:
         """Try pods until nothing changes any more. Time stands still, so whoever pauses is tried again when something has
         changed since."""
-        engine, timed_out, seen = self._engine, set[str](), -1
+        engine, timed_out, seen, refused = self._engine, set[str](), -1, self._cluster.refusals.messages
         while True:
-            while engine.step():
+            while not (self._stops and refused) and engine.step():
                 pass
             waiting = [pod for pod in engine.waiting if pod.pod.uid not in timed_out and pod.pending_plugins]
             for pod in waiting:
@@ -158,7 +178,7 @@ class Placing:
                     status = unschedulable(_WAITS).by(pod.pending_plugins[0])
                     engine.bookings.bind_failed(binding, status)
             state = len(self._world.undo)
-            if state == seen or not (engine.queue.has_next or engine.queue.n_backoff):
+            if (self._stops and refused) or state == seen or not (engine.queue.has_next or engine.queue.n_backoff):
                 return
             seen = state
             engine.queue.flush_backoff(_FOR_EVER)

@@ -8,12 +8,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from kubesched.errors import SchedulerError
+from kubesched.scheduler.engine import Refusal
+from kubesched.solver.arrow import table_of
+
+if TYPE_CHECKING:
+    import pyarrow
 
 NO_ROW = -1
 
@@ -74,6 +79,14 @@ class NodeTable(Sequence[NodeAnswer]):
     def __repr__(self) -> str:
         return f"<{len(self)} nodes, {int(np.count_nonzero(self.refusal == NO_ROW))} fit>"
 
+    def to_arrow(self) -> pyarrow.Table:
+        """Return an Arrow table: a row for each node, a column for each plugin that scored."""
+        rows = []
+        for answer in self:
+            row = {"node": answer.node, "fits": answer.fits, "plugin": answer.plugin, "reasons": ", ".join(answer.reasons)}
+            rows.append({**row, "total": answer.total, **answer.scores})
+        return table_of(rows, ["node", "fits", "plugin", "reasons", "total", *self.scores])
+
     def of(self, node_name: str) -> NodeAnswer:
         """Return what one node says; raise SchedulerError if there is no such node."""
         try:
@@ -116,6 +129,68 @@ class Fits:
         }
         if self.nodes is not None:
             told["nodes"] = [node.as_dict() for node in self.nodes]
+        return told
+
+
+@dataclass(frozen=True, slots=True)
+class StoppedBy:
+    """Why the first copy of a pod that did not fit does not."""
+
+    message: str
+    refusals: tuple[Refusal, ...] = ()
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the reasons as a document."""
+        reasons = [
+            {"plugin": each.plugin, "reason": each.reason, "nodes": each.count, "examples": list(each.examples)}
+            for each in self.refusals
+        ]
+        return {"message": self.message, "reasons": reasons}
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Room:
+    """How many more of a pod fit, where, and why not more."""
+
+    workload: str
+    """Kind/namespace/name of what was copied."""
+    nodes: dict[str, int] = field(default_factory=dict)
+    """How many copies went to which node; nodes that took none are left out."""
+    zones: dict[str, int] = field(default_factory=dict)
+    n_nodes: int = 0
+    is_limited: bool = False
+    """Whether the count was ended by the limit: then more may fit."""
+    stopped_by: StoppedBy | None = None
+
+    def __repr__(self) -> str:
+        return f"<{'at least ' if self.is_limited else ''}{self.count} more of {self.workload} on {self.n_nodes} nodes>"
+
+    @property
+    def count(self) -> int:
+        """Return how many fit."""
+        return sum(self.nodes.values())
+
+    @property
+    def message(self) -> str:
+        """Return why there are not more; empty if the limit ended the count."""
+        return self.stopped_by.message if self.stopped_by is not None else ""
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the answer as `capacity -o json` prints it."""
+        return {**self.document(), "lost": [], "drained": []}
+
+    def document(self) -> dict[str, Any]:
+        """Return the answer without what `capacity` may do to nodes first."""
+        told: dict[str, Any] = {
+            "workload": self.workload,
+            "fits": self.count,
+            "limitReached": self.is_limited,
+            "nodeCount": self.n_nodes,
+            "zones": self.zones,
+            "nodes": self.nodes,
+        }
+        if self.stopped_by is not None:
+            told["stoppedBy"] = self.stopped_by.as_dict()
         return told
 
 
@@ -204,6 +279,12 @@ class Placement:
             problem = "more than one placed pod has this name; say namespace/name" if found else "it is not in this placement"
             raise SchedulerError(f"pod {name}: {problem}")
         return found[0]
+
+    def to_arrow(self) -> pyarrow.Table:
+        """Return an Arrow table with a row for each pod."""
+        columns = ("namespace", "name", "node", "message")
+        rows = [dict(zip(columns, (pod.namespace, pod.name, pod.node or None, pod.why), strict=True)) for pod in self.pods]
+        return table_of(rows, columns)
 
     def explain(self, name: str) -> str:
         """Return in a sentence what became of a pod."""

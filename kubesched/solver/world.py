@@ -8,20 +8,22 @@ Worlds nest as a stack. Only the innermost one may be asked or changed, and it c
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from kubesched.kube.api import Node, Pod
 from kubesched.kube.values import MIRROR_POD
 from kubesched.scheduler.cluster import PodView, zone_key
+from kubesched.solver.cheapest import NewNodes, NodeTemplate, cheapest_nodes
 from kubesched.solver.errors import BadObject, UnknownObject, WorldError
+from kubesched.solver.filling import room_for
 from kubesched.solver.objects import Given, node_of, numbered_node, object_of, pod_of, unplaced
 from kubesched.solver.placing import Placing
-from kubesched.solver.results import Fits, Placement
+from kubesched.solver.results import Fits, Placement, Room
 from kubesched.solver.undo import UndoLog
 
 if TYPE_CHECKING:
@@ -241,6 +243,26 @@ class World:
         """Return where a pod fits in this world, as `Cluster.fits`."""
         self._check()
         return self.cluster.fits_now(pod, nodes=nodes)
+
+    def why(self, pod: Given | str, *, top: int = 5, preempt: bool = False) -> dict[str, Any]:
+        """Return why a pod is pending, or is where it is, in this world, as `Cluster.why`."""
+        self._check()
+        return self.cluster.why_now(pod, top=top, preempt=preempt)
+
+    def capacity(self, pod: Given | str, *, limit: int | None = None) -> Room:
+        """Return how many more of a pod fit in this world, as `Cluster.capacity`."""
+        if limit is not None and limit < 1:
+            raise BadObject(f"capacity: limit: {limit} is not 1 or more")
+        asked = self.cluster.view_of(pod)[0].pod
+        with self.what_if() as world:
+            return room_for(world, asked, limit)
+
+    def cheapest_nodes(self, pods: Iterable[Given | str], templates: Sequence[NodeTemplate]) -> NewNodes:
+        """Return the cheapest nodes to add to this world, as `Cluster.cheapest_nodes`."""
+        self._check()
+        asked = [*self._displaced, *self._asked(pods)]
+        with self.what_if() as world:
+            return cheapest_nodes(world, asked, templates)
 
     def place(self, pods: Iterable[Given | str] = (), *, preempt: bool = False) -> Placement:
         """Place pods, and those that a drain displaced, in scheduling order; return who got which node, and who waits and why.

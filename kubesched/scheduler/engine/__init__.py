@@ -42,3 +42,4 @@ from kubesched.scheduler.engine.records.decision_record import (
 )
 from kubesched.scheduler.engine.records.decision_recorder import SHARE, DecisionRecorder
 from kubesched.scheduler.engine.records.decision_spans import DecisionSpans, spans_to
+from kubesched.scheduler.engine.records.refusals import Refusal
