@@ -238,8 +238,8 @@ def nodes(kind: str, pods: int, output: str) -> None:
 def solver(questions: tuple[str, ...], shrink: int, output: str) -> None:
     """Ask the Python API what autoscalers and deschedulers ask; all of the questions if none is named.
 
-    worlds: fits and worlds on 5,000 nodes with 100,000 pods. estimate: the nodes that 51,000 pods of two shapes need. groups: the
-    cheapest of 30 groups for 10,000 pods on 2,000 nodes. drains: 5,000 times, could this node of 2,000 go?
+    worlds: fits and worlds on 5,000 nodes with 100,000 pods. estimate: the nodes that 51,000 pods of two shapes need. groups:
+    the cheapest of 30 groups for 10,000 pods on 2,000 nodes. drains: 5,000 times, could this node of 2,000 go?
     """
     from kubesched.tools.bench.solver import run
 

@@ -53,6 +53,8 @@ from kubesched.solver.world import World
 if TYPE_CHECKING:
     from kubesched.tools.snapshots.captured import Captured
 
+NOT_LOOKED_AT = "the pod is nominated to another node"
+"""Why the other nodes do not count for a pod whose nominated node takes it: nobody looks at them then."""
 Change = tuple[str, Any, Any]
 """(kind, before, after); None stands for "not there"."""
 
@@ -413,7 +415,7 @@ def table_of(made: Attempt) -> NodeTable:
             refusals.append((status.plugin, tuple(status.reasons)))
             codes[:] = 0
         elif made.feasible is not None:
-            refusals.append(("", ("the pod is nominated to another node",)))
+            refusals.append(("", (NOT_LOOKED_AT,)))
             codes[~made.feasible] = 0
     else:
         for plugin, reasons, rows in verdicts.refusals():

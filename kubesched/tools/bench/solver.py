@@ -1,8 +1,8 @@
 """How long the solver takes for the questions that autoscalers and deschedulers ask.
 
-In: which questions. Out: a row of figures for each. Pods of the cluster are replicas of 50 applications; a fit is asked for pods
-of one more. The pods of `estimate` are those of the benchmark of cluster-autoscaler's estimator: 50,000 of 50m and 1,000 of 95m,
-nodes of one core, none there at first.
+In: which questions. Out: a row of figures for each. Pods of the cluster are replicas of 50 applications; a fit is asked for
+pods of one more. The pods of `estimate` are those of the benchmark of cluster-autoscaler's estimator: 50,000 of 50m and 1,000
+of 95m, nodes of one core, none there at first.
 """
 
 from __future__ import annotations
