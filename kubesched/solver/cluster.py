@@ -12,7 +12,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -84,20 +84,13 @@ class Cluster:
         seed: int = 0,
         at: float | None = None,
         clock: Clock | None = None,
+        build: Callable[[Ports], Engine] | None = None,
     ) -> None:
         """Begin with objects. The rest says how pods are decided, as for `run`.
 
-        `at` is the time, which stands still; now, if not given. Of a cluster that is followed the `clock` goes.
+        `at` is the time, which stands still; now, if not given. Of a cluster that is followed the `clock` goes. `build`
+        makes the engine, instead of the arguments that say how pods are decided.
         """
-        switched = tuple(feature_gates)
-        fitting = config.Gates.fitting(switched) if release is None else config.Gates.parse(switched, emulated=release)
-        self.gates = fitting
-        self.registry = registry_with(plugins, installed=configuration is not None)
-        if configuration is None:
-            configuration = default_configuration(self.gates, self.registry)
-        elif not isinstance(configuration, config.Configuration):
-            configuration = config.load(configuration, gates=self.gates, registry=catalogue(self.registry))
-        self.configuration = replace(configuration, extenders=())  # asking them is not for who only looks
         self.refusals = Refusals()
         self._lock = threading.RLock()
         self._arrived: deque[Change] = deque()
@@ -108,7 +101,9 @@ class Cluster:
         self._follower: Follower | None = None
         self._daemons: tuple[int, DaemonSetPods] | None = None
         ports = Ports(clock=clock or StillClock(time.time() if at is None else at), observer=self.refusals, seed=seed)
-        self.engine: Engine = assemble(self.configuration, self.gates, ports, registry=self.registry)
+        switched, fitting = tuple(feature_gates), config.Gates.fitting
+        self.gates = fitting(switched) if release is None else config.Gates.parse(switched, emulated=release)
+        self.engine = build(ports) if build is not None else _built(ports, self.gates, configuration, tuple(plugins))
         self.engine.failures.writes = False
         self.leaving = Leaving()
         self.engine.attempts.evictions = self.leaving
@@ -400,6 +395,21 @@ class Cluster:
                 self._take_in()
         finally:
             self._lock.release()
+
+
+def _built(
+    ports: Ports,
+    gates: config.Gates,
+    configuration: config.Configuration | str | Path | None,
+    plugins: tuple[type[Plugin], ...],
+) -> Engine:
+    """Return an empty engine; extenders are left out, as asking them is not for who only looks."""
+    registry = registry_with(plugins, installed=configuration is not None)
+    if configuration is None:
+        configuration = default_configuration(gates, registry)
+    elif not isinstance(configuration, config.Configuration):
+        configuration = config.load(configuration, gates=gates, registry=catalogue(registry))
+    return assemble(replace(configuration, extenders=()), gates, ports, registry=registry)
 
 
 def table_of(made: Attempt) -> NodeTable:

@@ -111,7 +111,7 @@ class Filling:
                 break
             fed += len(waiting)
             while waiting:
-                told = Placing(self._world, waiting, stops=True).run().pods
+                told = Placing(self._world, waiting, copies=True).run().pods
                 self.placed += (each for each in told if each.node)
                 waiting = [pod for pod, each in zip(waiting, told, strict=True) if not each.node]
                 if waiting and not grow(waiting):

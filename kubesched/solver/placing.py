@@ -85,14 +85,14 @@ class Leaving:
 class Placing:
     """One call of `World.place`."""
 
-    def __init__(self, world: World, pods: Sequence[Pod], *, preempts: bool = False, stops: bool = False) -> None:
-        """`stops`: try no more pods after the first refusal."""
+    def __init__(self, world: World, pods: Sequence[Pod], *, preempts: bool = False, copies: bool = False) -> None:
+        """`copies`: of one pod; no more of them are tried after the first refusal, and quotas do not count."""
         self._world = world
         self._cluster = world.cluster
         self._engine = world.cluster.engine
         self._pods = pods
         self._preempts = preempts
-        self._stops = stops
+        self._are_copies = copies
         self._kept: dict[str, AssumedBinding] = {}
         known = [self._engine.intake.pod(pod.key) for pod in pods]
         self._waited = {view.uid for view in known if view is not None}
@@ -126,7 +126,7 @@ class Placing:
     def _admitted(self) -> Iterator[Pod]:
         """Yield the pods that the quotas of their namespaces have room for. Pods that are there already count as they are."""
         objects = self._engine.store.objects
-        if not objects.count(ResourceQuota):
+        if self._are_copies or not objects.count(ResourceQuota):
             yield from self._pods
             return
         placed = (view.pod for view in self._engine.store.pods())
@@ -168,7 +168,7 @@ class Placing:
         changed since."""
         engine, timed_out, seen, refused = self._engine, set[str](), -1, self._cluster.refusals.messages
         while True:
-            while not (self._stops and refused) and engine.step():
+            while not (self._are_copies and refused) and engine.step():
                 pass
             waiting = [pod for pod in engine.waiting if pod.pod.uid not in timed_out and pod.pending_plugins]
             for pod in waiting:
@@ -178,7 +178,7 @@ class Placing:
                     status = unschedulable(_WAITS).by(pod.pending_plugins[0])
                     engine.bookings.bind_failed(binding, status)
             state = len(self._world.undo)
-            if (self._stops and refused) or state == seen or not (engine.queue.has_next or engine.queue.n_backoff):
+            if (self._are_copies and refused) or state == seen or not (engine.queue.has_next or engine.queue.n_backoff):
                 return
             seen = state
             engine.queue.flush_backoff(_FOR_EVER)

@@ -14,8 +14,9 @@ from kubesched.kube.api.storage import StorageClass
 from kubesched.scheduler import config
 from kubesched.scheduler.engine.assembly import Ports, default_configuration
 from kubesched.scheduler.engine.loop import Engine
+from kubesched.solver.filling import MOST_ONE_BY_ONE, Filling
 from kubesched.testing import even, node, pod
-from kubesched.tools.plan.capacity import MOST_ONE_BY_ONE, Capacity, _Counting, measure
+from kubesched.tools.plan.capacity import Capacity, measure
 from kubesched.tools.plan.manifests import Manifest
 from kubesched.tools.snapshots.captured import Captured
 
@@ -204,7 +205,7 @@ def test_each_node_asked_at_once_takes_as_many_as_copies_decided_one_by_one(seed
     limits: list[int] = []
     at_once = count(wanted, *nodes, *there, one_by_one=limits.append)
     assert not limits
-    monkeypatch.setattr(_Counting, "fill_at_once", lambda *_: None)
+    monkeypatch.setattr(Filling, "fill_at_once", lambda *_: None)
     assert at_once.as_dict() == count(wanted, *nodes, *there, one_by_one=limits.append).as_dict()
     assert limits == [MOST_ONE_BY_ONE]
 
