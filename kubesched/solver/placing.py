@@ -114,6 +114,8 @@ class Placing:
                         self._world.save_group(pod)
                         engine.intake.apply("Pod", None, pod)
                 self._decide()
+                for waiting in engine.waiting:  # those that are left were allowed; in `run` the binder goes on with them
+                    engine.waiting.remove(waiting.pod.uid)
                 told = tuple(map(self._told, self._pods))
                 self._forget_waiting()
         finally:

@@ -52,6 +52,8 @@ class World:
     def __enter__(self) -> World:
         self.cluster.open_world(self, self._parent)
         self._is_open = True
+        slots = self.cluster.engine.store.slots
+        self.undo.add(partial(slots.cut_back, slots.table.n))
         self._displaced = self._parent._displaced if self._parent is not None else []
         return self
 

@@ -105,6 +105,7 @@ def state(cluster: Cluster) -> dict[str, Any]:
         "pods": {view.uid: view.pod for view in store.pods()},
         "assumed": set(store._assumed),
         "slots": {view.uid: (slot, int(slots.row.data[slot])) for slot, view in enumerate(slots.views) if view is not None},
+        "number of slots": (slots.table.n, len(slots.views), list(slots._free)),
         "classes": dict(slots.classes),
         "ports": {port: {ip: set(held) for ip, held in by_ip.items()} for port, by_ip in slots.ports.items()},
         "objects": {(kind, ns): dict(names) for kind, found in kinds.items() for ns, names in found.items() if names},

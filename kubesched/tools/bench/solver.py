@@ -96,6 +96,12 @@ def _worlds(shrink: int) -> Iterator[Figures]:
             world.add_nodes(cluster.engine.store.nodes.objects[0])
             world.place((asked[i],))
 
+    def come_and_go(i: int) -> None:
+        placed = _pod(f"came-{i}", "new", "1m", "1Mi", on="node-0")
+        cluster.apply(None, placed)
+        cluster.apply(placed, None)
+
+    yield {"what": "take in a pod that comes and goes", **_timed(come_and_go, n)}
     yield {"what": "open and close a world", **_timed(open_world, n)}
     yield {"what": "fits: node and count", **_timed(lambda i: cluster.fits(asked[i], nodes=False), n)}
     yield {"what": "fits: every node", **_timed(lambda i: cluster.fits(asked[i]), max(n // 10, 1))}
