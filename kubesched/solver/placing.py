@@ -15,11 +15,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from kubesched.kube.api import PersistentVolumeClaim, Pod, ResourceQuota
-from kubesched.scheduler.engine import AssumedBinding
-from kubesched.scheduler.engine.acting.eviction import Then
-from kubesched.scheduler.engine.arrivals.intake import POD_CAME, POD_WENT
-from kubesched.scheduler.engine.deciding.preemptor import Preemptor
-from kubesched.scheduler.engine.deciding.sampling import Sampling
+from kubesched.scheduler.engine import POD_CAME, POD_WENT, AssumedBinding, Preemptor, Sampling, Then
 from kubesched.scheduler.framework import Preemption, unschedulable
 from kubesched.solver.quotas import PlannedQuotas
 from kubesched.solver.results import PlacedPod, Placement, Victim

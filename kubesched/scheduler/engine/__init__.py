@@ -1,9 +1,10 @@
 """The engine: takes in what arrives, decides pod after pod, and acts on each decision."""
 
 from kubesched.scheduler.engine.acting.attempts import Turn
+from kubesched.scheduler.engine.acting.eviction import Then
 from kubesched.scheduler.engine.arrivals.inbox import AssumedBinding, Changed, Inbox, LoopCall
 from kubesched.scheduler.engine.arrivals.inbox_log import InboxLog
-from kubesched.scheduler.engine.arrivals.intake import Intake
+from kubesched.scheduler.engine.arrivals.intake import POD_CAME, POD_WENT, Intake
 from kubesched.scheduler.engine.assembly import (
     EngineOptions,
     Ports,
@@ -21,6 +22,8 @@ from kubesched.scheduler.engine.deciding.all_nodes import filter_nodes
 from kubesched.scheduler.engine.deciding.attempt import Attempt, Question, Rules
 from kubesched.scheduler.engine.deciding.cycle import NO_NODES, attempt
 from kubesched.scheduler.engine.deciding.extenders import Poster
+from kubesched.scheduler.engine.deciding.preemptor import Preemptor
+from kubesched.scheduler.engine.deciding.sampling import Sampling
 from kubesched.scheduler.engine.deciding.ties import FirstByName, FirstShuffled, SeededTies, Ties, UniformTies, best_rows
 from kubesched.scheduler.engine.explaining.explain import Explanation, explain, explain_now
 from kubesched.scheduler.engine.explaining.node_verdicts import node_verdict, node_verdicts
