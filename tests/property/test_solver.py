@@ -19,6 +19,7 @@ from kubesched.kube.api.workload import GangSchedulingPolicy, PodGroup, PodGroup
 from kubesched.scheduler.cluster import DeviceClaims
 from kubesched.solver import Cluster, World
 from kubesched.testing import clusters, pod
+from kubesched.tools.simulation.simulation import Simulation
 
 GATES = ("GenericWorkload=true", "GangScheduling=true")
 GROUPS = ("red", "blue")
@@ -165,7 +166,7 @@ def wander(random: Random, world: World, depth: int) -> None:
             assert "\n" not in str(error)
 
 
-@settings(max_examples=150)
+@settings(max_examples=100)
 @given(seed=st.integers(0, 1 << 32))
 def test_a_world_leaves_no_trace(seed: int) -> None:
     random = Random(seed)
@@ -194,3 +195,29 @@ def test_a_world_leaves_no_trace(seed: int) -> None:
 def _compare(before: dict[str, Any], after: dict[str, Any]) -> None:
     for name in before:
         assert after[name] == before[name], name
+
+
+@settings(max_examples=60)
+@given(seed=st.integers(0, 1 << 32), preempt=st.booleans())
+def test_pods_go_where_a_simulation_of_the_cluster_puts_them(seed: int, preempt: bool) -> None:
+    random = Random(seed)
+
+    def made(name: str, on: str = "") -> Pod:
+        found = clusters.random_pod(random, name, on=on)
+        meta = msgspec.structs.replace(found.metadata, deletion_timestamp=None)
+        spec = found.spec if preempt else msgspec.structs.replace(found.spec, priority=0)
+        return msgspec.structs.replace(found, metadata=meta, spec=spec)
+
+    nodes = [clusters.random_node(random, f"n{i}") for i in range(random.randrange(1, 7))]
+    placed = [made(f"p{i}", random.choice(nodes).metadata.name) for i in range(random.randrange(12))]
+    objects, new = [*clusters.namespaces(), *nodes, *placed], [made(f"w{i}") for i in range(random.randrange(1, 12))]
+    with Simulation(seed=seed, epoch=5.0) as sim:
+        sim.world.replaces = False
+        for obj in (*objects, *new):
+            sim.add(obj)
+        sim.run()
+        gone = {key for key, record in sim.pods.items() if record.preempted_by}
+        simulated = {pod.key: sim.pods[pod.key].node for pod in new if pod.key not in gone}
+    found = Cluster(objects, at=5.0, seed=seed).place(new, preempt=preempt)
+    assert {pod.key: pod.node for pod in found.pods if pod.key not in gone} == simulated
+    assert {victim.key for victim in found.victims} == gone

@@ -19,6 +19,9 @@ from kubesched.kube.api.meta import OwnerReference
 from kubesched.scheduler.framework import Plugin, Reason, Rejections
 from kubesched.solver import AsyncCluster, BadObject, Cluster, NodeTemplate, UnknownObject, WorldError
 from kubesched.testing import even, node, pod, taint
+from kubesched.tools.snapshots.captured import Captured
+from kubesched.tools.snapshots.sources import Policy
+from kubesched.tools.why.story import story_of_pod
 
 
 def three_nodes(*more: Any, **how: Any) -> Cluster:
@@ -83,6 +86,8 @@ def test_a_gated_pod_fits_nowhere_and_why_is_the_document_of_the_command() -> No
     document = cluster.why("waits", preempt=True)
     assert (document["state"], document["feasibleCount"], document["preemption"]["helps"]) == ("pending", 0, False)
     assert cluster.why(asking("new"))["feasibleCount"] == 3
+    captured, waits = Captured(5.0, [*(node(f"n{i}", cpu="4") for i in range(3)), asking("waits", "9")]), asking("waits", "9")
+    assert story_of_pod(captured, Policy.read(None, (), ()), waits, 5) == document
 
 
 def test_plugins_profiles_and_configuration_decide_as_in_run() -> None:
