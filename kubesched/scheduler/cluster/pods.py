@@ -152,9 +152,8 @@ class PodResources:
         self._drift = _drift(pod.spec) if gates.pod_level_resources else {}
         self.requested = self.usage
         """What the pod asks for when it is placed: the spec alone counts."""
-        if self._drift or not is_plain:
-            asked = self._used if is_plain else self._requests(use_status=False)
-            self.requested = self._by_number(requests.amounts(self._read_again(asked, 1)))
+        if not is_plain:
+            self.requested = self._by_number(requests.amounts(self._requests(use_status=False)))
         self.asks_for_scalars = any(resource > EPHEMERAL_STORAGE for resource, _ in self.requested)
         """Whether the pod asks for anything beyond cpu, memory and ephemeral storage."""
         self.scored = self._used_amounts
@@ -195,8 +194,8 @@ class PodResources:
 
         Reading adds the overhead to a pod-level quantity; where that is kept as an arbitrary-precision number, the
         reference adds it in place, so that each reading is larger by one overhead than the one before. A pod is read
-        when it enters the queue, then by NodeResourcesFit, then once for each resource of the balance. (An API server
-        writes such quantities back in a form that is not affected.)
+        by NodeResourcesFit, by DynamicResources, then once for each resource of the balance. (An API server writes such
+        quantities back in a form that is not affected.)
         """
         if not self._drift:
             return asked

@@ -75,7 +75,8 @@ class NodeResourcesBalancedAllocation(Plugin):
         if scores is None:
             before = _balance([(used, offered) for offered, used, _, _ in usages], nodes.n)
             after = _balance([(used + amount, offered) for offered, used, amount, _ in usages], nodes.n)
-            scores = (after + (150 - before)) >> 1  # 50 and half of (50 + gain), rounded down
+            gain = after + (50 - before)
+            scores = 50 + ((gain + (gain < 0)) >> 1)  # half of it, cut off towards zero: less than none if amounts overflowed
         return scores
 
 
