@@ -1,6 +1,6 @@
 """`format` in CEL: a template's clauses filled with values, as cel-go's strings library of version 2 does it.
 
-Doubles look as in American English, and their scientific form is not the computer's: 1.5e3 is "1.500000 × 10⁰³".
+Doubles look as in American English, and their scientific form is not the computer's: 1.5e3 is "1.500000×10⁰³".
 """
 
 from __future__ import annotations
@@ -95,10 +95,10 @@ def _double(letter: str, precision: int, value: Any) -> str:
         return text if letter == "f" else text.rjust(precision)
     if letter == "f":
         return f"{value:,.{precision}f}"
-    digits, exponent = f"{value:.{_DEFAULT_PRECISION}e}".split("e")
+    digits, exponent = f"{value or 0.0:.{_DEFAULT_PRECISION}e}".split("e")
     power = f"{int(exponent):03}" if int(exponent) < 0 else f"{int(exponent):02}"
     # The reference takes the precision for a width.
-    return f"{digits}\u202f×\u202f10{power.translate(_RAISED)}".rjust(precision)
+    return f"{digits}×10{power.translate(_RAISED)}".rjust(precision)
 
 
 def as_text(value: Any) -> str:
