@@ -135,6 +135,8 @@ def _literal(value: Any) -> str:
         return ("b" if isinstance(value, bytes) else "") + go_quote(as_text(value))
     if isinstance(value, float):
         return f"{value:.{_DEFAULT_PRECISION}f}" if math.isfinite(value) else f'"{as_text(value)}"'
+    if not isinstance(value, _TAKES["s"][0]):
+        raise EvaluationError(f"error during formatting: no formatting function for {type_name(value)}")
     if isinstance(value, (Timestamp, Duration)):
         return f'{"timestamp" if isinstance(value, Timestamp) else "duration"}("{value}")'
     return as_text(value)

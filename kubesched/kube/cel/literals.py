@@ -26,6 +26,9 @@ def check_literals(tree: Node, newer: bool = True, any_attributes: bool = False,
                 target, "findAll", (Const(str() as pattern), _)
             ):
                 _check_pattern(node.function, pattern, target is not None)
+            case Call(None, "matches", (Const(str() as text), _)) if not _is_pattern(text):
+                # The reference looks at the first argument, which is the pattern only of a member.
+                raise CompileError("compilation failed: invalid matches argument")
             case Call(None, "duration", _, ("int64_to_duration",)) if newer:
                 raise CompileError("compilation failed: found no matching overload for 'duration' applied to '(int)'")
             case Call(Const(str() as template), "format", (MakeList() as values,)):
@@ -72,6 +75,27 @@ _OPAQUE = frozenset(
 """Types that no clause of `format` takes."""
 
 
+def _is_pattern(text: str) -> bool:
+    try:
+        compile_regex(text)
+    except RegexError:
+        return False
+    return True
+
+
+def _opaque_inside(node: Node) -> bool:
+    """Return whether a literal list or map holds something that `%s` does not take."""
+    match node:
+        case MakeList(elements):
+            kinds, parts = list(node.types), list(elements)
+        case MakeMap(entries):
+            kinds = [kind for pair in node.types for kind in pair]
+            parts = [part for entry in entries for part in (entry.key, entry.value)]
+        case _:
+            return False
+    return any(kind.partition("(")[0] in _OPAQUE for kind in kinds) or any(map(_opaque_inside, parts))
+
+
 def _check_pattern(function: str, pattern: str, is_member: bool) -> None:
     try:
         compile_regex(pattern)
@@ -106,6 +130,8 @@ def _check_format(template: str, values: MakeList, any_attributes: bool) -> None
             given, kind = values.elements[used], types[used]
             if isinstance(given, Const):
                 wrong = formatting.complaint(letter, given.value)
+            elif letter == "s" and _opaque_inside(given):
+                wrong = formatting.complaint(letter, _ANY)
             elif (shape := kind.partition("(")[0]) in _SAMPLES:
                 wrong = formatting.complaint(letter, _SAMPLES[shape])
             elif shape in _OPAQUE:
