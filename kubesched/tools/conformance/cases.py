@@ -125,10 +125,13 @@ class Cluster:
         self.queue = Queue(tuple(self.profiles.values()), StillClock(0.0), queue_options(self.config, self.gates))
         self.handle.nominations = self.queue.nominations
         read = [codec.decode(dict(raw)) for raw in objects]
+        # As an API server lists them: the first node with an image says how large it is, and among equally important victims
+        # the order in which they came decides.
         for obj in read:
-            if not isinstance(obj, Pod):
+            if not isinstance(obj, Node | Pod):
                 self.put(obj)
-        # As an API server lists them: where victims are equally important, the order in which they came decides.
+        for node in sorted((obj for obj in read if isinstance(obj, Node)), key=lambda node: node.name):
+            self.put(node)
         for pod in sorted((obj for obj in read if isinstance(obj, Pod)), key=lambda pod: (pod.namespace, pod.name)):
             self.put(pod)
 

@@ -231,8 +231,12 @@ class FeasibleNodes:
         if not scores and not self._refused and self.mask is None:
             return totals.values
         rows = self._totals_read.changed(totals.changes)
-        if self._combined is None or rows is None or not self._update_totals(scores, rows):
-            self._add_up(scores)
+        try:
+            if self._combined is None or rows is None or not self._update_totals(scores, rows):
+                self._add_up(scores)
+        except NotCacheable:
+            self._combined = None  # a score is out of range, and what was added up is half updated: the next call begins anew
+            raise
         assert self._combined is not None
         self._switched.clear()
         return self._combined

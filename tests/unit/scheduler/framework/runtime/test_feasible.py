@@ -129,6 +129,20 @@ def test_a_score_out_of_range_is_left_to_the_plain_path_if_anybody_can_get_it() 
     assert FeasibleNodes(base, nodes).totals(((table, 1),)).max() == 0
 
 
+def test_after_a_score_out_of_range_the_totals_are_added_up_anew() -> None:
+    nodes = cluster(6, 2, Random(1))
+    base, table = NodeTotals(nodes), DomainScores("host", np.zeros(7, dtype=np.int64))
+    reach = FeasibleNodes(base, nodes)
+    reach.totals(((table, 1),))
+    table.put(0, 5)
+    table.put(1, MAX_SCORE + 1)
+    with pytest.raises(NotCacheable):
+        reach.totals(((table, 1),))
+    table.put(1, 7)
+    expected = FeasibleNodes(base, nodes).totals(((table, 1),)).tolist()
+    assert reach.totals(((table, 1),)).tolist() == expected
+
+
 def test_a_table_tells_what_changed_and_nothing_else() -> None:
     table = DomainScores("zone", np.array([1, 2, 0]))
     table.put(0, 1)
