@@ -65,6 +65,7 @@ class CapacityScheduling(Plugin):
         return UNDER_WAY if self.handle.preempting.is_under_way(pod.uid) else None
 
     def pre_filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> PreFilterAnswer:
+        """Refuse a pod whose namespace would exceed its max, or with which all namespaces would exceed the sum of all min."""
         quotas = self.quotas
         if quotas.fits_like_the_last(pod, nodes) and not self.handle.nominations.nodes():
             return None
@@ -106,6 +107,7 @@ class CapacityScheduling(Plugin):
     def post_filter(
         self, pod: PodView, nodes: Snapshot, state: CycleState, diagnosis: Diagnosis, profile: Profile
     ) -> PostFiltered:
+        """Find the node whose victims cost least, among the pods that this pod may evict."""
         if pod.pod.spec.preemption_policy == "Never":
             return _nobody(NEVER)
         self.quotas.refresh(nodes)  # PreFilter does not, for a pod like the last

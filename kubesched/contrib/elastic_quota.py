@@ -104,6 +104,7 @@ class Quotas:
                 self._count(change.pod.template, change.sign)
 
     def _read_all(self, nodes: Snapshot) -> None:
+        """Read all quotas and count all placed pods again."""
         number, self.by_namespace = nodes.templates.resources.id, {}
         for obj in self._objects.all(ElasticQuota):
             if obj.namespace not in self.by_namespace:
@@ -148,6 +149,7 @@ def _exceeds(used: Mapping[int, int], asked: Amounts, limit: Mapping[int, float]
 def _amounts(
     obj: ElasticQuota, field: str, given: Mapping[str, Quantity] | None, number: Callable[[str], int]
 ) -> dict[int, int] | None:
+    """Return the amounts of min or max by resource number; raise MalformedObject for an invalid quantity."""
     if given is None:
         return None
     made: dict[int, int] = {}

@@ -123,6 +123,7 @@ class FGDScore(Plugin):
         return kept.scores if nodes.rows is None else kept.scores[nodes.rows]
 
     def _refreshed(self, asked: tuple[GpuRequest, int], whole: Snapshot) -> _Kept:
+        """Return the scores for a size of request, with the changed rows worked out again."""
         log, kept = self.table.changed, self._kept.get(asked)
         if kept is None or kept.log is not log:
             kept = _Kept(np.zeros(whole.n, dtype=np.int64), log, [0])

@@ -14,6 +14,7 @@ from kubesched.scheduler.framework import CycleState, Plugin, PodView, Snapshot
 
 class GpuPackingScore(Plugin):
     def score(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Ints:
+        """Return the score of each node by the GPUs that the pod would use there."""
         table, asked = table_of(self.handle.objects, nodes), request_of(pod.pod)
         if not asked.count:
             return np.zeros(nodes.n, dtype=np.int64)

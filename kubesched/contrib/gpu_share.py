@@ -82,6 +82,7 @@ class OpenGpuShare(Plugin):
         return None if asked.count else SKIP
 
     def filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Rejections:
+        """Refuse nodes of another GPU model, then nodes with too few GPUs that have enough left."""
         sharing: Sharing = state.read(self.name)
         left = rows_of(self.table.left, nodes)
         if sharing.imagined:
@@ -111,6 +112,7 @@ class OpenGpuShare(Plugin):
         left[list(cards)] += sign * asked.milli
 
     def reserve(self, pod: PodView, node_name: str, state: CycleState) -> Status | None:
+        """Choose the pod's GPUs on the node and promise them in the table."""
         sharing: Sharing | None = state.find(self.name)
         row = self.table.row(node_name)
         if sharing is None or not sharing.asked.count or row < 0:

@@ -38,6 +38,7 @@ class LoadVariationRiskBalancing(Plugin):
         self._sensitivity = sensitivity if sensitivity >= 0 else 1.0
 
     def score(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Ints:
+        """Return 100 * (1 - risk) of the worse resource of each node, rounded."""
         load = follow(self.args, self.handle.objects).load()
         if load is None:
             return np.zeros(nodes.n, dtype=np.int64)

@@ -119,6 +119,7 @@ class LoadFollower:
             return error
 
     def _take(self, answer: Answer | Exception) -> None:
+        """Store a new load. After an error warn once, and drop a load that could not be renewed for five minutes."""
         if not isinstance(answer, Exception):
             self._failing_since = None
             self._objects.put(NodeLoad(metadata=ObjectMeta(name=self._name), end=answer[0], usage=answer[1]))

@@ -68,6 +68,7 @@ class TargetLoadPacking(Plugin):
         """Pods that may not be in the measurements, by uid, with the time when they came."""
 
     def score(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Ints:
+        """Return the score of the use with the pod: rising up to the target, falling beyond it."""
         self._refresh(nodes)
         used, capacity = self._measured + self._late, self._capacity
         if nodes.rows is not None:
@@ -115,6 +116,7 @@ class TargetLoadPacking(Plugin):
             self._follow(nodes)
 
     def _follow(self, nodes: Snapshot) -> None:
+        """Follow the journal: new pods are late pods of their row, removed ones no longer; changed nodes are read again."""
         changes = self._reader.changed(nodes.journal)
         if changes is None:
             self._read_all(nodes.everything())

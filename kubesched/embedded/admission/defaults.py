@@ -69,7 +69,7 @@ def _requests_from_limits(resources: Object) -> None:
     """A resource with a limit and no request requests its limit. Amounts below a thousandth are rounded up."""
     for side in ("limits", "requests"):
         for name, amount in (resources.get(side) or {}).items():
-            if amount.endswith(("n", "u")):  # nobody is given less than a thousandth
+            if amount.endswith(("n", "u")):  # a container runtime cannot give less than a thousandth
                 milli = quantity.milli_value(quantity.parse(amount))
                 resources[side][name] = quantity.canonical(f"{milli}m")
     limits = resources.get("limits")
@@ -133,7 +133,7 @@ def _node(obj: Object) -> None:
 def _service_spec(spec: Object) -> None:
     """An IPv4 service; a headless one without a selector may be of both families, for nobody knows its endpoints."""
     if spec["type"] != "ExternalName":
-        if spec.get("clusterIP") == "None" and not spec.get("selector"):  # nobody to ask, so anything may be answered
+        if spec.get("clusterIP") == "None" and not spec.get("selector"):  # its endpoints are written by hand, of either family
             _missing(spec, ipFamilyPolicy="RequireDualStack", ipFamilies=["IPv4", "IPv6"])
         _missing(spec, ipFamilyPolicy="SingleStack", ipFamilies=["IPv4"])
 

@@ -25,7 +25,7 @@ def apply_limit_ranges(context: Context, pod: Object) -> None:
 def check_limit_ranges(context: Context, resource: Resource, obj: Object) -> None:
     """Refuse a pod or a volume claim that breaks a bound of its namespace."""
     for limit_range in _ranges(context, obj):
-        # One broken bound alone is said as it is, several in brackets, each once.
+        # A single broken bound is shown bare, several in brackets, each once.
         texts = list(dict.fromkeys(_broken(limit_range, resource, obj)))
         if texts:
             raise forbidden(resource, obj["metadata"]["name"], texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]")

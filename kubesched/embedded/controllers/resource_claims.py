@@ -145,7 +145,7 @@ class ResourceClaimController(Workers):
     def _is_used(self, namespace: str, consumer: Object) -> bool:
         """Return whether a reservation still counts. Only those of pods are ours to remove."""
         if consumer.get("resource") != "pods":
-            return True  # somebody else's reservation is somebody else's to remove
+            return True  # another controller's reservation
         pod = self._pods.get(f"{namespace}/{consumer.get('name', '')}")
         return pod is not None and pod["metadata"]["uid"] == consumer.get("uid") and not is_finished(pod)
 

@@ -71,8 +71,8 @@ def resource_list(catalogue: Catalogue, group_name: str, version: str) -> Object
                 one |= {"group": sub_group, "version": sub_version}
             listed.append(one)
     api_version = f"{group_name}/{version}" if group_name else version
-    told: Object = {"kind": "APIResourceList", "groupVersion": api_version, "resources": listed}
-    return {**told, "apiVersion": "v1"} if group_name else told  # the oldest of them has none
+    document: Object = {"kind": "APIResourceList", "groupVersion": api_version, "resources": listed}
+    return {**document, "apiVersion": "v1"} if group_name else document  # the oldest of them has none
 
 
 def aggregated(catalogue: Catalogue, core: bool) -> Object:

@@ -279,17 +279,14 @@ class HttpFace:
         options = request_parsing.write_options(request)
         body = request_parsing.decoded_object(request, raw)
         resource = target.resource
-        if target.subresource == "binding":
-            subresources.bind_object(self._context, target.namespace, target.name, body, options)
+        if target.subresource == "binding" or resource.table == "bindings":
+            name = target.name or (body.get("metadata") or {}).get("name") or ""
+            subresources.bind_object(self._context, target.namespace, name, body, options)
             return _json(_success(201), 201)
         if target.subresource == "eviction":
             return self._evict(target, body, options)
         if target.name:
             raise method_not_allowed()
-        if resource.table == "bindings":
-            name = (body.get("metadata") or {}).get("name") or ""
-            subresources.bind_object(self._context, target.namespace, name, body, options)
-            return _json(_success(201), 201)
         if resource.group in ("authentication.k8s.io", "authorization.k8s.io"):
             if resource.plural.endswith("accessreviews"):
                 check_review(resource, body)

@@ -344,12 +344,12 @@ def last_schedule(cron_job: Object, now: float) -> str:
 def autoscaler_targets(obj: Object) -> str:
     """Return current and wanted value of the first two metrics, and how many more there are."""
     wanted = _spec(obj).get("metrics") or []
-    told = _status(obj).get("currentMetrics") or []
+    current = _status(obj).get("currentMetrics") or []
     texts = []
     for at_, one in enumerate(wanted):
         field = one.get("type", "")[:1].lower() + one.get("type", "")[1:]
         source = one.get(field) or {}
-        held = ((told[at_].get(field) or {}).get("current") or {}) if at_ < len(told) else {}
+        held = ((current[at_].get(field) or {}).get("current") or {}) if at_ < len(current) else {}
         target = source.get("target") or {}
         name = f"{source['name']}: " if "name" in source else ""
         if "averageUtilization" in target:

@@ -19,7 +19,6 @@ from kubesched.kube.values import label_value_complaints, qualified_name_complai
 Predicate = Callable[[Object], bool]
 Pin = tuple[str, str]  # a field and the value it must have
 
-# A kubelet watches the pods of its node and kubectl a single object: thousands of these must not be asked every time.
 # The fields by which watches are looked up (see `Feed`).
 PINNABLE = {"metadata.name": ("metadata", "name"), "spec.nodeName": ("spec", "nodeName")}
 

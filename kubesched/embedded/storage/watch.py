@@ -233,7 +233,7 @@ class Feed:
         self._n_bytes = 0
         self._history: deque[Change] = deque()
         self._watches: dict[Watch, None] = {}
-        self._pinned: dict[str, dict[str, dict[Watch, None]]] = {}  # field to value to those who want nothing else
+        self._pinned: dict[str, dict[str, dict[Watch, None]]] = {}  # field: value: the readers that want no other
         self._listeners: list[Callable[[Change], None]] = []
 
     def record(self, change: Change) -> None:

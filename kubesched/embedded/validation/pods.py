@@ -252,13 +252,13 @@ def _resource_claim(claim: Object, path: str) -> Iterator[Cause]:
 
 def _toleration(toleration: Object, path: str) -> Iterator[Cause]:
     """Yield what is wrong with a toleration. Lt and Gt are allowed: a scheduler can be configured to understand them."""
-    said, value = toleration.get("operator", ""), toleration.get("value", "")
-    operator = said or "Equal"
+    given, value = toleration.get("operator", ""), toleration.get("value", "")
+    operator = given or "Equal"
     if operator not in ("Equal", "Exists", "Lt", "Gt"):
-        yield field.not_supported(f"{path}.operator", said, ("Equal", "Exists"))
+        yield field.not_supported(f"{path}.operator", given, ("Equal", "Exists"))
     if not toleration.get("key") and operator != "Exists":
         text = 'operator must be Exists when `key` is empty, which means "match all values and all keys"'
-        yield field.invalid(f"{path}.operator", said, text)
+        yield field.invalid(f"{path}.operator", given, text)
     if operator == "Exists" and value:
         yield field.invalid(f"{path}.operator", value, "value must be empty when `operator` is 'Exists'")
     elif operator == "Equal":

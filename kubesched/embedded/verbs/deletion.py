@@ -86,7 +86,7 @@ def delete(context: Context, resource: Resource, namespace: str, name: str, opti
         return Deleted(entry, not waits)
     if not waits:
         gone = context.storage.remove(context.table(resource), entry.key)
-        if resource.table == "pods":  # whoever deletes one is told when it went, although nobody else will see that
+        if resource.table == "pods":  # the answer has the time of deletion, although no watch sees it
             gone = Entry(gone.key, _marked(context, resource, gone.obj, 0, []), gone.version)
         return Deleted(gone, True)
     obj = _marked(context, resource, entry.obj, grace, finalizers)

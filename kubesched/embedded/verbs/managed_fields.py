@@ -20,7 +20,7 @@ from kubesched.embedded.schema.resources import Object
 Step = tuple[str, str]
 Path = tuple[Step, ...]
 PRESENCE: Step = (".", "")  # a list item or an object exists
-# Who an object is belongs to nobody.
+# The fields that identify an object have no owner.
 UNOWNED = frozenset(
     (
         *("apiVersion", "kind", "metadata.name", "metadata.namespace", "metadata.uid", "metadata.resourceVersion"),
@@ -85,38 +85,33 @@ def look(obj: Any, path: Path, shape: Shape) -> Any:
     for step in path:
         if step == PRESENCE:
             return True
-        if step[0] == "f":
-            if not isinstance(obj, dict) or step[1] not in obj:
-                return None
-            obj, shape = obj[step[1]], field_shape(shape, step[1])
-        else:
-            if not isinstance(obj, list):
-                return None
-            obj = next((one for one in obj if item_step(one, shape) == step), None)
-            shape = shape.item or ANY
+        obj, shape = _enter(obj, step, shape)
+        if obj is None:
+            return None
     return obj
 
 
 def remove(obj: Any, path: Path, shape: Shape) -> None:
     """Remove the value at a path, in place."""
-    parent: Any = None
-    step: Step = PRESENCE
-    for step in path if path[-1] != PRESENCE else path[:-1]:
-        parent = obj
-        if step[0] == "f":
-            if not isinstance(obj, dict) or step[1] not in obj:
-                return
-            obj, shape = obj[step[1]], field_shape(shape, step[1])
-        else:
-            if not isinstance(obj, list):
-                return
-            holder = shape
-            obj = next((one for one in obj if item_step(one, holder) == step), None)
-            shape = shape.item or ANY
-    if isinstance(parent, dict):
-        parent.pop(step[1], None)
-    elif isinstance(parent, list) and obj in parent:
-        parent.remove(obj)
+    steps = path if path[-1] != PRESENCE else path[:-1]
+    if not steps:
+        return
+    *above, last = steps
+    for step in above:
+        obj, shape = _enter(obj, step, shape)
+    value, _ = _enter(obj, last, shape)
+    if isinstance(obj, dict):
+        obj.pop(last[1], None)
+    elif isinstance(obj, list) and value is not None:
+        obj.remove(value)
+
+
+def _enter(obj: Any, step: Step, shape: Shape) -> tuple[Any, Shape]:
+    """Return what one step leads to, None for nothing, with its shape."""
+    if step[0] == "f":
+        return obj.get(step[1]) if isinstance(obj, dict) else None, field_shape(shape, step[1])
+    found = (one for one in obj if item_step(one, shape) == step) if isinstance(obj, list) else ()
+    return next(iter(found), None), shape.item or ANY
 
 
 def to_fields(paths: set[Path]) -> Object:

@@ -172,7 +172,7 @@ def _record(obj: Object, shares: list[Share]) -> None:
 def _written(shares: list[Share]) -> list[Object]:
     """Return shares as managedFields, in kube-apiserver's order: applies first, then older before newer. Empty ones go."""
     written = []
-    # Those who apply first, then the older before the newer.
+    # Applies first, then older before newer.
     for share in sorted(shares, key=lambda one: (one.operation, one.time, one.manager, one.subresource)):
         if not share.paths:
             continue

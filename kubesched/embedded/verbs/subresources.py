@@ -43,7 +43,7 @@ def bind_object(context: Context, namespace: str, name: str, binding: Object, op
     if not target.get("name"):
         causes.append(field.required("target.name"))
     if causes:
-        raise invalid(_binding_resource(context), name, causes)
+        raise invalid(context.resource("bindings"), name, causes)
     return bind(
         context,
         namespace,
@@ -103,10 +103,6 @@ def _binding_problem(pod: Object, name: str) -> str:
     return ""
 
 
-def _binding_resource(context: Context) -> Resource:
-    return context.resource("bindings")
-
-
 def _topology_of(context: Context, node: str) -> dict[str, str]:
     """Return the zone and region of a node: they are copied to the pod, as the admission plugin PodTopologyLabels does."""
     entry = context.find(context.resource("nodes"), "", node)
@@ -128,9 +124,9 @@ def evict(context: Context, namespace: str, name: str, options: DeleteOptions) -
         _take_from_budget(context, namespace, pod, options.dry_run)
     if not options.dry_run and phase not in _FINISHED and "deletionTimestamp" not in pod["metadata"]:
         status = dict(pod.get("status") or {})
-        said = {"reason": "EvictionByEvictionAPI", "message": "Eviction API: evicting", "lastProbeTime": None}
+        more = {"reason": "EvictionByEvictionAPI", "message": "Eviction API: evicting", "lastProbeTime": None}
         now = timestamp(context.clock.now())
-        status["conditions"] = with_condition(status.get("conditions"), "DisruptionTarget", "True", now, **said)
+        status["conditions"] = with_condition(status.get("conditions"), "DisruptionTarget", "True", now, **more)
         writing.store(context, resource, entry.key, {**pod, "metadata": dict(pod["metadata"]), "status": status})
     return delete(context, resource, namespace, name, dataclasses.replace(options, resource_version=""))
 
@@ -186,8 +182,8 @@ def _too_many(why: str, retry_after: float | None = None) -> ApiError:
 def budget_conditions(before: Object, allowed: int, generation: int, now: str) -> list[Object]:
     """Return the conditions of a budget that allows so many disruptions now."""
     value, reason = ("True", "SufficientPods") if allowed > 0 else ("False", "InsufficientPods")
-    said = {"reason": reason, "message": "", "observedGeneration": generation}
-    return with_condition(before.get("conditions"), "DisruptionAllowed", value, now, **said)
+    more = {"reason": reason, "message": "", "observedGeneration": generation}
+    return with_condition(before.get("conditions"), "DisruptionAllowed", value, now, **more)
 
 
 def scale_of(resource: Resource, entry: Entry) -> Object:

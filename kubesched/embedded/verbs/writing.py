@@ -187,7 +187,7 @@ def _apply(context: Context, target: Target, body: Any, old: Entry | None, optio
     body["metadata"]["name"] = name
     n_warned = len(options.warnings)
     body = settled(context, resource, body, options)
-    if len(options.warnings) > n_warned:  # who owns a field that nobody knows cannot be told
+    if len(options.warnings) > n_warned:  # an unknown field cannot have an owner
         fields = ", ".join(options.warnings[n_warned:])
         raise bad_request(f"failed to create typed patch object ({target.namespace}/{name}; {resource.api_version}): {fields}")
     now = context.clock.now()
@@ -235,7 +235,7 @@ def replace(context: Context, target: Target, old: Entry, new: Object, options: 
         return old
     if options.dry_run:
         return Entry(old.key, new, old.version)
-    if is_finally_gone(resource, new):  # nobody sees it once more without its finalizers: it goes as it was
+    if is_finally_gone(resource, new):  # it goes as it was: no watch sees it without its finalizers
         context.storage.remove(context.table(resource), old.key)
         return Entry(old.key, new, old.version)
     return store(context, resource, old.key, new)

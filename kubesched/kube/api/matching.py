@@ -170,10 +170,10 @@ def compile_preferred_terms(terms: Iterable[PreferredSchedulingTerm]) -> tuple[P
     all the errors of the others.
     """
     compiled = []
-    for index, wish in enumerate(terms):
-        if wish.weight and not _is_empty(wish.preference):
-            compiled.append(PreferredNodeTerm(wish.weight, _compile_node_term(wish.preference, f"[{index}]")))
-    errors = [error for wish in compiled for error in wish.term.errors]
+    for index, preferred in enumerate(terms):
+        if preferred.weight and not _is_empty(preferred.preference):
+            compiled.append(PreferredNodeTerm(preferred.weight, _compile_node_term(preferred.preference, f"[{index}]")))
+    errors = [error for preferred in compiled for error in preferred.term.errors]
     if errors:
         raise SelectorError(aggregate(errors))
     return tuple(compiled)
@@ -253,8 +253,8 @@ class PodAffinityTerms:
     @property
     def every_term(self) -> tuple[AffinityTerm, ...]:
         """Return all terms of all groups."""
-        wishes = (*self.preferred, *self.preferred_anti)
-        return (*self.required, *self.required_anti, *(wish.term for wish in wishes))
+        preferences = (*self.preferred, *self.preferred_anti)
+        return (*self.required, *self.required_anti, *(preferred.term for preferred in preferences))
 
 
 _NO_TERMS = PodAffinityTerms()
@@ -287,9 +287,9 @@ def compile_pod_affinity(pod: Pod) -> PodAffinityTerms:
             errors.append(f"{group}: {error}")
             return ()
 
-    def weighted(group: str, wishes: tuple[WeightedPodAffinityTerm, ...]) -> tuple[WeightedAffinityTerm, ...]:
-        terms = required(group, tuple(wish.pod_affinity_term for wish in wishes))
-        return tuple(WeightedAffinityTerm(wish.weight, term) for wish, term in zip(wishes, terms, strict=False))
+    def weighted(group: str, preferences: tuple[WeightedPodAffinityTerm, ...]) -> tuple[WeightedAffinityTerm, ...]:
+        terms = required(group, tuple(preferred.pod_affinity_term for preferred in preferences))
+        return tuple(WeightedAffinityTerm(preferred.weight, term) for preferred, term in zip(preferences, terms, strict=False))
 
     groups = (
         required("requiredAffinityTerms", near.required if near is not None else ()),

@@ -253,10 +253,10 @@ class _Reading(Generic[N]):
     def _sum(self, ask: Callable[[Container], dict[str, N]]) -> dict[str, N]:
         return sum_of_containers(self.pod, (lambda container: self._with_defaults(ask(container))) if self.non_missing else ask)
 
-    def _with_defaults(self, asked: dict[str, N]) -> dict[str, N]:
+    def _with_defaults(self, requested: dict[str, N]) -> dict[str, N]:
         for name, amount in self.non_missing.items():
-            asked.setdefault(name, amount)
-        return asked
+            requested.setdefault(name, amount)
+        return requested
 
     def _sum_of_largest(self) -> dict[str, N]:
         """Add up, over the containers, the largest of request, allocation and report: releases before 1.37.
@@ -305,19 +305,19 @@ class _Reading(Generic[N]):
         """Return the requests of the pod as a whole; of several for the same resource the largest."""
         whole, status = self.pod.spec.resources, self.pod.status
         assert whole is not None
-        asked = self._parsed(whole.requests)
-        effective = asked
+        requested = self._parsed(whole.requests)
+        effective = requested
         if self.use_status and self.in_place and status.resources is not None:
             in_force, allocated = self._parsed(status.resources.requests), self._parsed(status.allocated_resources)
-            effective = self._resized(asked, in_force, allocated)
-        names = effective if self.whole_pod else asked
+            effective = self._resized(requested, in_force, allocated)
+        names = effective if self.whole_pod else requested
         return {name: effective[name] if name in effective else self._read("0") for name in names if is_pod_level_name(name)}
 
-    def _resized(self, asked: dict[str, N], in_force: dict[str, N], allocated: dict[str, N]) -> dict[str, N]:
+    def _resized(self, requested: dict[str, N], in_force: dict[str, N], allocated: dict[str, N]) -> dict[str, N]:
         """Return the largest of three amounts of each resource. An infeasible request does not count."""
         effective: dict[str, N] = {}
         if not self._infeasible:
-            effective.update(asked)
+            effective.update(requested)
         _raise_to(effective, in_force)
         _raise_to(effective, allocated)
         return effective
@@ -335,14 +335,14 @@ def sum_of_containers(pod: Pod, ask: Callable[[Container], dict[str, N]]) -> dic
         sidecars: dict[str, N] = {}
         peak: dict[str, N] = {}
         for container in pod.spec.init_containers:
-            asked = ask(container)
+            requested = ask(container)
             if container.is_restartable:
-                _add(total, asked)
-                _add(sidecars, asked)
-                asked = sidecars
+                _add(total, requested)
+                _add(sidecars, requested)
+                requested = sidecars
             else:
-                _add(asked, sidecars)
-            _raise_to(peak, asked)
+                _add(requested, sidecars)
+            _raise_to(peak, requested)
         _raise_to(total, peak)
     return total
 

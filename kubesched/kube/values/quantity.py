@@ -127,7 +127,7 @@ def format_quantity(nano: int, style: str = DECIMAL_SI) -> str:
 
 def _rounded(nano: int, unit: int) -> int:
     """Return billionths in a larger unit, rounded away from zero and cut to 64 bits."""
-    # What does not fit is what `amount` is for; whoever does not ask it stays at the limit.
+    # A sum that does not fit stops at the limit; `amount` computes it as kube-scheduler does.
     if nano >= 0:
         return min(-(-nano // unit), INT64_MAX)
     return -min(-(nano // unit), INT64_MAX + 1)

@@ -75,6 +75,8 @@ def build_profiles(profiles: Sequence[MergedProfile], catalogue: Catalogue, gate
 
 
 def _build(merged: MergedProfile, catalogue: Catalogue, gates: Gates) -> Profile:
+    """Return one complete profile; raise ConfigError if it has not one QueueSort plugin, no Bind plugin, or several plugins at
+    PlacementGenerate."""
     args = _args_in_use(merged, catalogue, gates)
     of = f"for profile with scheduler name {go_quote(merged.scheduler_name)}"
     points = expand(merged.plugins, catalogue)
@@ -157,6 +159,7 @@ def unreadable(file: str, error: OSError) -> ConfigError:
 
 
 def _check_authorities(pem: bytes) -> None:
+    """Raise ConfigError if no certificate in a PEM text can be read, with Go's texts."""
     from cryptography import x509  # heavy, and most configurations have no extender with certificates
 
     complaint = "" if b"-----END " in pem else "unable to parse bytes as PEM block"
@@ -171,6 +174,7 @@ def _check_authorities(pem: bytes) -> None:
 
 
 def _check_pair(certificate: bytes, key: bytes) -> None:
+    """Raise ConfigError if a key does not belong to its certificate, with Go's texts."""
     from cryptography import x509
     from cryptography.hazmat.primitives.serialization import load_pem_private_key
 

@@ -58,6 +58,7 @@ def as_json(document: dict[str, Any]) -> str:
 
 
 def _profile(profile: Profile) -> dict[str, Any]:
+    """Return one profile; arguments with a type get apiVersion and kind."""
     document: dict[str, Any] = {"plugins": encode(profile.plugins), "schedulerName": profile.scheduler_name}
     if profile.percentage_of_nodes_to_score is not None:
         document["percentageOfNodesToScore"] = profile.percentage_of_nodes_to_score

@@ -69,6 +69,8 @@ def validate(document: KubeSchedulerConfiguration, profiles: Sequence[MergedProf
 
 
 def _leader_election(election: LeaderElection, path: Path) -> list[FieldError]:
+    """Check leader election, if it is on: positive durations, the lease longer than the renew deadline, a lock of kind leases
+    with a name."""
     if not election.leader_elect:
         return []
     errors = []
@@ -102,6 +104,7 @@ def _percentage(percentage: int | None, path: Path) -> list[FieldError]:
 
 
 def _profiles(profiles: Sequence[MergedProfile], gates: Gates) -> list[FieldError]:
+    """Check each profile, then what profiles must have in common."""
     if not profiles:
         return [required(Path("profiles"))]
     errors = []
@@ -130,6 +133,7 @@ def _removed_plugins(plugins: Plugins, path: Path) -> list[FieldError]:
 
 
 def _plugin_config(profile: MergedProfile, path: Path, gates: Gates) -> list[FieldError]:
+    """Check the arguments of one profile: each plugin once, no removed plugin, valid values."""
     errors = []
     seen = set()
     for at, (name, args) in enumerate(profile.plugin_config):
@@ -180,6 +184,7 @@ def _args_of(profile: MergedProfile, plugin: str) -> Args | Raw:
 
 
 def _extenders(extenders: Sequence[Extender], path: Path) -> list[FieldError]:
+    """Check extenders: weights, names of managed resources, each managed by one extender, one that binds."""
     errors = []
     managed: set[str] = set()
     for at, extender in enumerate(extenders):

@@ -170,6 +170,7 @@ def _create(
     extenders: tuple[Extender, ...] = (),
     checks_all: bool = False,
 ) -> Algorithm:
+    """Build the plugins and the profile, and in 1.17 add the plugins that the file enables."""
     release = context.release
     wording.say_keys(selected.predicates, selected.priorities, release)
     names = names_to_run(selected, registry)
@@ -283,6 +284,8 @@ def _points(
     handle: Handle,
     options: Options,
 ) -> dict[str, list[tuple[Plugin, int]]]:
+    """Return the plugins of each point. `leaves` are the predicates one by one, for Reserve and PreBind; `filters` may be
+    grouped."""
     release = context.release
     first: list[Plugin] = []
     if release.lists_ready_nodes:

@@ -29,6 +29,8 @@ class ImageLocality(Plugin):
         self._counts_volumes = handle.gates.behaviour.counts_image_volumes
 
     def score(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Ints:
+        """Return the sum of the worth of the pod's images on each node, clamped to 23 MiB and 1000 MiB for each image, scaled
+        to 100. Images of init containers count; volumes with images add worth, and since 1.37 also raise the upper limit."""
         spec = pod.pod.spec
         images = [c.image for c in (*spec.init_containers, *spec.containers)]
         volumes = [volume.image.reference for volume in spec.volumes if volume.image is not None]

@@ -74,6 +74,8 @@ class NodeAffinity(Plugin):
             self._adds_preferred = bool(added.preferred)  # also if all terms are empty and match nothing
 
     def pre_filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> PreFilterAnswer:
+        """Return the nodes that all required terms name, if they do; skip a pod without node selector and required
+        affinity."""
         spec = pod.pod.spec
         wanted = _node_affinity(pod)
         if wanted is None or wanted.required is None:
@@ -112,6 +114,7 @@ class NodeAffinity(Plugin):
         return None
 
     def score(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Ints:
+        """Return the sum of the weights of the preferred terms that match, those of the arguments included."""
         scores = np.zeros(nodes.n, dtype=np.int64)
         for wish in (*self._added_preferred, *_preferred(pod)):
             scores += wish.weight * match_term(wish.term, nodes)

@@ -73,6 +73,8 @@ class NodeResourcesBalancedAllocation(Plugin):
         return asked
 
     def score(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Ints:
+        """Return 50 + (50 + balance with the pod - balance without it) / 2, rounded down. The compiled kernel does it in one
+        pass; it returns None for amounts that need Go's overflow rules."""
         asked = self._asked(pod)
         if not asked:  # only in a configuration without this plugin's PreScore
             return nodes.uniform(0)

@@ -60,6 +60,7 @@ class TaintToleration(Plugin):
         return self.handle.gates.is_enabled("TaintTolerationComparisonOperators")
 
     def filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Rejections:
+        """Judge each list of taints once, and spread the answers over the nodes."""
         if len(nodes.taint_sets) == 1:  # the list without taints
             return Rejections.none(nodes)
         compare = self._compares()

@@ -25,6 +25,8 @@ class TopologyPlacementGenerator(Plugin):
         self._hierarchy = GroupHierarchy(handle.objects, has_composites=handle.gates.is_enabled("CompositePodGroup"))
 
     def generate_placements(self, group: GroupKey, nodes: Snapshot) -> Sequence[Placement] | Status:
+        """Return one placement for each domain, sorted by the label's value; only the domain of scheduled pods if there are
+        some."""
         found = self._hierarchy.get(group)
         if found is None:
             return failed(f'podgroup.scheduling.k8s.io "{group.name}" not found')

@@ -77,6 +77,8 @@ class VolumeRestrictions(Plugin):
         self.disks = DisksInUse()
 
     def pre_filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> PreFilterAnswer:
+        """Find the pod's ReadWriteOncePod claims and count how many of them other pods use. Skip a pod without inline disks
+        and such claims in use."""
         if not pod.pod.spec.volumes:
             return SKIP
         exclusive = set()
@@ -94,6 +96,7 @@ class VolumeRestrictions(Plugin):
         return None
 
     def filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Rejections:
+        """Refuse nodes where a disk is in use, then all nodes while a claim is in use."""
         wanted = state.find(STATE_KEY)
         if wanted is None:  # a configuration without this plugin's PreFilter: disks can still be checked, claims cannot
             conflicts = self.disks.conflicts(pod, nodes)

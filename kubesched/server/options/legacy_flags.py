@@ -42,9 +42,9 @@ def refuse_old_flags(parsed: Parsed) -> None:
 
 def split_gates(parsed: Parsed) -> tuple[dict[str, bool], dict[str, bool]]:
     """Return the feature gates that were given: those of old releases, and today's."""
-    asked = read_pairs(parsed["feature-gates"])
-    old = {name: on for name, on in asked.items() if name in LEGACY_GATES}
-    return old, {name: on for name, on in asked.items() if name not in old}
+    given = read_pairs(parsed["feature-gates"])
+    old = {name: on for name, on in given.items() if name in LEGACY_GATES}
+    return old, {name: on for name, on in given.items() if name not in old}
 
 
 def read_legacy(parsed: Parsed) -> LegacyScheduler:

@@ -216,8 +216,8 @@ def read_options(
     if wrong_versions := _version_errors(emulated, oldest):
         raise ConfigError("", aggregate(wrong_versions))
     if parsed["legacy-version"]:
-        asked = split_gates(parsed)[1]
-        gates = Gates.of(asked, emulated=emulated, min_compatibility=oldest)
+        given_gates = split_gates(parsed)[1]
+        gates = Gates.of(given_gates, emulated=emulated, min_compatibility=oldest)
     else:
         refuse_old_flags(parsed)
         gates = Gates.parse(parsed["feature-gates"], emulated=emulated, min_compatibility=oldest)
@@ -276,7 +276,7 @@ def _otlp_endpoint(parsed: Parsed) -> str:
     return given
 
 
-# --- the old world and our own flags ----------------------------------------------------------------------------------
+# --- flags of old releases and our own --------------------------------------------------------------------------------
 
 
 def _longest_wait(parsed: Parsed, legacy: LegacyScheduler | None) -> Duration:

@@ -112,7 +112,7 @@ def _add_metrics(app: web.Application, config: AppConfig, results: Results) -> N
     app.router.add_route("*", "/metrics/slis", _metrics(slis, results.reset))
 
     async def of_the_leader(request: web.Request) -> web.StreamResponse:
-        # Two schedulers that both tell of all pods would count every pod twice.
+        # Two schedulers that both report all pods would count every pod twice.
         if not config.is_leader():
             return web.Response()
         answer = web.StreamResponse(headers={"Content-Type": CONTENT_TYPE})
@@ -230,7 +230,7 @@ async def _uncached(request: web.Request, handler: Handler) -> web.StreamRespons
     except web.HTTPException as error:  # a redirection
         error.headers.setdefault("Cache-Control", NOT_CACHED)
         raise
-    if not answer.prepared:  # one that was streamed has said so itself
+    if not answer.prepared:  # a stream has set it itself
         answer.headers.setdefault("Cache-Control", NOT_CACHED)
     return answer
 

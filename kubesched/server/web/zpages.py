@@ -108,7 +108,7 @@ def statusz(about: About, paths: Sequence[str], now: Callable[[], float] = time.
         return [
             ("Started", begun.strftime("%a %b %d %H:%M:%S UTC %Y")),
             ("Up", _duration(now() - about.started_at)),
-            ("Go version", runtime),  # the label is the reference's; what runs is said truly
+            ("Go version", runtime),  # kube-scheduler's label, with what really runs
             ("Binary version", about.binary_version.removeprefix("v")),
             ("Emulation version", about.emulation_version),
             ("Paths", " ".join(paths)),

@@ -26,6 +26,7 @@ from kubesched.scheduler.engine import (
     FirstByName,
     Ports,
     Rules,
+    StillClock,
     attempt,
     build_profiles,
     default_configuration,
@@ -35,7 +36,6 @@ from kubesched.scheduler.engine import (
 )
 from kubesched.scheduler.framework import Failed, Placed, Profile, Registry, Status, Unschedulable, catalogue
 from kubesched.scheduler.queue import Queue
-from kubesched.tools.simulation.clock import StillClock
 
 Case = dict[str, Any]
 

@@ -159,7 +159,7 @@ class Jobs(PodController):
         life = job["spec"].get("ttlSecondsAfterFinished")
         if life is None:
             return None
-        # Never at once: whoever waits for a job that lives for 0 seconds (helm, for its hooks) must see that it is done.
+        # Never at once: helm waits for its hooks, jobs that live for 0 seconds, and must see that they are done.
         left = ended + max(float(life), _SHORTEST_LIFE_SECONDS) - now
         if left > 0:
             return left

@@ -35,7 +35,7 @@ class ReplicaSets(PodController):
 
     def __init__(self, context: ControllerContext) -> None:
         super().__init__(context)
-        self._offered: dict[str, dict[str, None]] = {}  # set to pods that nobody manages and it may adopt
+        self._offered: dict[str, dict[str, None]] = {}  # set: pods without a controller that it may adopt
 
     def add_all(self) -> None:
         for entry in list(self._store.context.table(self._resource).entries.values()):
@@ -127,7 +127,7 @@ class ReplicaSets(PodController):
 
     def _report(self, owner: Object, pods: list[Object], failure: ApiError | None) -> float | None:
         """Write the status; return in how many seconds the next pod becomes available."""
-        # A set of thousands is reported on whenever one of its pods changes, so each pod is asked once.
+        # A set of thousands is reported on whenever one of its pods changes, so each pod is looked at once.
         ready = [pod for pod in pods if is_ready(pod)]
         min_seconds = int(owner["spec"].get("minReadySeconds", 0))
         waits: list[float | None] = []

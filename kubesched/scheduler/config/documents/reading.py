@@ -101,6 +101,7 @@ class _Json:
         return self.text[self.at] if self.at < len(self.text) else ""
 
     def _refuse(self, context: str, *, in_word: bool = False) -> ConfigError:
+        """Return the error at the current position; `in_word`: inside a literal, a number or an escape."""
         if self.at >= len(self.text):
             # At the end of the text Go feeds its scanner a space. Inside a word the space is the error.
             text = f"invalid character ' ' {context}" if in_word else "unexpected end of JSON input"
@@ -163,6 +164,7 @@ class _Json:
                 return items
 
     def _string(self) -> str:
+        """Read a string. Its end is found here, for Go's errors; the json module decodes the escapes."""
         start = self.at
         self.at += 1
         while True:
@@ -198,6 +200,7 @@ class _Json:
         return _LITERALS[word]
 
     def _number(self) -> Number:
+        """Read a number: sign, integer part without leading zeros, fraction, exponent."""
         start = self.at
         if self._here() == "-":
             self.at += 1

@@ -152,6 +152,8 @@ class _Walk:
         return found if wanted.kind == "string" else self._mismatch("string", wanted)
 
     def _struct(self, found: Object, wanted: _Type, path: str) -> Any:
+        """Decode an object into a struct. `_fields` and `_owner` follow the walk, because Go's errors name the path. A null
+        resets an earlier value of the field."""
         cls = wanted.struct
         assert cls is not None
         known = _fields(cls)
@@ -307,6 +309,7 @@ def _fields(cls: type[msgspec.Struct]) -> dict[str, _Field]:
 
 
 def _take_apart(hint: Any) -> tuple[_Type, Go]:
+    """Parse an annotation: strip Optional and Annotated, and merge the `Go` markers, of which the outermost wins."""
     marker = Go()
     optional = False
     while True:
@@ -333,6 +336,7 @@ def _merge(outer: Go, inner: Go) -> Go:
 
 
 def _plain_type(hint: Any, marker: Go, optional: bool) -> _Type:
+    """Return the type of an annotation without Optional and Annotated, with Go's name for it."""
     origin = typing.get_origin(hint)
     if origin is tuple:
         element, _ = _take_apart(typing.get_args(hint)[0])

@@ -96,6 +96,7 @@ def _tree(node: yaml.Node, repeated: list[str], depth: int) -> Value:
 
 
 def _mapping(node: yaml.MappingNode, repeated: list[str], depth: int) -> Object:
+    """Return a mapping with sorted keys; its own keys win over those of a merge (`<<`)."""
     found: dict[str, Value] = {}
     merged: dict[str, Value] = {}
     for key_node, value_node in node.value:
@@ -184,6 +185,8 @@ def _number(text: str) -> Value:
 
 
 def _integer(text: str) -> int | None:
+    """Return an integer in one of YAML 1.1's notations (0x1f, 0b1, 0o17, 017, 15), None if it is none or does not fit 64
+    bits."""
     sign = -1 if text[:1] == "-" else 1
     digits = text[1:] if text[:1] in ("+", "-") else text
     base = 10

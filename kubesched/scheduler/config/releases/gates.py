@@ -277,6 +277,7 @@ def _boolean(name: str, value: str) -> bool:
 
 
 def _refusal(name: str, value: bool, emulated: Version, min_compatibility: Version | None) -> str:
+    """Return why a gate cannot be set to a value, empty if it can: it is locked, or newer than the emulated version."""
     spec = spec_of(name, emulated)
     if spec.locked and spec.default != value:
         return f"cannot set feature gate {name} to {_go(value)}, feature is locked to {_go(spec.default)}"

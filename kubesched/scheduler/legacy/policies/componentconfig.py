@@ -166,6 +166,7 @@ class ComponentConfig(Wire, frozen=True, rename="camel"):
         return {"apiVersion": API_VERSION, "kind": CONFIGURATION, **{k: v for k, v in shown.items() if v is not None}}
 
     def _flat(self) -> dict[str, Any]:
+        """Return the flat document of releases up to 1.9, whose fields were the flags."""
         source, connection = self.source, self.client_connection
         host, _, port = self.healthz_bind_address.rpartition(":")
         election = encode(self.leader_election)

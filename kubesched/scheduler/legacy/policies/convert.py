@@ -147,6 +147,8 @@ def convert_policy(policy: Policy, version: str | Release = LATEST, options: Opt
 
 
 def _convert_predicates(policy: Policy, registry: Registry, draft: _Draft) -> None:
+    """Add the filters for the predicates. All labelsPresence predicates become one required node affinity in NodeAffinity's
+    addedAffinity."""
     names: set[str] = set(registry.mandatory & registry.predicates.keys())
     present: list[str] = []
     absent: list[str] = []
@@ -179,6 +181,7 @@ def _convert_predicates(policy: Policy, registry: Registry, draft: _Draft) -> No
 
 
 def _convert_priorities(policy: Policy, registry: Registry, draft: _Draft) -> None:
+    """Add the scorers for the priorities of the policy, or of the default provider."""
     if policy.priorities is None and registry.release.absent_means_default:
         for name in sorted(registry.provider(DEFAULT_PROVIDER)[1]):
             _convert_known(name, registry.priority(name).weight, draft)
@@ -195,6 +198,8 @@ def _convert_priorities(policy: Policy, registry: Registry, draft: _Draft) -> No
 
 
 def _convert_known(name: str, weight: int, draft: _Draft) -> None:
+    """Add the scorer for a priority without an argument. Resource priorities become the scoring strategy of NodeResourcesFit,
+    which can have only one."""
     said = f"priority {name}"
     if name == "EqualPriority":
         return
@@ -225,6 +230,7 @@ def _score_resources(name: str, weight: int, strategy: dict[str, Any], draft: _D
 
 
 def _ratio(priority: PriorityPolicy) -> dict[str, Any]:
+    """Return the scoring strategy for a RequestedToCapacityRatio priority."""
     assert priority.argument is not None
     given = priority.argument.requested_to_capacity_ratio_arguments
     assert given is not None
@@ -256,6 +262,8 @@ def _added(draft: _Draft) -> dict[str, Any]:
 
 
 def _document(draft: _Draft, policy: Policy, options: Options) -> dict[str, Any]:
+    """Return the document: all defaults disabled, the drafted plugins enabled at each point that they implement in both
+    recorded releases."""
     catalogue = at_release(IN_TREE_CATALOGUE, config.OLDEST_RECORDED)  # points that both releases have
     sets: dict[str, list[dict[str, Any]]] = {
         "preEnqueue": [{"name": "SchedulingGates"}],

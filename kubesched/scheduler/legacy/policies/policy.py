@@ -215,6 +215,7 @@ def _with_kind(tree: Object, complaints: list[str]) -> Object:
 
 
 def _from_go(value: Any, complaints: list[str]) -> Any:
+    """Return a value with wire names instead of Go's; add an error for each field that is not written as in Go."""
     if isinstance(value, list):
         return [_from_go(item, complaints) for item in value]
     if not isinstance(value, Object):
@@ -241,6 +242,7 @@ _GO_NAMES = {
 
 
 def _check_kind(tree: Value, text: str, release: Release) -> None:
+    """Raise ConfigError for a document without kind or version, or with other ones than the release reads."""
     if not isinstance(tree, Object):
         raise ConfigError("", f"Object 'Kind' is missing in '{text}'")
     kind, api_version = tree.get_folded("kind"), tree.get_folded("apiVersion")

@@ -67,6 +67,7 @@ def _custom_errors(priority: PriorityPolicy, declared: dict[str, PriorityPolicy]
 
 
 def _extender_errors(extenders: tuple[PolicyExtender, ...], release: Release) -> list[str]:
+    """Return the errors of extenders: weights, managed resources, and more than one that binds."""
     errors: list[str] = []
     managed: set[str] = set()
     for extender in extenders:
@@ -110,6 +111,7 @@ def shape_of(arguments: RequestedToCapacityRatioArguments, release: Release) -> 
 
 
 def _shape_error(points: tuple[tuple[int, int], ...], most: int) -> str:
+    """Return the first error of a shape, empty for a valid one. Kept quirk: `valuses` in one text."""
     if not points:
         return "at least one point must be specified"
     for at in range(1, len(points)):

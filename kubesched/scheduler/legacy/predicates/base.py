@@ -81,6 +81,7 @@ class AllOf(Plugin):
         return tuple(dict.fromkeys(Wakeup(wakeup.event) for wakeups in declared for wakeup in wakeups or ()))
 
     def pre_filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> PreFilterAnswer:
+        """Call PreFilter of all parts. The nodes are those that all parts name; AllOf is skipped if all parts are."""
         skipping: set[str] = set()
         names: frozenset[str] | None = None
         for part in self.parts:

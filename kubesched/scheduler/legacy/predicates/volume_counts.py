@@ -170,6 +170,7 @@ class VolumeCountPredicate(Plugin):
         return new
 
     def _exceeded(self, driver: str, volumes: tuple[Attached, ...], touched: frozenset[int], nodes: Snapshot) -> Bools:
+        """Return the nodes of a view that would exceed the limit of a driver; rows of a what-if are counted pod by pod."""
         limits = self.limits(driver, nodes)
         counts = self.attachments.count(driver)
         added = self.new_volumes(volumes, nodes)

@@ -41,6 +41,7 @@ class ImageHolders:
         return column if nodes.rows is None else column[nodes.rows]
 
     def _follow(self, whole: Snapshot) -> None:
+        """Read new and changed nodes, in the order of rows, and drop removed ones."""
         names = whole.names
         changed = [(name, whole.node(row)) for row, name in enumerate(names) if self._seen.get(name) is not whole.node(row)]
         gone = self._seen.keys() - set(names) if len(self._seen) + len(changed) > len(names) else set()

@@ -100,6 +100,8 @@ class DryRun:
         return moving
 
     def _look_at_many(self, rows: Ints, ahead: NominatedAbove) -> None:
+        """Try rows together: remove the pods of lower priority on all of them, filter once, and put pods back where the pod
+        fits."""
         results = self.results
         lines = self.importance.below(rows, self.pod.priority)
         without = lines.count == 0
@@ -164,6 +166,7 @@ class DryRun:
     # One node after the other
 
     def _look_at_each(self, rows: Ints) -> None:
+        """Try rows one by one, and store the results in the same form as for many rows."""
         for row in rows.tolist():
             lower = self.importance.pods(row, self.pod.priority, self.nodes)
             found = self._reprieve(row, [[(other, row)] for other in lower])

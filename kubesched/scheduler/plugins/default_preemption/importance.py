@@ -105,6 +105,8 @@ class Importance:
         self._ordered[waiting] = True
 
     def _order(self, row: int, pods: list[PodView]) -> None:
+        """Sort the pods of one row. The arrays by slot get the pods' priority, start and template number, so that `below`
+        needs no pod objects."""
         size = self._size[row] = len(pods)
         if size > MOST_PODS:
             return

@@ -122,6 +122,8 @@ class NodeResources:
     def _refuse_short_rows(
         self, pod: PodView, statuses: tuple[ClaimStatus, ...], nodes: Snapshot, here: Bools, refusals: Refusals
     ) -> None:
+        """Refuse the rows of one group: for claims that no container uses (1.36), for pod-level resources that are too small,
+        or for too few free resources. A node that is too small is not resolvable."""
         unused = next((each.resource_claim_name for each in statuses if not each.containers), None)
         if unused is not None and not self._is_newer:
             why = "node-allocatable resource claim not referenced by any container within the pod"

@@ -222,6 +222,7 @@ class DynamicResources(Plugin):
         return None
 
     def _collect(self, claim: ResourceClaim, mine: PodClaims, turn: GroupTurn | None) -> Status | None:
+        """Put a claim among the allocated or the pending ones; return a refusal of the pod if the claim cannot be used now."""
         allocation = claim.status.allocation
         promised = self._book.promised(claim.metadata.uid) if allocation is None else None
         if promised is not None:

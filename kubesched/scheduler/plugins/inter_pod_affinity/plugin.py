@@ -94,6 +94,7 @@ class InterPodAffinity(AddsScores):
         """By terms; an entry goes with the last counters that use it."""
 
     def pre_filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> PreFilterAnswer:
+        """Look the counters up. Skip a pod without required terms, unless a placed pod has anti-affinity to it."""
         if pod.template.affinity.error is not None:
             return unresolvable(f"parsing pod: {pod.template.affinity.error}")
         if _has_no_terms(pod, nodes, state):
@@ -134,6 +135,9 @@ class InterPodAffinity(AddsScores):
         return advise_on_neighbours(refused)
 
     def filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Rejections:
+        """Refuse a node for the first of three reasons: a required affinity term without a matching pod in its domain, a
+        matching pod for an anti-affinity term, or a placed pod with anti-affinity to this one. With several topology keys each
+        term is looked up by its own key."""
         counters: AffinityCounts = state.read(self.name)
         keys = counters.keys() if counters.judged is None else {counters.judged[0]}
         if len(keys) == 1:

@@ -155,6 +155,7 @@ class NodeResourcesFit(Plugin):
         self._strategy = Strategy(args.scoring_strategy, self._devices)
 
     def wakeups(self) -> tuple[Wakeup, ...]:
+        """Return the events that may help. Resizes and device classes count behind their gates."""
         more = ADD | Action.NODE_ALLOCATABLE
         alike = not self._makes_room  # a deferred resize depends on the pod's node, which its template does not have
         declared = [on(POD, DELETE, "pod_went", by_template=alike)]
@@ -174,6 +175,8 @@ class NodeResourcesFit(Plugin):
         return advise_on_resources(refused, TOO_MANY_PODS.text)
 
     def filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Rejections:
+        """Refuse nodes with too many pods, and for each resource the nodes with too little free. A resource of which every
+        node has enough costs one comparison of the lowest free amount."""
         cases: list[tuple[Bools, Reason]] = []
         if not nodes.n:
             return Rejections.none(nodes)
@@ -206,6 +209,7 @@ class NodeResourcesFit(Plugin):
         return room
 
     def filter_node(self, pod: PodView, node: NodeView, state: CycleState) -> Refusal:
+        """Do the same for one node, with Go's wrapping subtraction."""
         reasons: list[Reason] = []
         if node.free_pods <= 0:
             reasons.append(TOO_MANY_PODS)

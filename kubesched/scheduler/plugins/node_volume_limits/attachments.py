@@ -126,6 +126,7 @@ def volumes_of(pod: Pod, resolver: Resolver, *, is_new: bool, inline_errors: lis
 
 
 def _attached_by(pod: Pod, volume: Volume, resolver: Resolver, *, is_new: bool) -> Attached | None:
+    """Return what one volume of a pod attaches: the volume of its claim, an inline volume in its CSI form, or None."""
     name, namespace = claim_name(pod, volume), pod.metadata.namespace
     if name is None:
         return resolver.inline(volume)
@@ -233,6 +234,7 @@ class Attachments(PlacedPods):
             self._let_go((pod.uid, index))
 
     def _take_attachment(self, attachment: VolumeAttachment) -> None:
+        """Add a VolumeAttachment as a holder, if it names an attacher, a persistent volume and an existing node."""
         spec, holder = attachment.spec, (attachment.metadata.name, ATTACHMENT)
         volume_name = spec.source.persistent_volume_name
         assert self._nodes is not None

@@ -87,6 +87,7 @@ class CsiNodes:
         return self._migrated.get(plugin, self._nowhere())
 
     def _write(self, row: int, csi_node: CSINode | None) -> None:
+        """Write one row of all columns; None for a node without CSINode."""
         for limit_column in self._limits.values():
             limit_column[row] = NO_LIMIT
         for column in (*self._installed.values(), *self._migrated.values()):

@@ -77,6 +77,8 @@ class NodeVolumeLimits(Plugin):
         return None if any(map(is_attachable, pod.pod.spec.volumes)) else SKIP
 
     def filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Rejections:
+        """Refuse nodes that lack a driver (gate VolumeLimitScaling), then nodes above a limit. An inline volume without a CSI
+        form is an error on nodes with a CSINode."""
         try:
             wanted: Wanted = state.get(self.name, lambda: self._wanted(pod))
         except ClaimMissing as error:

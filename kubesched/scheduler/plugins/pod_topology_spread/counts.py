@@ -157,6 +157,7 @@ class SpreadCounts(PodCounts):
         return None  # whether the plugin skips depends on the constraints alone
 
     def _matches(self, i: int, other: LabelClass) -> bool:
+        """Return whether pods of a label class count for constraint i; judged once for each class."""
         known = self._judged[i].get(other.serial)
         if known is None:
             selector = self.constraints[i].selector

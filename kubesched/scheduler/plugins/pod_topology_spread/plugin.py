@@ -183,6 +183,7 @@ class PodTopologySpread(AddsScores):
         return selector
 
     def _compile(self, constraint: ApiConstraint, selector: matching.Selector, pod: PodView) -> Constraint:
+        """Return an API constraint with its defaults: minDomains 1, nodeAffinityPolicy Honor, nodeTaintsPolicy Ignore."""
         return Constraint(
             max_skew=constraint.max_skew,
             key=constraint.topology_key,
@@ -196,6 +197,7 @@ class PodTopologySpread(AddsScores):
     # Hard constraints
 
     def pre_filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> PreFilterAnswer:
+        """Look the counts of the hard constraints up; skip a pod without any."""
         if state.find(self.name) is None:
             try:
                 constraints = self._constraints(pod, HARD)
@@ -211,6 +213,7 @@ class PodTopologySpread(AddsScores):
         return advise_on_spreading(refused)
 
     def filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Rejections:
+        """Refuse a node for the first constraint that it violates, in the order of the spec."""
         counts: HardCounts = state.read(self.name)
         reasons, bits = (MISSING_LABEL, TOO_SKEWED), None
         for i, constraint in enumerate(counts.constraints):
@@ -264,6 +267,8 @@ class PodTopologySpread(AddsScores):
         return scores
 
     def normalize(self, scores: Ints, feasible: Bools, pod: PodView, nodes: Snapshot, state: CycleState) -> Ints:
+        """Return 100 * (high + low - score) / high among the scored nodes. Nodes without a label of an own constraint get
+        0."""
         counts: SoftCounts = state.read(_SOFT)
         ignored = counts.ignored(nodes)
         scored = feasible if ignored is None else feasible & ~ignored

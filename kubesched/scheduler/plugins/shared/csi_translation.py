@@ -113,6 +113,8 @@ def translated_affinity(volume: PersistentVolume) -> NodeSelector | None:
 
 
 def _plain_handle(source: Volume | PersistentVolumeSpec) -> str:
+    """Return the handle of a volume of a kind that needs no labels. EBS volumes may be written as aws://zone/vol-id; Azure
+    disks must be managed."""
     if (ebs := source.aws_elastic_block_store) is not None:
         if not ebs.volume_id.startswith("aws://"):
             return ebs.volume_id
@@ -136,6 +138,7 @@ def _gce_handle(scope: str, place: str, name: str) -> str:
 
 
 def _region_of(zones: list[str]) -> str:
+    """Return the region of zones like europe-west1-b; all zones must be in one region."""
     regions = set()
     for zone in zones:
         parts = zone.split("-")

@@ -136,6 +136,8 @@ class Binder:
         )
 
     def _is_bound(self, binding: Binding, node: Node) -> bool:
+        """Return whether a claim is bound to its existing volume. An older version in the cache than the one that was written
+        is not judged yet."""
         name = binding.volume.metadata.name
         volume = self._volumes.stored(name)
         if volume is None:
@@ -152,6 +154,8 @@ class Binder:
         return is_fully_bound(claim)
 
     def _is_provisioned(self, written: PersistentVolumeClaim, node: Node) -> bool:
+        """Return whether the claim's volume was provisioned and bound. If the provisioner gave up, it has removed the
+        selected-node annotation."""
         meta = written.metadata
         claim = self._claims.stored(meta.name, meta.namespace)
         if claim is None:
@@ -171,6 +175,8 @@ class Binder:
         return is_fully_bound(claim)
 
     def _check_affinity(self, volume: PersistentVolume, node: Node) -> None:
+        """Raise VolumeError if a volume does not reach the node; an in-tree volume is checked in its CSI form on nodes that
+        migrated it."""
         selector = affinity_of(volume)
         plugin = csi.in_tree_plugin(volume.spec) if volume.spec.csi is None else ""
         if plugin in csi.MIGRATED:

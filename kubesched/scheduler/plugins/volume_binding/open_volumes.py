@@ -108,6 +108,7 @@ class ClassVolumes:
             self._read()
 
     def _read(self) -> None:
+        """Sort the open volumes by size and rebuild the arrays of kinds and groups."""
         self._epoch = -1
         self._selected: dict[Selector, Bools] = {}
         self.volumes = sorted(self._open.values(), key=capacity_nano)

@@ -211,6 +211,7 @@ class VolumeBinding(Plugin):
         return storage_class.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER
 
     def filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Rejections:
+        """Plan once for all rows of the cluster, then read the four columns of the plan for the rows of the view."""
         claims: Claims = state.read(self.name)
         if claims.plan is None:
             claims.plan = self._planner.plan(claims.bound, claims.delayed, nodes)

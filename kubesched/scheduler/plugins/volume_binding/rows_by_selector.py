@@ -86,6 +86,8 @@ class RowsBySelector:
         return found
 
     def _of_requirements(self, requirements: Sequence[Requirement]) -> Ints:
+        """Return the rows that match all requirements: an `In` narrows them by the sorted index, the others are checked on
+        what is left."""
         assert self._nodes is not None
         listed = next((wanted for wanted in requirements if wanted.operator == IN), None)
         rows = self._with_values(listed) if listed is not None else np.arange(self.n, dtype=np.int64)
@@ -99,6 +101,7 @@ class RowsBySelector:
         return rows[matched]
 
     def _with_values(self, wanted: Requirement) -> Ints:
+        """Return the rows with one of the values of a label, from the rows sorted by that label."""
         assert self._nodes is not None
         column = self._nodes.label(wanted.key)
         if column is None:

@@ -122,7 +122,7 @@ class Authenticator:
 
     async def _owner(self, token: str, reviewer: Reviewer) -> User | None:
         """Return the owner of a token, by a TokenReview whose answer is cached."""
-        # The key is a keyed hash: nobody who reads our memory finds a token in it.
+        # The key is a keyed hash, so a dump of the memory contains no token.
         question = hmac.new(self._salt, token.encode(), hashlib.sha256).digest()
 
         async def ask() -> tuple[User | None, float]:

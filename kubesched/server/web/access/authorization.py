@@ -58,8 +58,8 @@ class Authorizer:
         """Return whether a user may do this. Errors of the API server are raised."""
         if MASTERS in user.groups:
             return ALLOWED
-        asked = path.removeprefix("/")
-        if asked in self._paths or (self._prefixes and asked.startswith(self._prefixes)):
+        stripped = path.removeprefix("/")
+        if stripped in self._paths or (self._prefixes and stripped.startswith(self._prefixes)):
             return ALLOWED
         if self._reviewer is None:
             return Decision(False)

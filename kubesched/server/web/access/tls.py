@@ -93,7 +93,7 @@ class ServingTls:
         trusts_others = self._trust.version != self._trusted
         if trusts_others:
             self._trusted = self._trust.version
-            # Of this context only the wish for a certificate counts; whom we trust is in the one chosen per handshake.
+            # This context only asks for a certificate. The one chosen in the handshake has the authorities.
             self._ask_for_certificates(self.context)
         for source in self._sources:
             if source.reload() or trusts_others:
@@ -202,6 +202,6 @@ def _mark(files: tuple[str, str]) -> object:
         try:
             stat = Path(file).stat()
             marks.append((stat.st_mtime_ns, stat.st_size, stat.st_ino))
-        except OSError:  # being replaced: the next look will tell
+        except OSError:  # it is being replaced: the next check finds it
             marks.append((0, 0, 0))
     return marks

@@ -61,7 +61,7 @@ class EnginePageData:
         self._throughput = throughput
         self.process = secrets.token_hex(8)
         self.offers: tuple[str, ...] = ()
-        """What can be asked or done here besides looking; the page shows that much of its Try view."""
+        """What else this server can do; the page shows as much of its Try view."""
         self._started = time.time()
         self._encoded: dict[str, tuple[str, msgspec.Raw]] = {}
         self._queue_data = QueueData(self._in_turn)

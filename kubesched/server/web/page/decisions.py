@@ -62,15 +62,15 @@ def page(ring: DecisionRing, query: Mapping[str, str]) -> dict[str, Any]:
         raise BadQuery(f"outcome is {query['outcome']!r}, and none of {', '.join(OUTCOMES)}")
     namespace, pod, node, outcome, plugin = (query.get(name, "") for name in _WORDS)
     since, until = (time_of(query[name], name) if name in query else None for name in _TIMES)
-    asked = DecisionFilter(namespace, pod, node, outcome, plugin, since, until, _number(query, "after", -1))
+    wanted = DecisionFilter(namespace, pod, node, outcome, plugin, since, until, _number(query, "after", -1))
     limit, before = min(_number(query, "limit", _USUAL), MOST), _number(query, "before", ring.next_sequence)
     found: list[dict[str, Any]] = []
     for record in ring.newest_first():
-        if record.sequence <= asked.after or len(found) > limit:
+        if record.sequence <= wanted.after or len(found) > limit:
             break
         if record.sequence < before:
             shown = document(record)
-            if asked.takes(shown):
+            if wanted.takes(shown):
                 shown.pop("ranking", None)
                 found.append(shown)
     more = len(found) > limit

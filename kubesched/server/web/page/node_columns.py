@@ -20,7 +20,7 @@ from kubesched.server.web.page.devices_and_volumes import DevicesAndVolumes
 MOST_RESOURCES = 8  # columns of resources
 MOST_PODS = 250  # of one node
 MOST_INSIDE = 5000
-"""Pods that are told for a map that draws them inside their nodes."""
+"""The most pods that are returned for a map that draws them inside their nodes."""
 _MEBI = 1 << 20
 
 

@@ -49,16 +49,12 @@ def page_routes(data: EnginePageData) -> list[web.RouteDef]:
     """Return the routes of the page."""
     files = page_files()
     described = (resources.files("kubesched.server.web") / "ui" / _DESCRIPTION).read_bytes()
-
-    async def to_root(_: web.Request) -> web.StreamResponse:
-        raise web.HTTPFound(f"{ROOT}/")
-
     pod = f"{API}/pods/{{namespace}}/{{name}}"
     unknown_pod = "pod {namespace}/{name} is neither queued nor placed here"
     unknown_pair = "pod {namespace}/{name} or node {node} is not known here, or the pod is for another scheduler"
     return [
         *(web.get(f"{ROOT}/{name}", _file(content, kind)) for name, (content, kind) in files.items()),
-        web.get(ROOT, to_root),
+        web.get(ROOT, _to_root),
         web.get(f"{ROOT}/", _file(*files["index.html"])),
         web.get(f"{API}/{_DESCRIPTION}", _file(described, "application/json")),
         web.get(f"{API}/state", _answering(lambda request: data.state(versions_of(request)))),
@@ -90,12 +86,12 @@ def page_routes(data: EnginePageData) -> list[web.RouteDef]:
 def page_app(data: EnginePageData, more: Sequence[web.RouteDef] = ()) -> web.Application:
     """Return the page alone, open to all on this machine except the pages of other web sites."""
     app = web.Application(middlewares=[own_pages_only("127.0.0.1")])
-
-    async def to_page(_: web.Request) -> web.StreamResponse:
-        raise web.HTTPFound(f"{ROOT}/")
-
-    app.router.add_routes([web.get("/", to_page), *page_routes(data), *more])
+    app.router.add_routes([web.get("/", _to_root), *page_routes(data), *more])
     return app
+
+
+async def _to_root(_: web.Request) -> web.StreamResponse:
+    raise web.HTTPFound(f"{ROOT}/")
 
 
 def _key(request: web.Request) -> str:

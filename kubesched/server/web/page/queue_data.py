@@ -18,7 +18,7 @@ from kubesched.scheduler.queue import QueuedPod
 
 PARTS = ("active", "backoff", "unschedulable", "gated")
 MOST_PODS = 200
-"""Pods that are told of each part of the queue."""
+"""The most pods that are returned of each part of the queue."""
 MOST_GROUPED = 5000
 MOST_REPORTS = 24
 """Reports that are made for one answer; each keeps the scheduler from its work for some milliseconds."""

@@ -37,7 +37,7 @@ class Throughput(Reporter):
         self._bound_in[self._second % SECONDS] += 1
 
     def preempted(self, preemption: Evicting, preemptor: str) -> None:
-        """Count and remember how many pods a preemption evicts."""
+        """Count the pods that a preemption evicts."""
         super().preempted(preemption, preemptor)
         self.history.evicted(len(preemption.victims))
 

@@ -150,6 +150,7 @@ def _nano(text: Quantity, view: SliceView, field: str) -> int:
 
 
 def _blocking_taints(device: DeviceId, published: Device, rules: Iterable[DeviceTaintRule]) -> tuple[DeviceTaint, ...]:
+    """Return the taints of a device and of the rules that select it, without those whose effect does not keep pods away."""
     taints = [*published.taints]
     for rule in rules:
         selector = rule.spec.device_selector

@@ -69,6 +69,7 @@ def offers(pod: Pod, nodes: Snapshot, objects: Objects, book: DeviceClaims, pool
 
 
 def _offer(claim: ResourceClaim, shape: RequestShape, nodes: Snapshot, book: DeviceClaims, pools: Pools) -> Offer:
+    """Return the offer for one request: the nodes that reach such devices, and those of them with enough free ones."""
     wanted = "all" if shape.mode == ALL else str(shape.count)
     asked = Offer(f"claim {claim.metadata.name}", shape.full_name, shape.class_name, wanted)
     if claim.status.allocation is not None:

@@ -102,6 +102,8 @@ class OutcomeBook:
         return found
 
     def _search(self, found: Outcomes, groups: list[int]) -> None:
+        """Search some groups. All searches of one call share an allowance of time for CEL; when it is used up, the rest stays
+        unknown."""
         allowance = Allowance()
         for number in groups:
             found.allocations.pop(number, None)

@@ -172,6 +172,8 @@ class Pools:
         return next((device for view in slices for device in view.devices if device.id == key), None)
 
     def _read_slices(self) -> None:
+        """Read all slices again and start with no groups. Views of unchanged slices are reused, unless the taint rules
+        changed."""
         rules = tuple(self._objects.all(DeviceTaintRule)) if self.features.taint_rules else ()
         before = self._views if rules == self._rules else {}
         self._reset()
@@ -222,6 +224,7 @@ class Pools:
         self._regroup_nodes.add(view.spec.node_name or "")
 
     def _sort_in(self, view: SliceView) -> None:
+        """Put a slice into the indexes: by pool, by node (`_local`) or for several nodes (`_wide`), and counters by pool."""
         spec, with_partitions = view.spec, self.features.partitionable_devices
         self._views[view.name] = view
         self._has_skips = self._has_skips or bool(spec.skip_node_operations)
@@ -267,6 +270,8 @@ class Pools:
         self.in_use = set(np.unique(group_of_row).tolist())
 
     def _group_for(self, row: int, nodes: Snapshot) -> int:
+        """Return the group of a row, a new one if no row with the same slices was seen. The key has everything that decides
+        which devices a node reaches."""
         name = nodes.name(row)
         ways, local = self._ways, self._local.get(name, ())
         own = tuple(ways.named.get(name, ()))
@@ -281,6 +286,8 @@ class Pools:
         return group
 
     def _column(self, view: SliceView, device: DeviceView | None, nodes: Snapshot) -> Bools:
+        """Return the rows that a slice or device reaches by its node selector. An invalid selector is an error of all
+        groups."""
         place = device.place if device is not None else view.spec
         if place.all_nodes or place.node_selector is None:
             return np.full(nodes.n, bool(place.all_nodes), dtype=np.bool_)
@@ -295,6 +302,8 @@ class Pools:
     def _new_group(
         self, local: Sequence[SliceView], reached: list[tuple[SliceView, DeviceView | None]], skips_operations: bool
     ) -> int:
+        """Make a group from the slices of one node and the ways to other slices; return its number. Pools with devices that
+        have binding conditions come last, the others are in the order of driver and name."""
         slices: dict[PoolId, dict[str, SliceView]] = {}
         for view in (*local, *(view for view, _ in reached)):
             slices.setdefault(view.pool, {})[view.name] = view
@@ -343,6 +352,8 @@ class Pools:
         return any(groups for device in view.devices for groups in device.compatible.values())
 
     def _build(self, key: PoolId, newest: int, kept: list[SliceView]) -> Pool | None:
+        """Build a pool from the newest slices that a group reaches. It is incomplete if slices are missing, invalid if it
+        contradicts itself, and None while a newer generation replaces it."""
         everything = self._by_pool[key]
         wanted = kept[0].spec.pool.resource_slice_count
         devices = tuple(device for view in kept for device in view.devices)

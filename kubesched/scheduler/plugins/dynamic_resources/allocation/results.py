@@ -70,6 +70,7 @@ def score_of_claim(claim: ResourceClaim) -> int:
 
 
 def _result(pick: Pick, features: Features, new_id: Callable[[], str]) -> DeviceRequestAllocationResult:
+    """Return the result entry of one pick."""
     device, request = pick.device, pick.request
     return DeviceRequestAllocationResult(
         request=request.full_name,
@@ -94,6 +95,8 @@ def new_uid(chance: Random, pod_uid: str) -> str:
 
 
 def _config(shape: ClaimShape, picks: Sequence[Pick]) -> tuple[DeviceAllocationConfiguration, ...]:
+    """Return the configuration entries: those of the classes first, then those of the claim, each with the requests that it is
+    for."""
     chosen = _requests_of(picks)
     by_class: dict[str, list[RequestShape]] = {}
     for request in chosen:
@@ -119,6 +122,8 @@ def _config(shape: ClaimShape, picks: Sequence[Pick]) -> tuple[DeviceAllocationC
 
 
 def _node_selector(picks: Sequence[Pick], node_name: str, claim: int) -> NodeSelector | None:
+    """Return where an allocation can be used: on the node itself if a device is local to it, else where the selectors of all
+    devices match; None for everywhere. An entry that several selectors have is written once."""
     if any(pick.device.place.node_name or pick.device.published.binds_to_node for pick in picks):
         here = NodeSelectorRequirement(key="metadata.name", operator="In", values=(node_name,))
         return NodeSelector(node_selector_terms=(NodeSelectorTerm(match_fields=(here,)),))

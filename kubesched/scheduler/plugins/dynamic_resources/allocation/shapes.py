@@ -123,6 +123,8 @@ class RequestShape:
         return known
 
     def _evaluate(self, device: DeviceView, allowance: Allowance | None) -> bool:
+        """Evaluate the selectors of the class, then those of the request. An error names the class or claim, the selector and
+        since 1.37 the device."""
         assert self.device_class is not None
         sources = ((f"class {self.class_name}", self.device_class.spec.selectors), ("claim {claim}", self.selectors))
         for source, selectors in sources:
