@@ -36,21 +36,25 @@ class DemoOptions(Options):
 
     nodes: int = option("--nodes", type=click.IntRange(1, 5000), default=20, show_default=True, help="How many nodes.")
     pods: int = option("--pods", type=click.IntRange(6, 50000), default=100, show_default=True, help="About how many pods.")
-    once: bool = option("--once", is_flag=True, help="Print what was placed, and exit.")
+    once: bool = option("--once", is_flag=True, help="Print the placements, and exit.")
     port: int = option("--port", type=click.IntRange(0, 65535), default=0, help="Port of the API; 0 picks a free one.")
     page_port: int = option(
         "--page-port", type=click.IntRange(0, 65535), default=0, help="Port of the page; 0 picks a free one."
     )
-    data_dir: Path | None = option("--data-dir", type=FOLDER, help="Keep the objects here across restarts.")
+    data_dir: Path | None = option("--data-dir", type=FOLDER, help="Folder that keeps the objects across restarts.")
 
 
 @click.command("demo", epilog="Example:  kubesched demo --nodes 50 --pods 400 --once")
 @takes(asked=DemoOptions, policy=PolicyOptions)
 @click.option(
-    "--decision-records", type=click.IntRange(0), default=10_000, show_default=True, help="Keep so many decisions on record."
+    "--decision-records",
+    type=click.IntRange(0),
+    default=10_000,
+    show_default=True,
+    help="How many decisions to keep on record.",
 )
 def command(asked: DemoOptions, policy: PolicyOptions, decision_records: int) -> None:
-    """Show the scheduler at work on a cluster that lives in this process. kubectl works beside it."""
+    """Run an API server, fake kubelets, controllers, the scheduler and its page in this process. kubectl works beside it."""
     import asyncio
     import tempfile
 

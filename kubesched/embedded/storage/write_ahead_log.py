@@ -26,7 +26,7 @@ FILE_NAME = "objects.log"
 SYNC_POLICIES = ("always", "interval", "never")
 SYNC_INTERVAL_SECONDS = 1.0
 MAGIC = b"kubesched objects 1\n"
-REWRITE_BYTES = 64 * 1024 * 1024
+REWRITE_BYTES = 64 * 1024 * 1024  # a smaller log is never rewritten while the server runs
 _HEAD = struct.Struct("<II")
 _encode = msgspec.json.Encoder().encode
 
@@ -34,7 +34,7 @@ Record = tuple[int, str, str, bytes]  # version, table, key, object as JSON (emp
 
 
 class WriteAheadLog:
-    """The open file of one data directory; at most one process has it."""
+    """The open log of one data directory. A lock on the directory keeps a second server out."""
 
     def __init__(self, directory: Path, sync: str = "interval") -> None:
         if sync not in SYNC_POLICIES:
@@ -56,7 +56,7 @@ class WriteAheadLog:
             raise ConfigError("data-dir", f"{directory}: {error.strerror}") from error
 
     def read(self) -> Iterator[Record]:
-        """Yield every record that was completely written, in order."""
+        """Yield every complete record in order. A cut-off last record is skipped: its write was never acknowledged."""
         try:
             data = self.path.read_bytes()
         except FileNotFoundError:
@@ -82,7 +82,7 @@ class WriteAheadLog:
             at = end
 
     def rewrite(self, version: int, live: Iterable[Record]) -> None:
-        """Replace the file by one that holds exactly `live`, and go on from there."""
+        """Replace the log by one with exactly `live`: a new file is written, synced and renamed over the old one."""
         fresh = self.path.with_suffix(".new")
         file = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         size = 0
@@ -102,7 +102,7 @@ class WriteAheadLog:
         self._size = self._live_size = size
 
     def append(self, record: Record) -> None:
-        """Write one record; when this returns, a kill cannot lose it."""
+        """Write one record. When this returns, killing the process cannot lose it."""
         try:
             self._size += self._write(_frame(record))
         except OSError:
@@ -114,10 +114,11 @@ class WriteAheadLog:
 
     @property
     def is_mostly_outdated(self) -> bool:
+        """Whether a rewrite is worth it: over 64 MiB, and over four times what was alive at the last one."""
         return self._size > REWRITE_BYTES and self._size > 4 * self._live_size
 
     def sync(self) -> None:
-        """Push what was written to the disk."""
+        """Force what was written to the disk."""
         self._synced_at = time.monotonic()
         os.fdatasync(self._file)
 
@@ -133,12 +134,14 @@ class WriteAheadLog:
 
 
 def _frame(record: Record) -> bytes:
+    """Return a record as bytes: length, checksum, a line with version, table and key, then the object."""
     version, table, key, raw = record
     body = _encode([version, table, key]) + b"\n" + raw
     return _HEAD.pack(len(body), zlib.crc32(body)) + body
 
 
 def _write_all(file: int, data: bytes) -> int:
+    """Write all of `data`, however often the kernel takes only a part."""
     view = memoryview(data)
     while view:
         view = view[os.write(file, view) :]

@@ -10,6 +10,7 @@ from typing import Any
 from kubesched.kube.cel import texts
 from kubesched.kube.cel.costs import LONGEST_RANGE
 from kubesched.kube.cel.quantities import Quantity
+from kubesched.kube.cel.times import Duration
 from kubesched.kube.cel.values import (
     NOTHING,
     EvaluationError,
@@ -61,8 +62,8 @@ def _sum(values: list[Any]) -> Any:
             total = unsigned(int(total) + int(value))
         elif isinstance(total, int) and isinstance(value, int):
             total = whole(total + value)
-        elif hasattr(total, "__add__") and type(total) is type(value):
-            total += value
+        elif isinstance(total, Duration) and isinstance(value, Duration):
+            total = Duration.checked(total.nanos + value.nanos)
         else:
             raise no_overload("sum", values)
     return total

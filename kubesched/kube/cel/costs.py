@@ -165,8 +165,8 @@ COSTS: Mapping[str, Count] = {
     "containsCIDR": _contains_cidr,
     "validate": _validate,
     "lists.range": _range,
-    "slice": lambda args: max(min(args[2], len(args[0])) - args[1], 0) + 1 + LIST,
-    "flatten": lambda args: len(args[0]) * (args[1] if len(args) > 1 else 1) + 1 + LIST,
+    "slice": lambda args: (args[2] - args[1] if 0 <= args[1] <= args[2] <= len(args[0]) else 1) + 1 + LIST,
+    "flatten": lambda args: size(args[0]) * (args[1] if len(args) > 1 else 1) + 1 + LIST,
     "reverse": lambda args: size(args[0]) + 1 + LIST,
     "distinct": lambda args: _self_compare(args[0]),
     "sort": lambda args: _self_compare(args[0]),
@@ -176,6 +176,14 @@ COSTS: Mapping[str, Count] = {
     "sets.equivalent": lambda args: 1 + size(args[0]) * size(args[1]) * 2,
 }
 """Functions that do not cost 1."""
+
+COSTS_OF_FAILURE: Mapping[str, int | None] = {
+    **dict.fromkeys(("lists.range", "slice", "reverse"), 1 + 1 + LIST),
+    **dict.fromkeys(("distinct", "sort", "@sortByAssociatedKeys")),
+    "join": 1,
+}
+"""What calls cost after an argument has failed, where it is not as if that argument had the size 1. None: the reference
+breaks, and the whole expression fails."""
 
 NEWER_COSTS: Mapping[str, Count] = {
     **dict.fromkeys(("startsWith", "endsWith"), lambda args: tenth(size(args[1]))),

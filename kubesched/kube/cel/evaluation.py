@@ -9,12 +9,12 @@ its arguments.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from datetime import datetime, timedelta
 from typing import Any
 
-from kubesched.kube.cel import collections, formats, networks, quantities, standard, texts, versions
+from kubesched.kube.cel import collections, formats, networks, quantities, standard, texts, times, urls, versions
 from kubesched.kube.cel.costs import (
     COST_LIMIT,
+    COSTS_OF_FAILURE,
     LIST,
     MAP,
     NEWER_COSTS,
@@ -37,6 +37,7 @@ FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     **quantities.GLOBALS,
     **versions.GLOBALS,
     **networks.GLOBALS,
+    **urls.GLOBALS,
     **formats.GLOBALS,
 }
 """Functions that stand alone, by name; namespaced ones with their namespace."""
@@ -47,10 +48,10 @@ MEMBERS: tuple[tuple[type | tuple[type, ...], Mapping[str, Callable[..., Any]]],
     (quantities.Quantity, quantities.MEMBERS),
     (versions.Semver, versions.MEMBERS),
     (Optional, collections.OPTIONAL_MEMBERS),
-    ((datetime, timedelta), standard.TIME_MEMBERS),
+    ((times.Timestamp, times.Duration), times.MEMBERS),
     (networks.IP, networks.IP_MEMBERS),
     (networks.CIDR, networks.CIDR_MEMBERS),
-    (networks.URL, networks.URL_MEMBERS),
+    (urls.URL, urls.MEMBERS),
     (formats.Format, formats.MEMBERS),
 )
 """Functions that are asked of a value, by the value's type."""
@@ -58,13 +59,13 @@ MEMBERS: tuple[tuple[type | tuple[type, ...], Mapping[str, Callable[..., Any]]],
 NEWER_FUNCTIONS: Mapping[str, Callable[..., Any]] = {**FUNCTIONS, **collections.NEWER_GLOBALS}
 NEWER_MEMBERS: tuple[tuple[type | tuple[type, ...], Mapping[str, Callable[..., Any]]], ...] = (
     (str, texts.NEWER_MEMBERS),
-    ((datetime, timedelta), standard.NEWER_TIME_MEMBERS),
+    ((times.Timestamp, times.Duration), times.NEWER_MEMBERS),
     *MEMBERS,
 )
 """The same as CEL has them since 1.37; who comes first answers."""
 
 _CHANGED = frozenset(
-    {*collections.NEWER_GLOBALS, *texts.NEWER_MEMBERS, *standard.NEWER_TIME_MEMBERS, *NEWER_COSTS, *OLDER_COSTS},
+    {*collections.NEWER_GLOBALS, *texts.NEWER_MEMBERS, *times.NEWER_MEMBERS, *NEWER_COSTS, *OLDER_COSTS},
 )
 """Functions whose answer or cost is not the same in both."""
 
@@ -72,10 +73,10 @@ MEMBER_NAMES = frozenset(name for _, members in MEMBERS for name in members) | {
 
 
 class CutOff(CelError):
-    """The expression costs too much; nothing in it can catch this."""
+    """The expression costs too much, or breaks the reference; nothing in it can catch this."""
 
-    def __init__(self) -> None:
-        super().__init__("operation cancelled: actual cost limit exceeded")
+    def __init__(self, text: str = "operation cancelled: actual cost limit exceeded") -> None:
+        super().__init__(text)
 
 
 class Scope(dict[str, Any]):
@@ -117,6 +118,7 @@ class _Unread:
 
 
 Run = Callable[[Scope], Any]
+Charge = Callable[[Scope, Any], None]
 
 _EMPTY_LIST, _EMPTY_MAP = MakeList((), frozenset()), MakeMap(())
 _CONVERSIONS = frozenset({"bool", "bytes", "double", "duration", "dyn", "int", "string", "timestamp", "type", "uint"})
@@ -150,6 +152,8 @@ def _is_constant(node: Node) -> bool:
     match node:
         case Const():
             return True
+        case Ident(name):
+            return name in standard.TYPES
         case MakeList(elements, optional):
             return not optional and all(map(_is_constant, elements))
         case MakeMap(entries):
@@ -183,7 +187,15 @@ def _operand(node: Node, entry: int) -> tuple[Run, int]:
     """Build what something is selected from; return it, and the cost of the selection."""
     if _is_attribute(node):
         return _build(node, entry), 1
-    return _build(node, 1), 1 + entry
+    made = _build(node, 1)
+
+    def run(scope: Scope) -> Any:
+        try:
+            return made(scope)
+        finally:
+            scope.spent += entry
+
+    return run if entry else made, 1
 
 
 def _ident(name: str, entry: int) -> Run:
@@ -214,9 +226,11 @@ def _select(node: Select, entry: int) -> Run:
 
     def test(scope: Scope) -> bool:
         value = operand(scope)
-        scope.spent += cost
         if isinstance(value, Optional):
-            value = value.value if value.is_there else {}
+            if isinstance(value.value, list):
+                raise EvaluationError("unsupported index type 'string' in list")
+            return isinstance(value.value, dict) and standard.has_entry(value.value, field)
+        scope.spent += cost
         if not isinstance(value, dict):
             raise EvaluationError(f"type '{type_name(value)}' does not support field selection")
         return standard.has_entry(value, field)
@@ -337,12 +351,22 @@ def _function(name: str, args: list[Run], overloads: tuple[str, ...] | None) -> 
 def _function_of(name: str, args: list[Run], overloads: tuple[str, ...] | None, newer: bool) -> Run:
     function = (NEWER_FUNCTIONS if newer else FUNCTIONS)[name]
     charge = _charging(name, call_cost(name, overloads, newer=newer, is_member=False))
+    failed = _charging_failure(name, charge)
     if len(args) == 2:
         first, second = args
         is_equality = name in ("_==_", "_!=_")
 
         def run_two(scope: Scope) -> Any:
-            one, two = first(scope), second(scope)
+            try:
+                one = first(scope)
+            except EvaluationError as error:
+                failed(scope, (_Broken(error), _attempt(second, scope)))
+                raise
+            try:
+                two = second(scope)
+            except EvaluationError as error:
+                failed(scope, (one, _Broken(error)))
+                raise
             if charge is None or (one.__class__ in PLAIN and two.__class__ in PLAIN):
                 scope.spent += 1
             elif is_equality and one.__class__ is str and two.__class__ is str:
@@ -356,7 +380,11 @@ def _function_of(name: str, args: list[Run], overloads: tuple[str, ...] | None, 
         only, always = args[0], name == "lists.range"
 
         def run_one(scope: Scope) -> Any:
-            value = only(scope)
+            try:
+                value = only(scope)
+            except EvaluationError as error:
+                failed(scope, (_Broken(error),))
+                raise
             if charge is None or (value.__class__ in PLAIN and not always):
                 scope.spent += 1
             else:
@@ -366,7 +394,7 @@ def _function_of(name: str, args: list[Run], overloads: tuple[str, ...] | None, 
         return run_one
 
     def run(scope: Scope) -> Any:
-        given = [arg(scope) for arg in args]
+        given = _arguments(args, scope, failed)
         if charge is None:
             scope.spent += 1
         else:
@@ -376,7 +404,7 @@ def _function_of(name: str, args: list[Run], overloads: tuple[str, ...] | None, 
     return run
 
 
-def _charging(name: str, cost: Count | None) -> Callable[[Scope, Any], None] | None:
+def _charging(name: str, cost: Count | None) -> Charge | None:
     """Return how a call is charged; None if it costs 1 and no work."""
     work = WORK.get(name)
     if cost is None and work is None:
@@ -393,16 +421,51 @@ def _charging(name: str, cost: Count | None) -> Callable[[Scope, Any], None] | N
     return charge
 
 
+def _charging_failure(name: str, charge: Charge | None) -> Charge:
+    """Return how a call is charged that is not made, because evaluating an argument has failed."""
+    if name in COSTS_OF_FAILURE:
+        cost = COSTS_OF_FAILURE[name]
+    elif charge is not None:
+        return charge
+    else:
+        cost = 1
+
+    def fixed(scope: Scope, given: Any) -> None:
+        if cost is None:
+            raise CutOff("internal error: the reference takes the error for a list")
+        scope.spent += cost
+
+    return fixed
+
+
+def _arguments(args: list[Run], scope: Scope, failed: Charge) -> list[Any]:
+    """Evaluate the arguments of a call. Of two the second is evaluated even after the first has failed; of three or more
+    none is evaluated after a failure, and the call then costs nothing unless the last one failed."""
+    given: list[Any] = []
+    for arg in args:
+        try:
+            given.append(arg(scope))
+        except EvaluationError as error:
+            given.append(_Broken(error))
+            if len(args) == 2 and len(given) == 1:
+                given.append(_attempt(args[1], scope))
+            if len(given) == len(args):
+                failed(scope, given)
+            raise
+    return given
+
+
 def _member(name: str, args: list[Run]) -> Run:
     return _either(name, lambda newer: _member_of(name, args, newer))
 
 
 def _member_of(name: str, args: list[Run], newer: bool) -> Run:
     charge = _charging(name, call_cost(name, None, newer=newer, is_member=True))
+    failed = _charging_failure(name, charge)
     known = [(kind, members[name]) for kind, members in (NEWER_MEMBERS if newer else MEMBERS) if name in members]
 
     def run(scope: Scope) -> Any:
-        given = [arg(scope) for arg in args]
+        given = _arguments(args, scope, failed)
         value = given[0]
         if charge is None:
             scope.spent += 1
@@ -537,7 +600,8 @@ def _map(node: MakeMap) -> Run:
 
 def _comprehension(node: Comprehension) -> Run:
     over, start, condition = build(node.over), build(node.start), build(node.condition)
-    step, result = _growing(node, node.step) or build(node.step), build(node.result)
+    plain_step, result = build(node.step), build(node.result)
+    step = _growing(node, node.step) or plain_step
     names = [name for name in (node.variable, node.second_variable, node.accumulator) if name]
     is_bind = node.over == _EMPTY_LIST
     fresh = list if node.start == _EMPTY_LIST else dict if node.start == _EMPTY_MAP else None
@@ -558,7 +622,9 @@ def _comprehension(node: Comprehension) -> Run:
                     scope[node.second_variable] = second
                 if condition(scope) is False:
                     break
-                scope[node.accumulator] = _attempt(step, scope)
+                # After a failure the loop goes on, because a later element may still decide.
+                has_failed = scope[node.accumulator].__class__ is _Broken
+                scope[node.accumulator] = _attempt(plain_step if has_failed else step, scope)
             return result(scope)
         finally:
             for name in names:

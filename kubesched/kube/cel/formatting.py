@@ -5,15 +5,15 @@ Doubles look as in American English, and their scientific form is not the comput
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from collections.abc import Iterator, Sequence
-from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
-from kubesched.kube.cel.values import EvaluationError, type_name
+from kubesched.kube.cel.times import Duration, Timestamp
+from kubesched.kube.cel.values import CelType, EvaluationError, type_name
+from kubesched.kube.values import go_quote
 
 _CLAUSE = re.compile(r"%(?:(%)|(?:\.([0-9]*))?(.?))", re.DOTALL)
 _RAISED = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
@@ -22,7 +22,7 @@ _DEFAULT_PRECISION = 6
 
 _TAKES = {
     "s": (
-        (list, dict, bool, int, float, str, bytes, datetime, timedelta),
+        (list, dict, bool, int, float, str, bytes, Timestamp, Duration, CelType, type(None)),
         "string clause can only be used on strings, bools, bytes, ints, doubles, maps, lists, types, durations, and timestamps",
     ),
     "d": ((int,), "decimal clause can only be used on integers"),
@@ -52,11 +52,7 @@ def complaint(letter: str, value: Any) -> str | None:
     """Return what is wrong with a value for a clause; None if nothing is, as far as its type tells."""
     kinds, text = _TAKES[letter.lower()]
     is_right = isinstance(value, kinds) and (not isinstance(value, bool) or bool in kinds)
-    return (
-        None
-        if is_right or (letter == "s" and not hasattr(type(value), "cel_name"))
-        else f"{text}, was given {type_name(value)}"
-    )
+    return None if is_right else f"{text}, was given {type_name(value)}"
 
 
 def fill(template: str, values: Sequence[Any]) -> str:
@@ -95,7 +91,8 @@ def _double(letter: str, precision: int, value: Any) -> str:
             raise EvaluationError(f"error during formatting: {_TAKES[letter][1]}, was given string")
         value = _NOT_NUMBERS[value]
     if math.isnan(value) or math.isinf(value):
-        return "NaN" if math.isnan(value) else "∞" if value > 0 else "-∞"
+        text = "NaN" if math.isnan(value) else "∞" if value > 0 else "-∞"
+        return text if letter == "f" else text.rjust(precision)
     if letter == "f":
         return f"{value:,.{precision}f}"
     digits, exponent = f"{value:.{_DEFAULT_PRECISION}e}".split("e")
@@ -125,22 +122,21 @@ def as_text(value: Any) -> str:
             "{" + ", ".join(f"{key}:{item}" for key, item in sorted((_literal(k), _literal(v)) for k, v in value.items())) + "}"
         )
     if isinstance(value, bytes):
-        return value.decode("utf-8", "replace")
-    if isinstance(value, datetime):
-        return timestamp_text(value)
-    if isinstance(value, timedelta):
-        return duration_text(value)
+        try:
+            return value.decode()
+        except UnicodeDecodeError:
+            raise EvaluationError("invalid UTF-8 in bytes, cannot convert to string") from None
     return str(getattr(value, "name", value))
 
 
 def _literal(value: Any) -> str:
     """Return how a value looks inside a list or a map."""
     if isinstance(value, (str, bytes)):
-        return ("b" if isinstance(value, bytes) else "") + json.dumps(as_text(value), ensure_ascii=False)
+        return ("b" if isinstance(value, bytes) else "") + go_quote(as_text(value))
     if isinstance(value, float):
         return f"{value:.{_DEFAULT_PRECISION}f}" if math.isfinite(value) else f'"{as_text(value)}"'
-    if isinstance(value, (datetime, timedelta)):
-        return f'{"timestamp" if isinstance(value, datetime) else "duration"}("{as_text(value)}")'
+    if isinstance(value, (Timestamp, Duration)):
+        return f'{"timestamp" if isinstance(value, Timestamp) else "duration"}("{value}")'
     return as_text(value)
 
 
@@ -154,15 +150,3 @@ def _shortest(value: float) -> str:
     first, *rest = map(str, digits)
     fraction = "." + "".join(rest) if rest else ""
     return f"{'-' * sign}{first}{fraction}e{'-' if power < 0 else '+'}{abs(power):02}"
-
-
-def timestamp_text(moment: datetime) -> str:
-    """Return a moment as RFC 3339."""
-    text = moment.strftime("%Y-%m-%dT%H:%M:%S.%f").rstrip("0").rstrip(".")
-    return text + "Z"
-
-
-def duration_text(span: timedelta) -> str:
-    """Return a time span in seconds."""
-    seconds = span.total_seconds()
-    return f"{int(seconds) if seconds == int(seconds) else seconds}s"

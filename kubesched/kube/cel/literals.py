@@ -7,10 +7,10 @@ In: a checked tree. Out: nothing, or a `CompileError`: patterns that are none, l
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
 
 from kubesched.kube.cel import formatting
 from kubesched.kube.cel.syntax import Call, Const, MakeList, MakeMap, Node, walk
+from kubesched.kube.cel.times import Duration, Timestamp
 from kubesched.kube.cel.values import CompileError, EvaluationError, UInt
 from kubesched.kube.values import RegexError, compile_regex
 
@@ -49,8 +49,8 @@ _SAMPLES = {
     "null": None,
     "list": [],
     "map": {},
-    "timestamp": datetime(2000, 1, 1, tzinfo=UTC),
-    "duration": timedelta(),
+    "timestamp": Timestamp(0),
+    "duration": Duration(0),
 }
 """A value of each type that `format` can be told to be wrong without knowing which; a text may still be "NaN"."""
 

@@ -1,4 +1,4 @@
-"""Addresses and URLs in CEL: Kubernetes' `ip`, `cidr` and `url` functions."""
+"""Addresses in CEL: Kubernetes' `ip` and `cidr` functions."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import ipaddress
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
-from urllib.parse import SplitResult, parse_qs, quote, urlsplit
 
 from kubesched.kube.cel.values import EvaluationError, no_overload
 
@@ -61,32 +60,7 @@ class CIDR:
         return str(self.network)
 
 
-@dataclass(frozen=True, slots=True)
-class URL:
-    """An absolute URL, or an absolute path."""
-
-    cel_name: ClassVar[str] = "kubernetes.URL"
-    text: str
-    parts: SplitResult
-
-    @staticmethod
-    def parse(text: str) -> URL:
-        """Read a URL that is absolute or whose path is."""
-        refused = EvaluationError(f'URL parse error during conversion from string: invalid URI for request: "{text}"')
-        try:
-            parts = urlsplit(text)
-            _ = parts.port
-        except ValueError:
-            raise refused from None
-        if not (parts.scheme or text.startswith("/")) or any(ord(letter) < 33 for letter in text):
-            raise refused
-        return URL(text, parts)
-
-    def __str__(self) -> str:
-        return self.text
-
-
-def _make(kind: type[IP] | type[CIDR] | type[URL], name: str) -> Callable[[Any], Any]:
+def _make(kind: type[IP] | type[CIDR], name: str) -> Callable[[Any], Any]:
     def answer(text: Any) -> Any:
         if not isinstance(text, str):
             raise no_overload(name, text)
@@ -95,7 +69,7 @@ def _make(kind: type[IP] | type[CIDR] | type[URL], name: str) -> Callable[[Any],
     return answer
 
 
-def _can_make(kind: type[IP] | type[CIDR] | type[URL], name: str) -> Callable[[Any], bool]:
+def _can_make(kind: type[IP] | type[CIDR], name: str) -> Callable[[Any], bool]:
     def answer(text: Any) -> bool:
         if not isinstance(text, str):
             raise no_overload(name, text)
@@ -153,8 +127,6 @@ GLOBALS: dict[str, Callable[..., Any]] = {
     "ip.isCanonical": _is_canonical,
     "cidr": _make(CIDR, "cidr"),
     "isCIDR": _can_make(CIDR, "isCIDR"),
-    "url": _make(URL, "url"),
-    "isURL": _can_make(URL, "isURL"),
 }
 
 IP_MEMBERS: dict[str, Callable[..., Any]] = {
@@ -175,13 +147,3 @@ CIDR_MEMBERS: dict[str, Callable[..., Any]] = {
     "prefixLength": lambda cidr: cidr.network.network.prefixlen,
 }
 """What can be asked of a network."""
-
-URL_MEMBERS: dict[str, Callable[..., Any]] = {
-    "getScheme": lambda url: url.parts.scheme,
-    "getHost": lambda url: url.parts.netloc.rpartition("@")[2],
-    "getHostname": lambda url: url.parts.hostname or "",
-    "getPort": lambda url: str(url.parts.port) if url.parts.port is not None else "",
-    "getEscapedPath": lambda url: quote(url.parts.path, safe="/%:@!$&'()*+,;=-._~"),
-    "getQuery": lambda url: parse_qs(url.parts.query, keep_blank_values=True),
-}
-"""What can be asked of a URL."""

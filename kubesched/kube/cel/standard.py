@@ -1,17 +1,17 @@
-"""CEL's operators, conversions and time functions."""
+"""CEL's operators and conversions."""
 
 from __future__ import annotations
 
+import math
 import operator
 import re
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
 from typing import Any
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from kubesched.kube.cel.collections import compare, contains
 from kubesched.kube.cel.formatting import as_text
 from kubesched.kube.cel.networks import CIDR, IP
+from kubesched.kube.cel.times import Duration, Timestamp
 from kubesched.kube.cel.values import (
     TYPE_NAMES,
     CelType,
@@ -28,9 +28,6 @@ from kubesched.kube.cel.values import (
     whole,
 )
 
-_SPAN = re.compile(r"([0-9]+(?:\.[0-9]*)?|\.[0-9]+)(ns|us|µs|ms|s|m|h)")
-_SECONDS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
-_LONGEST = (1 << 63) / 1e9
 _TRUE, _FALSE = ("1", "t", "T", "true", "TRUE", "True"), ("0", "f", "F", "false", "FALSE", "False")
 
 
@@ -70,19 +67,13 @@ def _remainder(left: int, right: int) -> int:
 
 def _divide(left: float, right: float) -> float:
     if right == 0:
-        return float("nan") if left == 0 or left != left else float("inf") * (1 if left > 0 else -1)
+        is_nan = left == 0 or left != left
+        return math.nan if is_nan else math.inf * math.copysign(1, left) * math.copysign(1, right)
     return left / right
 
 
 _plus = _arithmetic("_+_", lambda a, b: a + b, lambda a, b: a + b)
 _minus = _arithmetic("_-_", lambda a, b: a - b, lambda a, b: a - b)
-
-
-def _in_range(moment: Callable[[], Any]) -> Any:
-    try:
-        return moment()
-    except OverflowError:
-        raise EvaluationError("timestamp overflow") from None
 
 
 def _add(left: Any, right: Any) -> Any:
@@ -91,18 +82,22 @@ def _add(left: Any, right: Any) -> Any:
     for kind in (str, bytes, list):
         if isinstance(left, kind) and isinstance(right, kind):
             return left + right  # type: ignore[operator]
-    if isinstance(left, timedelta) and isinstance(right, (datetime, timedelta)):
-        return _in_range(lambda: left + right)
-    if isinstance(left, datetime) and isinstance(right, timedelta):
-        return _in_range(lambda: left + right)
+    if isinstance(left, Duration) and isinstance(right, Duration):
+        return Duration.checked(left.nanos + right.nanos)
+    if isinstance(left, Duration) and isinstance(right, Timestamp):
+        return right.plus(left.nanos)
+    if isinstance(left, Timestamp) and isinstance(right, Duration):
+        return left.plus(right.nanos)
     return _plus(left, right)
 
 
 def _subtract(left: Any, right: Any) -> Any:
-    if isinstance(left, datetime) and isinstance(right, (datetime, timedelta)):
-        return _in_range(lambda: left - right)
-    if isinstance(left, timedelta) and isinstance(right, timedelta):
-        return left - right
+    if isinstance(left, Timestamp) and isinstance(right, Timestamp):
+        return left.minus(right)
+    if isinstance(left, Timestamp) and isinstance(right, Duration):
+        return left.plus(_negate(right).nanos)
+    if isinstance(left, Duration) and isinstance(right, Duration):
+        return Duration.checked(left.nanos - right.nanos)
     return _minus(left, right)
 
 
@@ -111,6 +106,8 @@ def _negate(value: Any) -> Any:
         return whole(-value)
     if isinstance(value, float):
         return -value
+    if isinstance(value, Duration):
+        return Duration.checked(-value.nanos)
     raise no_overload("-_", value)
 
 
@@ -126,7 +123,7 @@ def _ordered(name: str, accept: Callable[[Any, Any], bool]) -> Callable[[Any, An
             return accept(left, right)
         if left != left or right != right:  # only NaN is unlike itself
             raise EvaluationError("NaN values cannot be ordered")
-        if not (is_number(left) and is_number(right)) and not isinstance(left, (bool, str, bytes, datetime, timedelta)):
+        if not (is_number(left) and is_number(right)) and not isinstance(left, (bool, str, bytes, Timestamp, Duration)):
             raise no_overload(name, left, right)
         try:
             return accept(compare(left, right), 0)
@@ -209,10 +206,10 @@ def _to_int(value: Any) -> int:
         if re.fullmatch(r"[+-]?[0-9]+", value):
             return whole(_digits(value, "ParseInt"))
         raise EvaluationError(f'strconv.ParseInt: parsing "{value}": invalid syntax')
-    if isinstance(value, datetime):
-        return (value - datetime.fromtimestamp(0, UTC)) // timedelta(seconds=1)
-    if isinstance(value, timedelta):
-        return whole(value // timedelta(microseconds=1) * 1000)  # nanoseconds
+    if isinstance(value, Timestamp):
+        return value.nanos // 10**9
+    if isinstance(value, Duration):
+        return value.nanos
     if isinstance(value, float) and (value != value or abs(value) >= 2**63):
         raise EvaluationError("integer overflow")
     if is_number(value):
@@ -233,12 +230,37 @@ def _to_uint(value: Any) -> UInt:
 
 
 def _to_double(value: Any) -> float:
-    if is_number(value) or isinstance(value, str):
-        try:
-            return float(value)
-        except ValueError:
-            raise EvaluationError(f'strconv.ParseFloat: parsing "{value}": invalid syntax') from None
+    if is_number(value):
+        return float(value)
+    if isinstance(value, str):
+        return _read_double(value)
     raise no_overload("double", value)
+
+
+_DECIMAL = re.compile(
+    r"[+-]?(?:[0-9]+(?:_[0-9]+)*\.?(?:[0-9]+(?:_[0-9]+)*)?|\.[0-9]+(?:_[0-9]+)*)(?:[eE][+-]?[0-9]+(?:_[0-9]+)*)?"
+)
+_HEXADECIMAL = re.compile(r"[+-]?0[xX]_?(?=\.?[0-9a-fA-F])[0-9a-fA-F_]*\.?[0-9a-fA-F_]*[pP][+-]?[0-9]+")
+_NOT_FINITE = re.compile(r"(?i)[+-]?(?:inf|infinity)|nan")
+
+
+def _read_double(text: str) -> float:
+    """Read a double as Go does: no spaces, no digits of other scripts, and nothing past the largest one."""
+    refused = EvaluationError(f'strconv.ParseFloat: parsing "{text}": invalid syntax')
+    if _NOT_FINITE.fullmatch(text):
+        return float(text)
+    try:
+        if _DECIMAL.fullmatch(text):
+            number = float(text.replace("_", ""))
+        elif _HEXADECIMAL.fullmatch(text) and not re.search(r"__|_[.pP]|\._", text):
+            number = float.fromhex(text.replace("_", ""))
+        else:
+            raise refused
+    except OverflowError:
+        raise refused from None
+    if math.isinf(number):
+        raise EvaluationError(f'strconv.ParseFloat: parsing "{text}": value out of range')
+    return number
 
 
 def _to_bool(value: Any) -> bool:
@@ -257,7 +279,7 @@ def _to_string(value: Any) -> str:
             return value.decode()
         except UnicodeDecodeError:
             raise EvaluationError("invalid UTF-8 in bytes, cannot convert to string") from None
-    if isinstance(value, (bool, str, int, float, datetime, timedelta, IP, CIDR)):
+    if isinstance(value, (bool, str, int, float, Timestamp, Duration, IP, CIDR)):
         return as_text(value)
     raise no_overload("string", value)
 
@@ -270,89 +292,23 @@ def _to_bytes(value: Any) -> bytes:
     raise no_overload("bytes", value)
 
 
-def _to_timestamp(value: Any) -> datetime:
-    if isinstance(value, datetime):
+def _to_timestamp(value: Any) -> Timestamp:
+    if isinstance(value, Timestamp):
         return value
-    try:
-        if _is_int(value):
-            return datetime.fromtimestamp(value, UTC)
-        if isinstance(value, str):
-            moment = datetime.fromisoformat(value)
-            if moment.tzinfo is not None:
-                return moment.astimezone(UTC)
-    except (ValueError, OverflowError, OSError):
-        pass
-    if isinstance(value, str) or _is_int(value):
-        raise EvaluationError(f"cannot parse {as_text(value)!r} as a timestamp")
+    if isinstance(value, str):
+        return Timestamp.parse(value)
+    if _is_int(value):
+        return Timestamp.checked(value * 10**9)
     raise no_overload("timestamp", value)
 
 
-def _to_duration(value: Any) -> timedelta:
-    if isinstance(value, timedelta):
+def _to_duration(value: Any) -> Duration:
+    if isinstance(value, Duration):
         return value
-    if not isinstance(value, str):
-        raise no_overload("duration", value)
-    sign, body = (-1, value[1:]) if value[:1] == "-" else (1, value.removeprefix("+"))
-    at, seconds = 0, 0.0
-    while at < len(body) or not body:
-        part = _SPAN.match(body, at)
-        if part is None:
-            raise EvaluationError(f'time: invalid duration "{value}"')
-        at, seconds = part.end(), seconds + float(part[1]) * _SECONDS[part[2]]
-    if seconds > _LONGEST:
-        raise EvaluationError(f'time: invalid duration "{value}"')
-    return timedelta(seconds=sign * seconds)
+    if isinstance(value, str):
+        return Duration.parse(value)
+    raise no_overload("duration", value)
 
-
-# Time
-
-
-def _local(moment: datetime, zone: str, newer: bool) -> datetime:
-    if ":" in zone:
-        found = re.fullmatch(r"([+-]?[0-9]+):([+-]?[0-9]+)", zone)
-        if found is None:
-            raise EvaluationError(f"unknown time zone {zone}")
-        if newer and not 0 <= int(found[2]) <= 59:
-            raise EvaluationError(f"timezone offset minutes out of range [0, 59]: {zone}")
-        minutes = -int(found[2]) if zone[0] == "-" else int(found[2])
-        return moment.replace(tzinfo=None) + timedelta(hours=int(found[1]), minutes=minutes)
-    try:
-        return moment.astimezone(ZoneInfo(zone))
-    except (ZoneInfoNotFoundError, ValueError):
-        raise EvaluationError(f"unknown time zone {zone}") from None
-
-
-def _part(
-    name: str, newer: bool, of_moment: Callable[[datetime], int], of_span: Callable[[timedelta], int] | None = None
-) -> Callable[..., int]:
-    def answer(value: Any, zone: Any = "UTC") -> int:
-        if isinstance(value, datetime) and isinstance(zone, str):
-            return of_moment(_local(value, zone, newer))
-        if isinstance(value, timedelta) and of_span is not None:
-            return of_span(value)
-        raise no_overload(name, value)
-
-    return answer
-
-
-_PARTS: dict[str, tuple[Callable[[Any], int], ...]] = {
-    "getFullYear": (lambda m: m.year,),
-    "getMonth": (lambda m: m.month - 1,),
-    "getDate": (lambda m: m.day,),
-    "getDayOfMonth": (lambda m: m.day - 1,),
-    "getDayOfWeek": (lambda m: m.isoweekday() % 7,),
-    "getDayOfYear": (lambda m: m.timetuple().tm_yday - 1,),
-    "getHours": (lambda m: m.hour, lambda s: int(s.total_seconds() / 3600)),
-    "getMinutes": (lambda m: m.minute, lambda s: int(s.total_seconds() / 60)),
-    "getSeconds": (lambda m: m.second, lambda s: int(s.total_seconds())),
-    "getMilliseconds": (lambda m: m.microsecond // 1000, lambda s: int(s / timedelta(milliseconds=1))),
-}
-
-TIME_MEMBERS: dict[str, Callable[..., Any]] = {name: _part(name, False, *readers) for name, readers in _PARTS.items()}
-"""What can be asked of a moment or a time span."""
-
-NEWER_TIME_MEMBERS: dict[str, Callable[..., Any]] = {name: _part(name, True, *readers) for name, readers in _PARTS.items()}
-"""The same since 1.37."""
 
 GLOBALS: dict[str, Callable[..., Any]] = {
     "_+_": _add,
@@ -385,5 +341,6 @@ GLOBALS: dict[str, Callable[..., Any]] = {
     "duration": _to_duration,
 }
 
-TYPES = {name: CelType(name) for _, name in TYPE_NAMES}
+
+TYPES = {name: CelType(name) for name in (*(name for _, name in TYPE_NAMES), Timestamp.cel_type, Duration.cel_type)}
 """Names that stand for types."""

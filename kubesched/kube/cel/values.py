@@ -8,7 +8,6 @@ whatever their type, a bool is never a number, and values of different types are
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime, timedelta
 from typing import Any
 
 INT_MIN, INT_MAX = -(1 << 63), (1 << 63) - 1
@@ -63,7 +62,7 @@ def type_name(value: Any) -> str:
     for kind, name in TYPE_NAMES:
         if isinstance(value, kind):
             return name
-    return str(getattr(type(value), "cel_name", type(value).__name__))
+    return str(getattr(type(value), "cel_name", None) or getattr(type(value), "cel_type", type(value).__name__))
 
 
 TYPE_NAMES: tuple[tuple[type, str], ...] = (
@@ -76,8 +75,6 @@ TYPE_NAMES: tuple[tuple[type, str], ...] = (
     (type(None), "null_type"),
     (list, "list"),
     (dict, "map"),
-    (datetime, "google.protobuf.Timestamp"),
-    (timedelta, "google.protobuf.Duration"),
     (CelType, "type"),
     (Optional, "optional_type"),
 )

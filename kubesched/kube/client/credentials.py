@@ -34,7 +34,7 @@ NO_CLUSTER = (
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """Everything a connection needs to know. `origin` says, for messages, where it comes from."""
+    """Address, TLS files and tokens for a connection. `origin` names their source, for messages."""
 
     server: str
     origin: str
@@ -49,15 +49,13 @@ class Credentials:
 
 
 class CredentialSource(Protocol):
-    """Where credentials come from, now and later."""
+    """A source of credentials, which can renew them."""
 
     async def load(self) -> Credentials:
         """Return the credentials, or raise a `ConfigError` of one line."""
-        ...
 
     async def renew(self, *, refused: bool) -> Credentials:
-        """Return credentials that are still good; `refused` says that the server no longer takes the last ones."""
-        ...
+        """Return current credentials. `refused`: the server has refused the last ones."""
 
 
 def find_credentials(
@@ -68,7 +66,7 @@ def find_credentials(
     environ: Mapping[str, str] = os.environ,
     service_account_folder: str = SERVICE_ACCOUNT_FOLDER,
 ) -> CredentialSource:
-    """Return the source that the flags call for; `master` overrides the address that a kubeconfig gives."""
+    """Return the source that the flags name. `master` overrides the address in a kubeconfig."""
     if master:
         master = _checked_address(master, "--master")
     if kubeconfig:
@@ -83,7 +81,7 @@ def find_credentials(
 
 
 def kubectl_credentials(kubeconfig: str, context: str, environ: Mapping[str, str] = os.environ) -> CredentialSource:
-    """Return the source that kubectl would take, for commands that are typed."""
+    """Return the source that kubectl would use: for commands."""
     found = kubeconfig or default_kubeconfig(environ)
     if not (found or _in_cluster(environ) or environ.get("KUBERNETES_MASTER")):
         raise ConfigError("", NO_CLUSTER)
@@ -93,7 +91,7 @@ def kubectl_credentials(kubeconfig: str, context: str, environ: Mapping[str, str
 def delegated_credentials(
     kubeconfig: str, environ: Mapping[str, str] = os.environ, service_account_folder: str = SERVICE_ACCOUNT_FOLDER
 ) -> CredentialSource | None:
-    """Return whom to ask about callers: a kubeconfig's server, that of the cluster around us, or None for nobody."""
+    """Return the source for token and access reviews: a kubeconfig, the cluster that we run in, or None."""
     if kubeconfig:
         return KubeconfigSource(kubeconfig)
     return ServiceAccountSource(environ, service_account_folder) if _in_cluster(environ) else None
@@ -112,7 +110,7 @@ def default_kubeconfig(environ: Mapping[str, str] = os.environ) -> str:
 
 
 def kubeconfig_files(path: str) -> list[Path]:
-    """Return the files that a path names: one, whatever its name contains, or those of a list as in $KUBECONFIG."""
+    """Return the files of a path: a single existing file, or a list as in $KUBECONFIG."""
     if Path(path).expanduser().is_file():
         return [Path(path).expanduser()]
     parts = [Path(part).expanduser() for part in path.split(os.pathsep) if part]
@@ -120,7 +118,7 @@ def kubeconfig_files(path: str) -> list[Path]:
 
 
 class AddressSource:
-    """An address and nothing else: we come as nobody in particular."""
+    """An address without credentials: we are anonymous."""
 
     def __init__(self, address: str) -> None:
         self._credentials = Credentials(address, "--master")
@@ -133,7 +131,7 @@ class AddressSource:
 
 
 class ServiceAccountSource:
-    """The service account of the pod that we run in; its token is rotated under us."""
+    """The service account of the pod that we run in. Its token file is replaced regularly."""
 
     def __init__(self, environ: Mapping[str, str], folder: str = SERVICE_ACCOUNT_FOLDER) -> None:
         self._environ = dict(environ)
@@ -175,20 +173,20 @@ class KubeconfigSource:
         if refused or self._loader is None:
             return await self.load()  # the file itself may have been replaced
         if "exec" in self._user and not hasattr(self._loader, "exec_plugin_expiry") and self._loaded is not None:
-            return self._loaded  # a plugin that names no expiry is asked again only when the server refuses
+            return self._loaded  # a plugin that gives no expiry is called again only after a refusal
         return await self._read()
 
     def _open(self) -> None:
         """Read and merge the files and choose the context."""
         loaders = credential_loaders()
-        logging.getLogger("kubernetes_asyncio.config").setLevel(logging.CRITICAL)  # what it would log, we raise
+        logging.getLogger("kubernetes_asyncio.config").setLevel(logging.CRITICAL)  # we raise what it would log
         files = kubeconfig_files(self._path)
         if not files:
             raise self._wrong("there is no such file; correct --kubeconfig or clientConnection.kubeconfig")
         try:
             merger = loaders.kubeconfig.KubeConfigMerger("")  # which would split a name that contains the separator
             for file in files:
-                yaml_documents(file.read_bytes())  # the library's loader trusts them
+                yaml_documents(file.read_bytes())  # the library would load unsafe YAML
                 merger.load_config(str(file))
             merged: Any = merger.config
             if not isinstance(merged.value, dict):
@@ -207,12 +205,12 @@ class KubeconfigSource:
         except (OSError, UnicodeDecodeError) as error:
             raise self._wrong(f"cannot be read: {_one_line(error)}") from error
         except (TypeError, ValueError, AttributeError, LookupError, AssertionError) as error:
-            # The library trusts the file's shape; what a wrong one does to it is not worth repeating.
+            # The library raises anything if the file has a wrong shape. Its messages help nobody.
             raise self._wrong("not a kubeconfig: clusters, contexts or users do not have the expected shape") from error
 
     @staticmethod
     def _user_of(merged: Any, chosen: Any) -> Mapping[str, Any]:
-        """Return the user of a context. One that has none gets one without credentials, which the loader expects."""
+        """Return the user of a context; if it has none, a user without credentials, which the loader needs."""
         name = chosen.safe_get("user")
         user = merged["users"].get_with_name(name, safe=True) if name else None
         if user is None:
@@ -222,7 +220,7 @@ class KubeconfigSource:
         return user.value.get("user") or {}
 
     async def _read(self) -> Credentials:
-        """Take the credentials of the chosen context, running plugins where it says so."""
+        """Load the credentials of the chosen context. This may run an exec plugin."""
         found = SimpleNamespace(api_key={})
         refused = credential_loaders().refused
         try:

@@ -1,12 +1,13 @@
-"""Regular expressions that users write: RE2's, matched in time that grows with the text and never explodes.
+"""Regular expressions of users: RE2's, whose time grows with the text and never explodes.
 
-In: patterns out of objects (CEL's `matches`, `pattern` in the schema of a custom resource). Out: what they match, or a
-`RegexError` in the words of Go's regexp package, which the API's users know. Never: Python's `re` on a user's pattern,
-whose backtracking lets `^(a+)+$` and thirty letters stop the whole process.
+In: patterns of objects (CEL's `matches`, `pattern` in the schema of a custom resource). Out: matches, or a `RegexError` in the
+words of Go's regexp package. Python's `re` is never used for them: it backtracks, so `^(a+)+$` and thirty letters would stop
+the process.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
@@ -28,6 +29,11 @@ _GO_WORDS = {
 """What RE2 calls a mistake, and what Go's package calls it; all others have the same name in both."""
 
 
+_LITERAL = re.compile(r"\\Q.*?(?:\\E|$)", re.DOTALL)
+_ANY_BYTE = re.compile(r"(?:^|[^\\])(?:\\\\)*\\C")
+"""RE2 has this escape, and Go has not."""
+
+
 class RegexError(ValueError):
     """A text that is not a regular expression."""
 
@@ -38,6 +44,8 @@ class Regex:
     def __init__(self, pattern: str) -> None:
         import re2
 
+        if _ANY_BYTE.search(_LITERAL.sub("", pattern)):
+            raise RegexError("invalid escape sequence: `\\C`")
         options = re2.Options()
         options.log_errors = False
         options.never_capture = True
@@ -67,7 +75,7 @@ class Regex:
         return next(self._found(text), "")
 
     def find_all(self, text: str, limit: int = -1) -> list[str]:
-        """Return all matches, or as many as the limit allows."""
+        """Return all matches, or the first `limit` of them."""
         found = self._found(text)
         return list(found) if limit < 0 else [match for _, match in zip(range(limit), found, strict=False)]
 

@@ -2,7 +2,7 @@
 
 from kubesched.scheduler.cluster.changelog import ChangeLog, Reader
 from kubesched.scheduler.cluster.claims import ClaimCache, PromiseError, VolumeCache, class_of_claim, class_of_volume
-from kubesched.scheduler.cluster.columns import Array, Bools, Codes, Ints, highest, lowest
+from kubesched.scheduler.cluster.columns import Array, Bools, Codes, Ints, lowest
 from kubesched.scheduler.cluster.device_claims import ClaimError, DeviceClaims, DeviceId, PoolId
 from kubesched.scheduler.cluster.device_classes import DeviceClassMap
 from kubesched.scheduler.cluster.groups import Group, GroupKey, GroupReader, Groups

@@ -1,8 +1,8 @@
-"""Zones, and the order in which the reference visits nodes.
+"""Zones, and the order in which kube-scheduler visits nodes.
 
-Nodes are grouped by region and zone; zones stand in the order of their first node, nodes in the order in which they
-came to their zone. The visit takes the first node of every zone, then the second of every zone, and so on, so that a
-search that stops early has seen all zones.
+Nodes are grouped by region and zone. Zones are in the order of their first node, nodes in the order in which they were added.
+The visit takes the first node of every zone, then the second of every zone, and so on: a search that stops early has seen all
+zones. Example: zone 1 has a, b, c and zone 2 has d: the order is a, d, b, c.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The engine: takes in what arrives, decides pod after pod, and acts on each decision."""
 
-from kubesched.scheduler.engine.acting.attempts import Turn
+from kubesched.scheduler.engine.acting.attempts import PoppedPod
 from kubesched.scheduler.engine.acting.eviction import Then
 from kubesched.scheduler.engine.arrivals.inbox import AssumedBinding, Changed, Inbox, LoopCall
 from kubesched.scheduler.engine.arrivals.inbox_log import InboxLog

@@ -365,6 +365,50 @@ percent_of_ends(double ends, int64_t score, double high)
     return (int64_t)(100.0 * (ends - (double)score) / high);
 }
 
+/* Refuse the rows of domains whose bits are not zero, and count the rows whose total is zero or more then. The sign of `beyond`
+   says whether a row is in a domain beyond the table. */
+CLONES static int64_t
+refuse_rows(const int64_t *totals, const int64_t *bits, const int64_t *codes, int64_t last, int64_t refused, Py_ssize_t n,
+            int64_t *out, int64_t *beyond)
+{
+    int64_t feasible = 0, outside = 0;
+    for (Py_ssize_t i = 0; i < n; i++) {
+        const int64_t code = codes[i];
+        const int64_t total = bits[(uint64_t)code < (uint64_t)last ? code : last] != 0 ? refused : totals[i];
+        out[i] = total;
+        feasible += total >= 0;
+        outside |= (int64_t)((uint64_t)last - (uint64_t)code);
+    }
+    *beyond = outside;
+    return feasible;
+}
+
+static PyObject *
+refuse_domains(PyObject *module, PyObject *const *args, Py_ssize_t n_args)
+{
+    Held held = {.n = 0};
+    if (expect(n_args, 5) < 0)
+        return NULL;
+    const long long refused = PyLong_AsLongLong(args[3]);
+    if (PyErr_Occurred())
+        return NULL;
+    const int64_t *bits = hold(&held, args[1], 'i', -1, 0);
+    const int64_t last = bits == NULL ? 0 : last_count(&held) - 1;
+    int64_t beyond = -1, feasible = 0, *out = bits == NULL ? NULL : hold(&held, args[4], 'i', -1, 1);
+    const Py_ssize_t n = out == NULL ? 0 : last_count(&held);
+    const int64_t *totals = out == NULL ? NULL : hold(&held, args[0], 'i', n, 0);
+    const int64_t *codes = totals == NULL ? NULL : hold(&held, args[2], 'i', n, 0);
+    if (codes == NULL)
+        return let_go(&held, NULL);
+    if (last >= 0)
+        feasible = refuse_rows(totals, bits, codes, last, refused, n, out, &beyond);
+    if (beyond < 0) {
+        PyErr_SetString(PyExc_IndexError, BEYOND_THE_TABLE);
+        return let_go(&held, NULL);
+    }
+    return let_go(&held, PyLong_FromLongLong(feasible));
+}
+
 /* Columns of scores */
 
 CLONES static void
@@ -479,6 +523,7 @@ static PyMethodDef functions[] = {
     {"allocation_percent", (PyCFunction)(void (*)(void))allocation_percent, METH_FASTCALL, NULL},
     {"balance_scores", (PyCFunction)(void (*)(void))balance_scores, METH_FASTCALL, NULL},
     {"lowest_difference", (PyCFunction)(void (*)(void))lowest_difference, METH_FASTCALL, NULL},
+    {"refuse_domains", (PyCFunction)(void (*)(void))refuse_domains, METH_FASTCALL, NULL},
     {"add_spread_scores", (PyCFunction)(void (*)(void))add_spread_scores, METH_FASTCALL, NULL},
     {"weighted_total", (PyCFunction)(void (*)(void))weighted_total, METH_FASTCALL, NULL},
     {NULL, NULL, 0, NULL},

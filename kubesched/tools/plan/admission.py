@@ -23,7 +23,7 @@ from kubesched.embedded.controllers.workloads.daemonsets import daemon_pod, runs
 from kubesched.embedded.controllers.workloads.deployments import replica_set_of
 from kubesched.embedded.controllers.workloads.jobs import job_pod
 from kubesched.embedded.controllers.workloads.statefulsets import numbered_pod
-from kubesched.embedded.verbs.context import Asked, key_of
+from kubesched.embedded.verbs.context import WriteOptions, key_of
 from kubesched.embedded.verbs.patching import copied
 from kubesched.embedded.verbs.writing import settled
 from kubesched.embedded.verbs.writing import store as put
@@ -70,7 +70,7 @@ class Admission:
         kind = self._store.context.catalogue.of_kind(str(manifest.content["apiVersion"]), manifest.kind)
         if kind is not None:
             try:
-                settled(self._store.context, kind, copied(manifest.content), Asked(field_validation="Strict"))
+                settled(self._store.context, kind, copied(manifest.content), WriteOptions(field_validation="Strict"))
             except SchedulerError as error:
                 raise SchedulerError(f"{manifest.where}: {error}") from error
 

@@ -37,10 +37,10 @@ from kubesched.scheduler.config import (
     text_of,
 )
 from kubesched.scheduler.engine import DecisionLog, spans_to
-from kubesched.scheduler.framework import Plugin, classes_in, find_plugins, run_module
+from kubesched.scheduler.framework import Plugin, classes_in, find_plugins, not_enabled, run_module
 from kubesched.scheduler.legacy import LegacyScheduler
-from kubesched.scheduler.legacy.log_lines import say_start
 from kubesched.scheduler.legacy.registry import CUSTOM
+from kubesched.scheduler.legacy.wording import say_start
 from kubesched.server.app import Face, Scheduler, Wiring, stop_on_signals
 from kubesched.server.options.flagset import UsageError
 from kubesched.server.options.options import Answer, Logs, Options, overruled, read_options
@@ -48,7 +48,6 @@ from kubesched.server.options.server_release import server_of, what_differs
 from kubesched.server.options.usage import asks_for_help, help_text, usage_text
 from kubesched.telemetry import MetricsSettings, logs
 from kubesched.tools.plan.what_if import what_ifs_of_scheduler
-from kubesched.tools.snapshots.sources import not_enabled
 
 log = logs.logger(__name__)
 

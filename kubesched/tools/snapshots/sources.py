@@ -24,7 +24,7 @@ from kubesched.kube.values import content_of, shown, yaml_document
 from kubesched.scheduler import config
 from kubesched.scheduler.config import Version
 from kubesched.scheduler.engine import Engine, Ports, default_configuration, registry_with
-from kubesched.scheduler.framework import Plugin, Registry, catalogue, find_plugins
+from kubesched.scheduler.framework import Plugin, Registry, catalogue, find_plugins, not_enabled
 from kubesched.server.options.server_release import release_of
 from kubesched.tools.plan.cluster_files import inbox_log_in, read_cluster_file
 from kubesched.tools.plan.manifests import Manifest, manifests_in, read_manifests
@@ -99,17 +99,6 @@ def named(file: Path) -> Iterator[None]:
         first, *others = str(error).split("\n")
         text = f"{first[:_MOST_QUOTED]} ..." if others or len(first) > _MOST_QUOTED else first
         raise SchedulerError(text if shown(file) in text else f"{shown(file)}: {text}") from error
-
-
-def not_enabled(brought: Iterable[type[Plugin]], *configurations: config.Configuration) -> list[str]:
-    """Return a sentence for each plugin that was brought along and that no profile runs."""
-    profiles = [profile for configuration in configurations for profile in configuration.profiles]
-    enabled = {name for profile in profiles for name in profile.plugin_names}
-    return [
-        f"plugin {cls.name} does nothing: no profile enables it (profiles[].plugins.multiPoint.enabled in --config)"
-        for cls in brought
-        if cls.name not in enabled
-    ]
 
 
 def warn_not_enabled(brought: Iterable[type[Plugin]], *configurations: config.Configuration) -> None:
