@@ -121,6 +121,7 @@ def state(cluster: Cluster) -> dict[str, Any]:
         ],
         "names of pods": dict(cluster._uids),
         "waiting": len(cluster.engine.waiting),
+        "under way": (len(cluster.engine.bookings), len(cluster.engine.core.tasks), len(cluster.refusals.messages)),
     }
 
 
