@@ -41,7 +41,7 @@ class StillLoop(asyncio.BaseEventLoop):
         done.set_result(None)
         return done
 
-    def call_soon(self, callback: Any, *args: Any, context: Context | None = None) -> asyncio.Handle:
+    def call_soon(self, callback: Any, *args: Any, context: Context | None = None) -> asyncio.Handle:  # type: ignore[override]
         """Call at once."""
         callback(*args)
         return asyncio.Handle(callback, args, self, context)
