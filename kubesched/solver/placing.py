@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from contextvars import Context
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -41,14 +40,14 @@ class StillLoop(asyncio.BaseEventLoop):
         done.set_result(None)
         return done
 
-    def call_soon(self, callback: Any, *args: Any, context: Context | None = None) -> asyncio.Handle:  # type: ignore[override]
+    def call_soon(self, callback: Any, *args: Any, **_: Any) -> asyncio.Handle:  # type: ignore[override]
         """Call at once."""
         callback(*args)
-        return asyncio.Handle(callback, args, self, context)
+        return asyncio.Handle(callback, args, self)
 
-    def call_later(self, delay: float, callback: Any, *args: Any, context: Context | None = None) -> asyncio.TimerHandle:
+    def call_later(self, delay: float, callback: Any, *args: Any, **_: Any) -> asyncio.TimerHandle:  # type: ignore[override]
         """Return a timer that does not expire."""
-        return asyncio.TimerHandle(delay, callback, args, self, context)
+        return asyncio.TimerHandle(delay, callback, args, self)
 
     def __del__(self) -> None:
         """Go without a warning: there is nothing to close."""
