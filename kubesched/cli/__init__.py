@@ -16,6 +16,7 @@ import click
 
 from kubesched.cli.completion import COMPLETE_VARIABLE, PROGRAM
 from kubesched.cli.group import INTERRUPTED, LazyGroup
+from kubesched.cli.version import refuse_alone, version_options
 from kubesched.errors import SchedulerError
 
 COMMANDS = {
@@ -43,12 +44,13 @@ COMMANDS = {
 }
 
 
+@version_options(PROGRAM)
 @click.group(
     cls=LazyGroup, summaries=COMMANDS, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120}
 )
-@click.version_option(package_name="kubesched", prog_name=PROGRAM)
-def cli() -> None:
+def cli(verbose: bool) -> None:
     """A Kubernetes scheduler that decides as kube-scheduler does, explains itself, and simulates."""
+    refuse_alone(verbose)
 
 
 def main() -> None:
@@ -62,6 +64,11 @@ def run_program(group: click.Group, name: str, words: list[str] | None = None) -
         group(words, prog_name=name, complete_var=COMPLETE_VARIABLE)
     except SchedulerError as error:
         click.echo(f"Error: {error}", err=True)
+        sys.exit(1)
+    except NotImplementedError:
+        if sys.platform != "win32":
+            raise
+        click.echo("Error: this command runs until a signal ends it, and Windows has none: use Linux, macOS or WSL", err=True)
         sys.exit(1)
     except KeyboardInterrupt:  # in the moments before a command runs, and after
         sys.exit(INTERRUPTED)

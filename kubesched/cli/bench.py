@@ -181,9 +181,6 @@ def cluster(asked: ClusterOptions, output: str) -> None:
     """
     import asyncio
 
-    from rich.console import Console
-    from rich.progress import Progress
-
     from kubesched.tools.bench.cluster import ClusterBench, run
 
     if asked.bare and asked.rate:
@@ -191,11 +188,8 @@ def cluster(asked: ClusterOptions, output: str) -> None:
     bench = ClusterBench(
         asked.kind, asked.nodes, asked.pods, asked.init, asked.kubeconfig, asked.timeout, asked.bare, asked.rate
     )
-    console = Console(stderr=True)
-    is_watched = output == "table" and console.is_terminal
-    with Progress(console=console, transient=True, disable=not is_watched) as progress:
-        task = progress.add_task(f"{asked.kind}, {asked.nodes} nodes", total=asked.pods)
-        figures = asyncio.run(run(bench, lambda done: progress.update(task, completed=done)))
+    with bar(f"{asked.kind}, {asked.nodes} nodes", asked.pods) as done:
+        figures = asyncio.run(run(bench, done))
     print_figures([figures], output)
     if figures["bound"] < asked.pods:
         raise SchedulerError(f"only {figures['bound']} of {asked.pods} pods were bound within {asked.timeout:g} s")
@@ -225,24 +219,6 @@ def nodes(kind: str, pods: int, output: str) -> None:
     print_figures([run(kind, pods)], output)
 
 
-# --- solver -----------------------------------------------------------------------------------------------------------
-
-
-@command.command("solver", short_help="Ask what if, many times.", epilog="Example:  kubesched bench solver drains -o json")
-@click.argument("questions", nargs=-1, type=click.Choice(SOLVER_QUESTIONS))
-@click.option("--shrink", type=click.IntRange(1, 100), default=1, help="Divide the sizes of clusters and questions by this.")
-@output_without_default_option
-def solver(questions: tuple[str, ...], shrink: int, output: str) -> None:
-    """Ask the Python API what autoscalers and deschedulers ask; all of the questions if none is named.
-
-    worlds: fits and worlds on 5,000 nodes with 100,000 pods. estimate: the nodes that 51,000 pods of two shapes need. groups:
-    the cheapest of 30 groups for 10,000 pods on 2,000 nodes. drains: 5,000 times, could this node of 2,000 go?
-    """
-    from kubesched.tools.bench.solver import run
-
-    print_figures(list(run(questions or SOLVER_QUESTIONS, shrink)), output)
-
-
 # --- pauses -----------------------------------------------------------------------------------------------------------
 
 
@@ -269,6 +245,24 @@ def pauses(nodes: int, pods: int, turns: int, seed: int, output: str) -> None:
     with bar(f"{pods} pods on {nodes} nodes", turns) as done:
         figures = run(Pauses(nodes, pods, turns, seed), done)
     print_figures([figures], output)
+
+
+# --- solver -----------------------------------------------------------------------------------------------------------
+
+
+@command.command("solver", short_help="Ask what if, many times.", epilog="Example:  kubesched bench solver drains -o json")
+@click.argument("questions", nargs=-1, type=click.Choice(SOLVER_QUESTIONS))
+@click.option("--shrink", type=click.IntRange(1, 100), default=1, help="Divide the sizes of clusters and questions by this.")
+@output_without_default_option
+def solver(questions: tuple[str, ...], shrink: int, output: str) -> None:
+    """Ask the Python API what autoscalers and deschedulers ask; all of the questions if none is named.
+
+    worlds: fits and worlds on 5,000 nodes with 100,000 pods. estimate: the nodes that 51,000 pods of two shapes need. groups:
+    the cheapest of 30 groups for 10,000 pods on 2,000 nodes. drains: 5,000 times, could this node of 2,000 go?
+    """
+    from kubesched.tools.bench.solver import run
+
+    print_figures(list(run(questions or SOLVER_QUESTIONS, shrink)), output)
 
 
 # --- soak -------------------------------------------------------------------------------------------------------------

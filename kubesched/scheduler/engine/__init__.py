@@ -3,7 +3,7 @@
 from kubesched.scheduler.engine.acting.attempts import PoppedPod
 from kubesched.scheduler.engine.acting.eviction import Then
 from kubesched.scheduler.engine.arrivals.inbox import AssumedBinding, Changed, Inbox, LoopCall
-from kubesched.scheduler.engine.arrivals.inbox_log import InboxLog
+from kubesched.scheduler.engine.arrivals.inbox_log import INBOX_LOG_FORMAT, InboxLog
 from kubesched.scheduler.engine.arrivals.intake import POD_CAME, POD_WENT, Intake
 from kubesched.scheduler.engine.assembly import (
     EngineOptions,
@@ -34,7 +34,7 @@ from kubesched.scheduler.engine.gc_tuning import await_the_list, spare_the_colle
 from kubesched.scheduler.engine.handle import EngineHandle, StillClock, SystemClock
 from kubesched.scheduler.engine.loop import Engine
 from kubesched.scheduler.engine.observer import NoObserver
-from kubesched.scheduler.engine.records.decision_log import DecisionLog
+from kubesched.scheduler.engine.records.decision_log import DECISION_LOG_FORMAT, DecisionLog
 from kubesched.scheduler.engine.records.decision_record import (
     OUTCOMES,
     PLACED,

@@ -22,7 +22,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from operator import attrgetter
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
@@ -52,19 +52,10 @@ ATTEMPT_FAILED = "ScheduleAttemptFailure"
 BACKOFF_COMPLETE = "BackoffComplete"
 POP_FROM_BACKOFF = "PopFromBackoffQ"
 LEFTOVERS_EVERY_SECONDS = 30.0
+_FILLED = ("_pods", "_active", "_backoff", "_unschedulable", "_in_flight", "done")
+"""The attributes of a queue that its pods fill."""
 
 log = logging.getLogger(__name__)
-
-
-class Contents(NamedTuple):
-    """The pods of a queue, wherever they are."""
-
-    pods: dict[str, QueuedPod]
-    """All pods in the queue, by namespace/name. Each is in exactly one of the next three."""
-    active: Heap
-    backoff: BackoffQueue
-    unschedulable: UnschedulablePods
-    in_flight: InFlight
 
 
 class Queue:
@@ -85,26 +76,27 @@ class Queue:
         self._sort_key: Callable[[PodView, float], Any] = sorter.sort_key if sorter is not None else _first_come
         self._pod_added = ClusterEvent(given.pending_pod, int(ADD)).label
         self._pod_updated = ClusterEvent(given.pending_pod, int(UPDATE)).label
-        self._aside: dict[str, QueuedPod] = {}
-        """The pods that were in the queue before `apart`."""
-        self._begin(self._nothing())
         self.nominations = Nominated(self._view_of)
         """The pods that are nominated to nodes."""
+        self._aside: dict[str, QueuedPod] = {}
+        """The pods that were here before `apart`."""
+        self._begin_empty()
         self.now = clock.now
         """Return the queue's time, in seconds since the epoch."""
         self._started = clock.now()
         self.is_closed = False
         """Whether the queue gives out no more pods."""
 
-    def _nothing(self) -> Contents:
+    def _begin_empty(self) -> None:
         given = self.options
-        backoff = BackoffQueue(given.initial_backoff_seconds, given.max_backoff_seconds, whole_seconds=given.pops_from_backoff)
-        in_flight = InFlight(keeps_events=given.asks_hints)
-        return Contents({}, Heap(attrgetter("sort_key"), "active"), backoff, UnschedulablePods(), in_flight)
-
-    def _begin(self, contents: Contents) -> None:
-        self._contents = contents
-        self._pods, self._active, self._backoff, self._unschedulable, self._in_flight = contents
+        self._pods: dict[str, QueuedPod] = {}
+        """All pods in the queue, by namespace/name. Each is in exactly one of the next three."""
+        self._active = Heap(attrgetter("sort_key"), "active")
+        self._backoff = BackoffQueue(
+            given.initial_backoff_seconds, given.max_backoff_seconds, whole_seconds=given.pops_from_backoff
+        )
+        self._unschedulable = UnschedulablePods()
+        self._in_flight = InFlight(keeps_events=given.asks_hints)
         self.done = self._in_flight.done
         """End the attempt of a pod that does not come back, by uid. Ending it twice does no harm."""
 
@@ -115,13 +107,13 @@ class Queue:
         Nothing that happens meanwhile moves the pods that were here; they still count where they are nominated. Nominations
         made meanwhile stay.
         """
-        before, was_aside = self._contents, self._aside
-        self._aside = was_aside | self._pods if was_aside else self._pods
-        self._begin(self._nothing())
+        before = {name: getattr(self, name) for name in _FILLED}
+        was_aside, self._aside = self._aside, self._aside | self._pods if self._aside else self._pods
+        self._begin_empty()
         try:
             yield
         finally:
-            self._begin(before)
+            vars(self).update(before)
             self._aside = was_aside
 
     # What is in it

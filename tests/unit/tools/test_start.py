@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 NOT_NEEDED = ("kubesched.embedded", "kubesched.tools.simulation", "kubesched.tools.node_groups", "kubesched.tools.snapshots")
-NOT_NEEDED_OF_OTHERS = ("rich.console", "pyarrow", "cel_expr_python", "kubernetes_asyncio.client", "optuna", "opentelemetry")
+NOT_NEEDED_OF_OTHERS = ("pyarrow", "cel_expr_python", "kubernetes_asyncio.client", "optuna", "opentelemetry")
 
 
 def test_run_imports_nothing_of_other_commands() -> None:
