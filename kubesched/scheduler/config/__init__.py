@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from kubesched.scheduler.config.releases.gates import (
         NO_EFFECT,
         NOT_OURS,
+        GATES,
         OUR_GATES,
         Gates,
         Stage,
@@ -141,6 +142,7 @@ _NAMES = {
         "Gates",
         "NOT_OURS",
         "NO_EFFECT",
+        "GATES",
         "OUR_GATES",
         "Stage",
         "known_gates",
