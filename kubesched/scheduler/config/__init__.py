@@ -40,9 +40,9 @@ if TYPE_CHECKING:
     from kubesched.scheduler.config.loading import defaults, load
     from kubesched.scheduler.config.printing import as_json, as_yaml, effective
     from kubesched.scheduler.config.releases.gates import (
+        GATES,
         NO_EFFECT,
         NOT_OURS,
-        GATES,
         OUR_GATES,
         Gates,
         Stage,

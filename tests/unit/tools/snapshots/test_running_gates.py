@@ -37,7 +37,7 @@ def test_gates_that_a_scheduler_reads_are_taken(text, expected):
 
 
 def test_what_is_neither_metrics_nor_flagz_is_refused():
-    with pytest.raises(ConfigError, match="page.html: no kubernetes_feature_enabled"):
+    with pytest.raises(ConfigError, match=r"page\.html: no kubernetes_feature_enabled"):
         gates_of_running("<html>", "page.html")
 
 
