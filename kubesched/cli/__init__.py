@@ -16,39 +16,41 @@ import click
 
 from kubesched.cli.completion import COMPLETE_VARIABLE, PROGRAM
 from kubesched.cli.group import INTERRUPTED, LazyGroup
+from kubesched.cli.version import refuse_alone, version_options
 from kubesched.errors import SchedulerError
 
 COMMANDS = {
-    "apiserver": "Serve the Kubernetes API from this process.",
-    "bench": "Measure throughput.",
+    "apiserver": "Serve a Kubernetes API from this process.",
+    "bench": "Measure speed, pauses and endurance.",
     "capacity": "Count how many more of a pod fit.",
-    "compare": "Run two configurations on the same thing.",
-    "completion": "Print what lets a shell complete commands.",
+    "compare": "Compare two configurations on the same cluster or scenario.",
+    "completion": "Print the completion script of a shell.",
     "config": "Check, show or convert a configuration.",
     "conformance": "Run golden cases of kube-scheduler.",
-    "decisions": "Show what was decided, and by what.",
-    "demo": "Show the scheduler at work on a cluster.",
-    "plan": "Say where manifests would go.",
-    "plugins": "List, start and check plugins.",
-    "rebalance": "Plan moves towards a goal.",
-    "replay": "Decide again what a log or snapshot holds.",
+    "decisions": "Show recorded decisions and their reasons.",
+    "demo": "Run an embedded cluster with the scheduler and its page.",
+    "plan": "Show where the pods of manifests would go.",
+    "plugins": "List, create and check plugins.",
+    "rebalance": "Plan pod moves towards a goal.",
+    "replay": "Repeat the decisions of a log or snapshot.",
     "run": "Run the scheduler, with kube-scheduler's flags.",
     "schema": "Print the JSON Schema of a file.",
-    "shadow": "Judge a live scheduler without writing anything.",
+    "shadow": "Compare with a live scheduler, read-only.",
     "simulate": "Run a scenario in virtual time.",
     "snapshot": "Write the state of a cluster to a file.",
     "sweep": "Run many simulations.",
     "tune": "Search for the best weights and arguments.",
-    "why": "Explain why a pod waits, or is where it is.",
+    "why": "Explain why a pod is pending, or why it is on its node.",
 }
 
 
+@version_options(PROGRAM)
 @click.group(
     cls=LazyGroup, summaries=COMMANDS, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120}
 )
-@click.version_option(package_name="kubesched", prog_name=PROGRAM)
-def cli() -> None:
+def cli(verbose: bool) -> None:
     """A Kubernetes scheduler that decides as kube-scheduler does, explains itself, and simulates."""
+    refuse_alone(verbose)
 
 
 def main() -> None:
@@ -62,6 +64,11 @@ def run_program(group: click.Group, name: str, words: list[str] | None = None) -
         group(words, prog_name=name, complete_var=COMPLETE_VARIABLE)
     except SchedulerError as error:
         click.echo(f"Error: {error}", err=True)
+        sys.exit(1)
+    except NotImplementedError:
+        if sys.platform != "win32":
+            raise
+        click.echo("Error: this command runs until a signal ends it, and Windows has none: use Linux, macOS or WSL", err=True)
         sys.exit(1)
     except KeyboardInterrupt:  # in the moments before a command runs, and after
         sys.exit(INTERRUPTED)

@@ -1,4 +1,4 @@
-"""`kubesched bench`: how fast are decisions, how fast is the whole thing through an API server, and does it last for hours."""
+"""`kubesched bench`: decisions a second in memory and through an API server, pauses, and hours of churn and faults."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from kubesched.cli.layout import print_table
 from kubesched.cli.options import (
     NEW_FILE,
     Options,
+    Seconds,
     config_option,
     option,
     output_without_default_option,
@@ -19,7 +20,7 @@ from kubesched.cli.options import (
     takes,
 )
 from kubesched.cli.printing import bar, print_document, write_file
-from kubesched.errors import ConfigError, SchedulerError
+from kubesched.errors import SchedulerError
 
 if TYPE_CHECKING:
     from kubesched.tools.bench.perf.cases import Workload
@@ -39,12 +40,14 @@ KINDS = (
     "gpu",
     "novelty",
 )
+SOLVER_QUESTIONS = ("worlds", "estimate", "groups", "drains")
 NODES_KINDS = ("basic", "spread", "affinity", "antiaffinity")
 FAULTS = ("terminate", "nodes", "kill", "freeze", "server")
 CLUSTER_KINDS = tuple(kind for kind in _PERF_KINDS if kind not in ("churn", "csi"))
 SHORT = "performance,short"
 """What `bench perf` runs if nothing else is chosen: enough for a comparison on one's own machine, in minutes."""
 _NONE = "-"
+_TEXTS = ("kind", "question", "what", "found")
 
 
 @click.group("bench", epilog="Example:  kubesched bench engine --kind basic")
@@ -63,7 +66,7 @@ def print_figures(rows: list[dict[str, Any]], output: str) -> None:
             click.echo("\n".join(f"{key}: {value}" for key, value in row.items()))
     else:
         cells = [[f"{value:,}" if isinstance(value, int | float) else str(value) for value in row.values()] for row in rows]
-        print_table(list(rows[0]), cells, right=[i for i, title in enumerate(rows[0]) if title != "kind"])
+        print_table(list(rows[0]), cells, right=[i for i, title in enumerate(rows[0]) if title not in _TEXTS])
 
 
 # --- engine -----------------------------------------------------------------------------------------------------------
@@ -72,7 +75,7 @@ def print_figures(rows: list[dict[str, Any]], output: str) -> None:
 class EngineOptions(Options):
     """What is decided in memory, and how."""
 
-    kind: str = option("--kind", type=click.Choice(KINDS), default="basic", show_default=True, help="What the pods ask for.")
+    kind: str = option("--kind", type=click.Choice(KINDS), default="basic", show_default=True, help="Kind of pods.")
     nodes: int = option("--nodes", type=click.IntRange(1), default=5000, show_default=True, help="How many nodes.")
     init: int = option(
         "--init",
@@ -89,11 +92,9 @@ class EngineOptions(Options):
         multiple=True,
         help="Of kind unlike: how many different pods there are, 0 for all. Several of these print a row each.",
     )
-    no_memo: bool = option(
-        "--no-memo", is_flag=True, help="Compute every answer anew instead of remembering answers per pod class."
-    )
+    no_memo: bool = option("--no-memo", is_flag=True, help="Compute every answer; do not use the cache of pod classes.")
     decision_records: int = option(
-        "--decision-records", type=click.IntRange(0), default=0, help="Keep so many decisions on record, as `run` does."
+        "--decision-records", type=click.IntRange(0), default=0, help="How many decisions to keep on record, as `run` does."
     )
     config_file: Path | None = shared(config_option)
     plugins: tuple[str, ...] = shared(plugin_option)
@@ -137,9 +138,7 @@ def engine(asked: EngineOptions, output: str) -> None:
 class ClusterOptions(Options):
     """What is scheduled through an API server."""
 
-    kind: str = option(
-        "--kind", type=click.Choice(CLUSTER_KINDS), default="basic", show_default=True, help="What the pods ask for."
-    )
+    kind: str = option("--kind", type=click.Choice(CLUSTER_KINDS), default="basic", show_default=True, help="Kind of pods.")
     nodes: int = option("--nodes", type=click.IntRange(1), default=1000, show_default=True, help="How many nodes.")
     init: int = option("--init", type=click.IntRange(0), default=0, show_default=True, help="Pods that run already.")
     pods: int = option("--pods", type=click.IntRange(1), default=3000, show_default=True, help="Pods to schedule and measure.")
@@ -151,10 +150,10 @@ class ClusterOptions(Options):
     )
     timeout: float = option(
         "--timeout",
-        type=click.FloatRange(min=1.0),
-        default=600.0,
+        type=Seconds(1.0),
+        default="10m",
         show_default=True,
-        help="Seconds after which what is not bound is given up.",
+        help="After how long pods that are not bound are given up.",
     )
     bare: bool = option(
         "--bare-client", is_flag=True, help="Bind the pods in turn without a scheduler: what the API server allows."
@@ -163,7 +162,7 @@ class ClusterOptions(Options):
         "--rate",
         type=click.FloatRange(min=0.0),
         default=0.0,
-        help="Let so many pods come a second instead of having all of them wait, and tell how long they waited to be bound.",
+        help="Create this many pods a second, instead of all at the start, and print how long they waited.",
     )
 
 
@@ -182,9 +181,6 @@ def cluster(asked: ClusterOptions, output: str) -> None:
     """
     import asyncio
 
-    from rich.console import Console
-    from rich.progress import Progress
-
     from kubesched.tools.bench.cluster import ClusterBench, run
 
     if asked.bare and asked.rate:
@@ -192,11 +188,8 @@ def cluster(asked: ClusterOptions, output: str) -> None:
     bench = ClusterBench(
         asked.kind, asked.nodes, asked.pods, asked.init, asked.kubeconfig, asked.timeout, asked.bare, asked.rate
     )
-    console = Console(stderr=True)
-    is_watched = output == "table" and console.is_terminal
-    with Progress(console=console, transient=True, disable=not is_watched) as progress:
-        task = progress.add_task(f"{asked.kind}, {asked.nodes} nodes", total=asked.pods)
-        figures = asyncio.run(run(bench, lambda done: progress.update(task, completed=done)))
+    with bar(f"{asked.kind}, {asked.nodes} nodes", asked.pods) as done:
+        figures = asyncio.run(run(bench, done))
     print_figures([figures], output)
     if figures["bound"] < asked.pods:
         raise SchedulerError(f"only {figures['bound']} of {asked.pods} pods were bound within {asked.timeout:g} s")
@@ -226,6 +219,52 @@ def nodes(kind: str, pods: int, output: str) -> None:
     print_figures([run(kind, pods)], output)
 
 
+# --- pauses -----------------------------------------------------------------------------------------------------------
+
+
+@command.command(
+    "pauses",
+    short_help="Find how long decisions stop.",
+    epilog="Example:  kubesched bench pauses --pods 150000 --turns 300000 -o json",
+)
+@click.option("--nodes", type=click.IntRange(1), default=5000, show_default=True, help="How many nodes.")
+@click.option("--pods", type=click.IntRange(1), default=150_000, show_default=True, help="Pods that there are at any time.")
+@click.option(
+    "--turns", type=click.IntRange(1), default=300_000, show_default=True, help="Pods that come, and as many that go."
+)
+@click.option("--seed", type=int, default=0, show_default=True, help="Seed of the choice among equally good nodes.")
+@output_without_default_option
+def pauses(nodes: int, pods: int, turns: int, seed: int, output: str) -> None:
+    """Let pods come and go in a large cluster, in memory, and print how long the scheduler stops between two decisions.
+
+    Each turn one pod arrives, is decided and bound, and the oldest pod leaves. Collections are those of Python's cycle
+    collector.
+    """
+    from kubesched.tools.bench.pauses import Pauses, run
+
+    with bar(f"{pods} pods on {nodes} nodes", turns) as done:
+        figures = run(Pauses(nodes, pods, turns, seed), done)
+    print_figures([figures], output)
+
+
+# --- solver -----------------------------------------------------------------------------------------------------------
+
+
+@command.command("solver", short_help="Ask what if, many times.", epilog="Example:  kubesched bench solver drains -o json")
+@click.argument("questions", nargs=-1, type=click.Choice(SOLVER_QUESTIONS))
+@click.option("--shrink", type=click.IntRange(1, 100), default=1, help="Divide the sizes of clusters and questions by this.")
+@output_without_default_option
+def solver(questions: tuple[str, ...], shrink: int, output: str) -> None:
+    """Ask the Python API what autoscalers and deschedulers ask; all of the questions if none is named.
+
+    worlds: fits and worlds on 5,000 nodes with 100,000 pods. estimate: the nodes that 51,000 pods of two shapes need. groups:
+    the cheapest of 30 groups for 10,000 pods on 2,000 nodes. drains: 5,000 times, could this node of 2,000 go?
+    """
+    from kubesched.tools.bench.solver import run
+
+    print_figures(list(run(questions or SOLVER_QUESTIONS, shrink)), output)
+
+
 # --- soak -------------------------------------------------------------------------------------------------------------
 
 
@@ -236,7 +275,7 @@ class SoakOptions(Options):
     pods: int = option(
         "--pods", type=click.IntRange(0), default=150_000, show_default=True, help="Pods that there are at any time."
     )
-    duration: str = option("--duration", default="1h", show_default=True, metavar="DURATION", help="How long: 90s, 10m, 8h.")
+    duration: float = option("--duration", type=Seconds(), default="1h", show_default=True, help="How long: 90s, 10m, 8h.")
     rate: float = option(
         "--rate",
         type=click.FloatRange(0.1),
@@ -247,8 +286,8 @@ class SoakOptions(Options):
     schedulers: int = option(
         "--schedulers", type=click.IntRange(1), default=2, show_default=True, help="How many stand for election."
     )
-    fault_every: str = option(
-        "--fault-every", default="5m", show_default=True, metavar="DURATION", help="Time from one fault to the next."
+    fault_every: float = option(
+        "--fault-every", type=Seconds(), default="5m", show_default=True, help="Time from one fault to the next."
     )
     kinds_of_faults: tuple[str, ...] = option(
         "--fault", type=click.Choice(FAULTS), multiple=True, help="Which faults take turns; all of them if not given."
@@ -291,10 +330,10 @@ def soak(asked: SoakOptions, output: str) -> None:
     given = Soak(
         asked.nodes,
         asked.pods,
-        _seconds("--duration", asked.duration),
+        asked.duration,
         asked.rate,
         asked.schedulers,
-        _seconds("--fault-every", asked.fault_every),
+        asked.fault_every,
         () if asked.no_faults else asked.kinds_of_faults or FAULTS,
         kubeconfig=asked.kubeconfig,
         seed=asked.seed,
@@ -329,18 +368,6 @@ async def _soak(given: Soak, page: Path | None) -> dict[str, Any]:
     return await run(given, stopped, lambda text: click.echo(text, err=True), publish)
 
 
-def _seconds(flag: str, text: str) -> float:
-    from kubesched.scheduler.config import Duration
-
-    try:
-        found = Duration.parse(text).seconds
-    except ConfigError as error:
-        raise click.BadParameter(str(error), param_hint=flag) from error
-    if found <= 0:
-        raise click.BadParameter(f"{text} is no length of time", param_hint=flag)
-    return found
-
-
 # --- perf -------------------------------------------------------------------------------------------------------------
 
 
@@ -369,10 +396,10 @@ class PerfOptions(Options):
     )
     timeout: float = option(
         "--timeout",
-        type=click.FloatRange(min=1.0),
-        default=600.0,
+        type=Seconds(1.0),
+        default="10m",
         show_default=True,
-        help="Seconds that an operation waits for its pods.",
+        help="How long an operation waits for its pods.",
     )
     lists: bool = option("--list", is_flag=True, help="List workloads, and why which of them cannot run, instead of running.")
 

@@ -31,7 +31,7 @@ _MOST_NODES = 10
 class CapacityOptions(Options):
     """What is counted, and with which nodes."""
 
-    workload: str = option("--workload", default="", metavar="KIND/NAME", help="Which one, if the files have several.")
+    workload: str = option("--workload", default="", metavar="KIND/NAME", help="Workload to count, if the files have several.")
     namespace: str = shared(namespace_option)
     limit: int | None = option(
         "--limit",
@@ -39,10 +39,10 @@ class CapacityOptions(Options):
         help="Do not count further; without it, copies that must be decided one by one end at 100,000.",
     )
     without: tuple[str, ...] = option(
-        "--without", multiple=True, metavar="NODE", help="As if this node were lost with all that is on it."
+        "--without", multiple=True, metavar="NODE", help="Assume that this node and its pods are lost."
     )
     drain: tuple[str, ...] = option(
-        "--drain", multiple=True, metavar="NODE", help="As if this node were lost and its pods had to go elsewhere."
+        "--drain", multiple=True, metavar="NODE", help="Assume that this node is drained and its pods move to other nodes."
     )
     groups_file: Path | None = shared(node_groups_option)
 

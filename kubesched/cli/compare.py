@@ -13,6 +13,7 @@ from kubesched.cli.options import (
     NEW_FILE,
     ClusterOptions,
     Options,
+    Seconds,
     gates_option,
     option,
     output_option,
@@ -34,10 +35,10 @@ class CompareOptions(Options):
     """What is done under both configurations."""
 
     reschedule: bool = option(
-        "--reschedule", is_flag=True, help="Take all pods off their nodes first, and place them again, oldest first."
+        "--reschedule", is_flag=True, help="Remove all pods from their nodes first, and place them again, oldest first."
     )
-    duration: str | None = option("--duration", help="How long to simulate, instead of what the scenario says.")
-    seed: int | None = option("--seed", type=int, help="Another seed than the scenario's.")
+    duration: float | None = option("--duration", type=Seconds(0), help="How long to simulate. Default: as the scenario says.")
+    seed: int | None = option("--seed", type=int, help="Seed, instead of that of the scenario.")
     feature_gates: tuple[str, ...] = shared(gates_option)
     plugins: tuple[str, ...] = shared(plugin_option)
 
@@ -49,14 +50,14 @@ class CompareOptions(Options):
     "--scenario",
     "scenario_file",
     type=FILE_OR_STDIN,
-    help="Simulate this scenario, inbox log or snapshot under both, as `simulate` does.",
+    help="Scenario, inbox log or snapshot to simulate under both, as `simulate` does.",
 )
 @takes(cluster=ClusterOptions, asked=CompareOptions)
 @click.option(
     "--html",
     "html_file",
     type=NEW_FILE,
-    help="Write a report to this file: both side by side, plots over time, the pods that moved, in one file.",
+    help="HTML file for a report: both side by side, plots over time, and the pods that moved.",
 )
 @output_option
 def command(
@@ -68,10 +69,10 @@ def command(
     html_file: Path | None,
     output: str,
 ) -> None:
-    """Run two KubeSchedulerConfigurations, A and B, on the same thing, and print side by side what comes of it.
+    """Run two KubeSchedulerConfigurations, A and B, on the same input, and print the results side by side.
 
-    The thing is a scenario (--scenario), or a cluster as it is now: a snapshot (--snapshot) or a live one, which is only
-    read. Of a cluster, the pending pods are decided under both. The word `default` stands for the default configuration.
+    The input is a scenario (--scenario), or a cluster: a snapshot (--snapshot) or a live one, which is only read. Of a cluster,
+    the pending pods are decided under both. `default` stands for the default configuration.
     """
     from kubesched.tools.simulation.compare import compare, decide_both
     from kubesched.tools.simulation.html_report import Ran, html_report

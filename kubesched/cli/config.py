@@ -36,7 +36,7 @@ def command() -> None:
 @_plugins
 @_version
 def check(file: Path, feature_gates: tuple[str, ...], plugins: tuple[str, ...], legacy_version: str | None) -> None:
-    """Say whether the scheduler would start with FILE (`-`: standard input), a configuration or a Policy."""
+    """Check whether the scheduler would start with FILE (`-`: standard input), a configuration or a Policy."""
     found = _read(file, feature_gates, plugins, legacy_version)
     click.echo(f"{file}: {found.sentence()}")
 

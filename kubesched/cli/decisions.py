@@ -48,16 +48,23 @@ class LogOptions(Options):
 class FilterOptions(Options):
     """Which decisions are shown."""
 
-    node: str = option("--node", default="", help="Only those that went to this node, or evict from it.")
-    outcome: str | None = option("--outcome", type=click.Choice(OUTCOMES), default=None, help="Only those that ended so.")
+    node: str = option("--node", default="", help="Only decisions for this node, or that evict pods from it.")
+    outcome: str | None = option(
+        "--outcome", type=click.Choice(OUTCOMES), default=None, help="Only decisions with this outcome."
+    )
     refused_by: str = option(
-        "--refused-by", default="", metavar="PLUGIN", help="Only those in which this plugin refused nodes."
+        "--refused-by", default="", metavar="PLUGIN", help="Only decisions in which this plugin refused nodes."
     )
     since: str = option(
-        "--since", default="", metavar="TIME", help="Not before: 2026-01-31T12:00:00Z, 10m (ago), seconds since 1970."
+        "--since",
+        default="",
+        metavar="TIME",
+        help="Only decisions after this time: 2026-01-31T12:00:00Z, 10m (ago), or seconds since 1970.",
     )
-    until: str = option("--until", default="", metavar="TIME", help="Not after.")
-    limit: int = option("--limit", type=click.IntRange(1), default=100, show_default=True, help="The newest so many.")
+    until: str = option("--until", default="", metavar="TIME", help="Only decisions before this time.")
+    limit: int = option(
+        "--limit", type=click.IntRange(1), default=100, show_default=True, help="How many decisions to show, newest first."
+    )
 
 
 @click.command(
@@ -70,10 +77,10 @@ class FilterOptions(Options):
 def command(
     pod: str, namespace: str, server: ServerOptions, logs: LogOptions, policy: PolicyOptions, only: FilterOptions, output: str
 ) -> None:
-    """List the decisions that a scheduler has on record, newest first, or tell all about one pod's.
+    """List the recorded decisions of a scheduler, newest first, or show those of one pod in full.
 
-    They come from a running scheduler (--server), from a decision log (--log), or are made again from an inbox log
-    (--inbox-log): a decision follows from its inputs, so the same ones come out, with every score.
+    They come from a running scheduler (--server), a decision log (--log), or an inbox log (--inbox-log). An inbox log holds the
+    inputs of the decisions: they are repeated, with every score.
     """
     from kubesched.scheduler.engine import DecisionFilter
     from kubesched.tools.decisions.finding import ask, decided_again, read_log

@@ -15,6 +15,7 @@ import click
 from kubesched.cli.group import INTERRUPTED
 from kubesched.cli.layout import print_table, say
 from kubesched.cli.options import FOLDER, Options, PolicyOptions, option, takes
+from kubesched.cli.printing import bar
 from kubesched.kube.values import ZONE
 
 if TYPE_CHECKING:
@@ -36,21 +37,25 @@ class DemoOptions(Options):
 
     nodes: int = option("--nodes", type=click.IntRange(1, 5000), default=20, show_default=True, help="How many nodes.")
     pods: int = option("--pods", type=click.IntRange(6, 50000), default=100, show_default=True, help="About how many pods.")
-    once: bool = option("--once", is_flag=True, help="Print what was placed, and exit.")
+    once: bool = option("--once", is_flag=True, help="Print the placements, and exit.")
     port: int = option("--port", type=click.IntRange(0, 65535), default=0, help="Port of the API; 0 picks a free one.")
     page_port: int = option(
         "--page-port", type=click.IntRange(0, 65535), default=0, help="Port of the page; 0 picks a free one."
     )
-    data_dir: Path | None = option("--data-dir", type=FOLDER, help="Keep the objects here across restarts.")
+    data_dir: Path | None = option("--data-dir", type=FOLDER, help="Folder that keeps the objects across restarts.")
 
 
 @click.command("demo", epilog="Example:  kubesched demo --nodes 50 --pods 400 --once")
 @takes(asked=DemoOptions, policy=PolicyOptions)
 @click.option(
-    "--decision-records", type=click.IntRange(0), default=10_000, show_default=True, help="Keep so many decisions on record."
+    "--decision-records",
+    type=click.IntRange(0),
+    default=10_000,
+    show_default=True,
+    help="How many decisions to keep on record.",
 )
 def command(asked: DemoOptions, policy: PolicyOptions, decision_records: int) -> None:
-    """Show the scheduler at work on a cluster that lives in this process. kubectl works beside it."""
+    """Run an API server, fake kubelets, controllers, the scheduler and its page in this process. kubectl works beside it."""
     import asyncio
     import tempfile
 
@@ -91,25 +96,15 @@ async def _demo(settings: Settings, once: bool, scratch: Path) -> bool:
 
 async def _watch_placing(store: ObjectStore, scheduler: Scheduler, stopped: asyncio.Event) -> None:
     """Show a bar, or plain lines, until every pod is placed or was tried."""
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
     from kubesched.tools.demo.placing import Tally, placing
 
     tally, is_watched, told_at = Tally(store), sys.stdout.isatty(), time.monotonic()
-    columns = (
-        TextColumn("placing pods"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("{task.fields[rate]} pods/s"),
-        TimeElapsedColumn(),
-    )
-    with Progress(*columns, transient=True, disable=not is_watched) as bar:
-        task = bar.add_task("", total=None, rate="")
+    with bar("placing pods", None, patience_seconds=0) as done:
         async for now in placing(store, scheduler, tally, stopped):
             if not is_watched and now.has_changed and time.monotonic() - told_at >= _LINES_EVERY_SECONDS:
                 say(f"placed {tally.n_placed} of {tally.n_pods} pods")
                 told_at = time.monotonic()
-            bar.update(task, completed=tally.n_placed, total=max(tally.n_pods, 1), rate=f"{now.pods_a_second:,.0f}")
+            done(tally.n_placed, max(tally.n_pods, 1), f"{now.pods_a_second:,.0f} pods/s")
     say(f"placed {tally.n_placed} of {tally.n_pods} pods")
 
 

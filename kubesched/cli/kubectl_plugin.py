@@ -17,6 +17,7 @@ from click.shell_completion import ShellComplete
 from kubesched.cli import COMMANDS as ALL
 from kubesched.cli import run_program
 from kubesched.cli.group import LazyGroup
+from kubesched.cli.version import refuse_alone, version_options
 
 PLUGIN = "kubesched"
 PROGRAM = f"kubectl-{PLUGIN}"
@@ -27,12 +28,13 @@ NO_FILES, MAY_BE_FILES = ":4", ":0"
 """What kubectl is to do besides: cobra's directives."""
 
 
+@version_options(f"kubectl {PLUGIN}")
 @click.group(
     cls=LazyGroup, summaries=COMMANDS, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120}
 )
-@click.version_option(package_name="kubesched", prog_name=f"kubectl {PLUGIN}")
-def cli() -> None:
+def cli(verbose: bool) -> None:
     """Ask why pods wait, where others would go, and how much more fits. The cluster is only read."""
+    refuse_alone(verbose)
 
 
 def command_of(program: str) -> list[str]:

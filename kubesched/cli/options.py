@@ -7,11 +7,14 @@ a command and hands it one argument, `cluster`. An option that stands alone is a
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import click
+
+from kubesched.errors import ConfigError
 
 if TYPE_CHECKING:
     from kubesched.kube.client import SchedulerAddress
@@ -28,6 +31,33 @@ FILE_OR_STDIN = click.Path(exists=True, dir_okay=False, allow_dash=True, path_ty
 NEW_FILE = click.Path(dir_okay=False, path_type=Path)
 FOLDER = click.Path(file_okay=False, path_type=Path)
 OUTPUTS = click.Choice(["table", "json", "yaml"])
+
+LONGEST_SECONDS = 1e9
+
+
+class Seconds(click.ParamType):  # type: ignore[type-arg]  # generic in new versions of click only
+    """A length of time in seconds, given as a number or as Go writes it: 90, 90s, 10m, 1h30m. Never zero, unless `least` is."""
+
+    name = "duration"
+
+    def __init__(self, least: float | None = None, most: float | None = None) -> None:
+        self.least, self.most = least, most
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        from kubesched.scheduler.config import Duration
+
+        try:
+            found = float(value)
+        except ValueError:
+            try:
+                found = Duration.parse(value).seconds
+            except ConfigError:
+                self.fail(f"{value!r} is no length of time: expected seconds, or text such as 90s, 10m or 1h30m", param, ctx)
+        if math.isnan(found) or found < (self.least or 0) or (not found and self.least is None):
+            self.fail(f"{value} is too short{f': at least {self.least:g} s' if self.least else ''}", param, ctx)
+        if found > (self.most if self.most is not None else LONGEST_SECONDS):
+            self.fail(f"{value} is too long{f': at most {self.most:g} s' if self.most else ''}", param, ctx)
+        return found
 
 
 class Options:
@@ -84,7 +114,7 @@ def takes(**values: type[Options]) -> Callable[[F], F]:
 
 
 config_option = click.option(
-    "--config", "config_file", type=FILE, help="Decide with this KubeSchedulerConfiguration instead of the default one."
+    "--config", "config_file", type=FILE, help="KubeSchedulerConfiguration to decide with, instead of the default one."
 )
 
 
@@ -109,22 +139,26 @@ gates_option = click.option(
     multiple=True,
     metavar="A=true,B=false",
     callback=_read_gates,
-    help="Gates to switch, as for `run`; @FILE or @- reads them from the metrics or /flagz of a running scheduler.",
+    help="Feature gates to switch, as for `run`. @FILE or @- reads them from the metrics or /flagz of a running scheduler.",
 )
 plugin_option = click.option(
-    "--plugin", "plugins", multiple=True, metavar="FILE.py:Class", help="A plugin that --config names."
+    "--plugin",
+    "plugins",
+    multiple=True,
+    metavar="FILE.py:Class",
+    help="Plugin class that the configuration names. May be given more than once.",
 )
-context_option = click.option("--context", default="", help="The context of the kubeconfig; its current one if not given.")
-output_option = click.option("-o", "--output", type=OUTPUTS, default="table", show_default=True, help="How to print.")
-output_without_default_option = click.option("-o", "--output", type=OUTPUTS, default="table", help="How to print.")
+context_option = click.option("--context", default="", help="Context of the kubeconfig. Default: the current one.")
+output_option = click.option("-o", "--output", type=OUTPUTS, default="table", show_default=True, help="Output format.")
+output_without_default_option = click.option("-o", "--output", type=OUTPUTS, default="table", help="Output format.")
 namespace_option = click.option(
-    "-n", "--namespace", default="", help="For what names none; the kubeconfig's namespace, or default, if not given."
+    "-n", "--namespace", default="", help="Namespace of objects that name none. Default: that of the kubeconfig, else default."
 )
 node_groups_option = click.option(
     "--node-groups",
     "groups_file",
     type=FILE,
-    help="Groups of nodes that may grow (docs/how-to/node-groups.md), or Karpenter's NodePools with instanceTypes.",
+    help="Node groups that can grow (docs/how-to/node-groups.md), or Karpenter NodePools with instanceTypes.",
 )
 
 
@@ -154,14 +188,14 @@ class ClusterOptions(Options):
     snapshot_file: Path | None = option(
         "--snapshot",
         type=FILE_OR_STDIN,
-        help="Read a file instead of a cluster, or - for the standard input: what `kubectl get nodes,pods -A -o json` or "
-        "`kubesched snapshot` wrote, an inbox log, or manifests.",
+        help="Read a file instead of a cluster: the output of `kubectl get nodes,pods -A -o json` or `kubesched snapshot`, "
+        "an inbox log, or manifests. - is standard input.",
     )
     kubeconfig: str = option(
         "--kubeconfig",
         type=click.Path(dir_okay=False),
         default="",
-        help="The cluster to read; what kubectl would take if not given.",
+        help="Kubeconfig of the cluster to read. Default: the one that kubectl uses.",
     )
     context: str = shared(context_option)
 
@@ -194,15 +228,15 @@ class ManifestOptions(Options):
         "--filename",
         multiple=True,
         metavar="FILE",
-        help="A file of manifests, a folder of such files, or - for the standard input. More may follow.",
+        help="File or folder of manifests; - is standard input. May be given more than once.",
     )
     kustomization: str | None = option(
         "-k",
         "--kustomize",
         type=click.Path(exists=True, file_okay=False),
-        help="A folder with a kustomization.yaml, to be built by kubectl.",
+        help="Folder with a kustomization.yaml; kubectl builds it.",
     )
-    recursive: bool = option("-R", "--recursive", is_flag=True, help="Look into the folders of folders too.")
+    recursive: bool = option("-R", "--recursive", is_flag=True, help="Read folders inside folders too.")
     more_files: tuple[str, ...] = argument(nargs=-1, metavar="[FILE]...")
 
     def read(self) -> list[Manifest]:
@@ -219,15 +253,15 @@ class ServerOptions(Options):
         "--server",
         default="",
         metavar="URL",
-        help="Ask a running kubesched: its secure port (https://HOST:10259) or a demo's page.",
+        help="Ask a running kubesched at its secure port (https://HOST:10259), or a demo at its page.",
     )
-    token: str = option("--token", default="", help="With --server: who we are, for its secure port.")
+    token: str = option("--token", default="", help="With --server: bearer token for its secure port.")
     ca_file: str | None = option(
         "--certificate-authority",
         type=click.Path(exists=True, dir_okay=False),
-        help="With --server: whose certificates to trust.",
+        help="With --server: file of certificate authorities to trust.",
     )
-    is_trusting: bool = option("--insecure-skip-tls-verify", is_flag=True, help="With --server: trust any certificate.")
+    is_trusting: bool = option("--insecure-skip-tls-verify", is_flag=True, help="With --server: do not verify its certificate.")
 
     def address(self) -> SchedulerAddress | None:
         """Return the scheduler to ask; None if none is to be asked."""

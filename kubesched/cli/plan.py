@@ -38,12 +38,12 @@ class PlanOptions(Options):
     """What is planned besides the manifests."""
 
     namespace: str = shared(namespace_option)
-    only: bool = option(
-        "--only", is_flag=True, help="Leave out other pods that wait in the cluster; they compete if not given."
-    )
-    fail_on_pending: bool = option("--fail-on-pending", is_flag=True, help="Exit with 1 if a planned pod would wait.")
+    only: bool = option("--only", is_flag=True, help="Ignore other pending pods of the cluster. By default they compete.")
+    fail_on_pending: bool = option("--fail-on-pending", is_flag=True, help="Exit with 1 if a planned pod would stay pending.")
     groups_file: Path | None = shared(node_groups_option)
-    consolidates: bool = option("--consolidate", is_flag=True, help="With --node-groups: list nodes that could go then.")
+    consolidates: bool = option(
+        "--consolidate", is_flag=True, help="With --node-groups: list nodes that could be removed afterwards."
+    )
 
 
 @click.command("plan", epilog="Example:  kubesched plan -f deploy/ --snapshot cluster.jsonl.gz --fail-on-pending")
@@ -52,12 +52,12 @@ class PlanOptions(Options):
 def command(
     manifests: ManifestOptions, asked: PlanOptions, cluster: ClusterOptions, policy: PolicyOptions, output: str
 ) -> None:
-    """Say where the pods of manifests would go if they were applied now, and which pods would be evicted for them.
+    """Show where the pods of manifests would go if you applied them now, and which pods they would evict.
 
     Takes Deployments, StatefulSets, ReplicaSets, ReplicationControllers, Jobs, CronJobs (one run), DaemonSets and Pods, and
     what they need: PriorityClasses, claims, volumes, nodes and so on. Nothing is written.
 
-    With --node-groups it says which nodes to add so that the pods run, cheapest first; without -f, for those that wait.
+    With --node-groups, show which nodes to add so that the pods run, cheapest first. Without -f, for the pending pods.
     """
     from kubesched.tools.node_groups.reading import read_node_groups
     from kubesched.tools.plan.applying import apply_manifests

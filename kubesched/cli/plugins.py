@@ -88,7 +88,7 @@ def new(name: str, force: bool) -> None:
 @click.argument("where")
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of the random clusters.")
 def check(where: str, seed: int) -> None:
-    """Hold a plugin (module:Class, file.py:Class or file.py) to the contract on random clusters."""
+    """Check a plugin (module:Class, file.py:Class or file.py) against the plugin contract, on random clusters."""
     from kubesched.scheduler.framework import find_plugins
 
     for cls in find_plugins(where):

@@ -18,11 +18,13 @@ if TYPE_CHECKING:
 class MoveOptions(Options):
     """What the moves are for, and whether they are made."""
 
-    goal: str | None = option("--goal", type=click.Choice(["fewer-nodes", "even-zones"]), help="What the moves are for.")
-    node: str = option("--off", default="", metavar="NODE", help="Or: move everybody off this node.")
-    pod: str = option("--room-for", default="", metavar="[NS/]POD", help="Or: make room for this pod, which waits.")
-    most: int = option("--max-moves", type=click.IntRange(1), default=20, show_default=True, help="Not more moves than this.")
-    applies: bool = option("--apply", is_flag=True, help="Evict one after the other, and stop at the first surprise.")
+    goal: str | None = option("--goal", type=click.Choice(["fewer-nodes", "even-zones"]), help="Goal of the moves.")
+    node: str = option("--off", default="", metavar="NODE", help="Or: move all pods off this node.")
+    pod: str = option("--room-for", default="", metavar="[NS/]POD", help="Or: make room for this pending pod.")
+    most: int = option("--max-moves", type=click.IntRange(1), default=20, show_default=True, help="How many moves at most.")
+    applies: bool = option(
+        "--apply", is_flag=True, help="Evict the pods one after the other; stop when one does not go as planned."
+    )
     namespace: str = shared(namespace_option)
 
 
@@ -30,10 +32,10 @@ class MoveOptions(Options):
 @takes(asked=MoveOptions, cluster=ClusterOptions, policy=PolicyOptions)
 @output_option
 def command(asked: MoveOptions, cluster: ClusterOptions, policy: PolicyOptions, output: str) -> None:
-    """List moves towards a goal: pods to evict, and the nodes of which their replacements will take one.
+    """List moves towards a goal: pods to evict, and the nodes that their replacements will get.
 
-    Disruption budgets, owners, priorities and data on nodes are heeded, and the whole list is played in a simulation first:
-    what does not land there as planned is not printed. Nothing is written without --apply.
+    Respects disruption budgets, owners, priorities and data on nodes. A simulation plays the whole list first; moves that do
+    not end as planned are left out. Nothing is written without --apply.
     """
     import asyncio
 

@@ -12,9 +12,9 @@ from kubesched.cli.options import FILE_OR_STDIN, PolicyOptions, takes
 @click.command("replay", epilog="Example:  kubesched replay inbox.jsonl --config other.yaml")
 @click.argument("log", type=FILE_OR_STDIN)
 @takes(policy=PolicyOptions)
-@click.option("--seed", type=int, help="Another seed than the recorded one.")
+@click.option("--seed", type=int, help="Seed, instead of the recorded one.")
 def command(log: Path, policy: PolicyOptions, seed: int | None) -> None:
-    """Play an inbox log (see `run --inbox-log`) or a snapshot to a new engine in virtual time; print one JSON line a decision.
+    """Play an inbox log (see `run --inbox-log`) or a snapshot to a new engine in virtual time. One JSON line a decision.
 
     The same log, configuration and seed print the same bytes.
     """

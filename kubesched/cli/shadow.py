@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from kubesched.cli.layout import print_table, say
-from kubesched.cli.options import FOLDER, Options, PolicyOptions, context_option, option, output_option, takes
+from kubesched.cli.options import FOLDER, Options, PolicyOptions, Seconds, context_option, option, output_option, takes
 from kubesched.cli.printing import fewer, print_document, warn, warned
 from kubesched.errors import SchedulerError
 
@@ -35,13 +35,15 @@ class ConfigzOptions(Options):
         help="Take the live scheduler's configuration from its secure port (https://HOST:10259), or from a file with its "
         "/configz.",
     )
-    token: str = option("--token", default="", help="With --configz URL: who we are, for its secure port.")
+    token: str = option("--token", default="", help="With --configz URL: bearer token for its secure port.")
     ca_file: str | None = option(
         "--certificate-authority",
         type=click.Path(exists=True, dir_okay=False),
-        help="With --configz URL: whose certificates to trust.",
+        help="With --configz URL: file of certificate authorities to trust.",
     )
-    is_trusting: bool = option("--insecure-skip-tls-verify", is_flag=True, help="With --configz URL: trust any certificate.")
+    is_trusting: bool = option(
+        "--insecure-skip-tls-verify", is_flag=True, help="With --configz URL: do not verify its certificate."
+    )
 
     def read(self) -> str:
         """Return the live scheduler's configuration as a document; empty if it is not taken from there."""
@@ -77,10 +79,9 @@ class ShadowOptions(Options):
 
     window_seconds: float = option(
         "--window",
-        type=click.FloatRange(0, 60),
-        default=2.0,
+        type=Seconds(0, 60),
+        default="2s",
         show_default=True,
-        metavar="SECONDS",
         help="How far before and after a placement to look for a state that explains it.",
     )
     control: float = option(
@@ -89,21 +90,18 @@ class ShadowOptions(Options):
         default=0.0,
         show_default=True,
         metavar="SHARE",
-        help="For this share of the placements judge a node drawn by lot as well, to see how many of these would pass as "
-        "races.",
+        help="For this share of the placements also judge a random node, to see how many of those pass as races.",
     )
     folder: Path | None = option(
-        "--snapshots", type=FOLDER, help="Keep every difference here as a snapshot that `replay` decides again."
+        "--snapshots", type=FOLDER, help="Folder for a snapshot of each difference; `replay` repeats its decision."
     )
     max_snapshots: int = option(
         "--max-snapshots", type=click.IntRange(0), default=100, show_default=True, help="With --snapshots: how many at most."
     )
-    most_pods: int | None = option("--pods", type=click.IntRange(1), help="Stop when so many placements have been judged.")
-    seconds: float | None = option(
-        "--duration", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS", help="Stop after so long."
-    )
+    most_pods: int | None = option("--pods", type=click.IntRange(1), help="Stop after this many placements.")
+    seconds: float | None = option("--duration", type=Seconds(), help="Stop after this time: 90s, 10m.")
     shows_all: bool = option("--all", is_flag=True, help="Print a line for every placement, not only for differences.")
-    seed: int = option("--seed", type=int, default=0, show_default=True, help="How our own ties are broken.")
+    seed: int = option("--seed", type=int, default=0, show_default=True, help="Seed of the choice among equally good nodes.")
     port: int | None = option(
         "--port", type=click.IntRange(0, 65535), help="Serve /metrics, /healthz, /readyz and /shadow.json here; 0 for any port."
     )
@@ -116,7 +114,10 @@ class ShadowOptions(Options):
     epilog="Example:  kubesched shadow --configz https://127.0.0.1:10259 --token $TOKEN --snapshots differences --pods 1000",
 )
 @click.option(
-    "--kubeconfig", type=click.Path(dir_okay=False), default="", help="The cluster; what kubectl would take if not given."
+    "--kubeconfig",
+    type=click.Path(dir_okay=False),
+    default="",
+    help="Kubeconfig of the cluster. Default: the one that kubectl uses.",
 )
 @context_option
 @takes(policy=PolicyOptions, live=ConfigzOptions, asked=ShadowOptions)
@@ -124,12 +125,12 @@ class ShadowOptions(Options):
 def command(
     kubeconfig: str, context: str, policy: PolicyOptions, live: ConfigzOptions, asked: ShadowOptions, output: str
 ) -> None:
-    """Follow a cluster beside its live scheduler, decide every pod that it places on the state that it saw, and tell where we
-    would differ. Nothing is written: the rights to list and watch are enough (docs/how-to/shadow.md).
+    """Follow a cluster and its live scheduler, decide each pod that it places, on the state that it saw, and print differences.
+    Nothing is written: rights to list and watch are enough (docs/how-to/shadow.md).
 
-    Each placement is one of: same node; tie, another of our best nodes; sampled, the best of the part of the nodes that
-    percentageOfNodesToScore lets a scheduler look at; worse, by how much and by which plugin's score; infeasible, and who
-    refuses the node. What bindings, nominations and watches that overtake each other explain is a race and no difference.
+    A placement is one of: same (our node); tie (another of our best nodes); sampled (the best of the nodes that
+    percentageOfNodesToScore lets a scheduler look at); worse (a lower score, by how much and by which plugin); infeasible (a
+    node that a plugin of ours refuses). Events that overtake each other can explain a difference: that is a race.
 
     Stops at Ctrl-C and prints a summary.
     """
@@ -216,7 +217,7 @@ def _print_summary(document: dict[str, Any], folder: Path | None) -> None:
     if (drawn := document["control"])["drawn"]:
         wrong = drawn["foundOut"] + drawn["passedAsRaces"]
         say(
-            f"Control: {drawn['drawn']} nodes drawn by lot, {drawn['level']} of them as good as ours; of the other {wrong} "
+            f"Control: {drawn['drawn']} random nodes, {drawn['level']} of them as good as ours; of the other {wrong} "
             f"{drawn['foundOut']} were found out and {drawn['passedAsRaces']} would have passed as races."
         )
     if document["otherSchedulers"]:

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kubesched.cli.layout import print_table
-from kubesched.cli.options import FILE_OR_STDIN, NEW_FILE, Options, PolicyOptions, option, output_option, takes
+from kubesched.cli.options import FILE_OR_STDIN, NEW_FILE, Options, PolicyOptions, Seconds, option, output_option, takes
 from kubesched.cli.printing import bar, print_document, write_file
-from kubesched.errors import ConfigError
 
 if TYPE_CHECKING:
     from kubesched.tools.simulation.play import Play
@@ -27,31 +26,31 @@ class FileOptions(Options):
     events_file: Path | None = option(
         "--events",
         type=NEW_FILE,
-        help="Write everything that happens to this file, a JSON line each; as a table if it ends in .parquet.",
+        help="File for all events, one JSON line each; a table if it ends in .parquet.",
     )
     series_file: Path | None = option(
         "--series",
         type=NEW_FILE,
-        help="Write utilisation and queue lengths over time to this file, as CSV, or as Parquet if it ends in .parquet.",
+        help="File for utilisation and queue lengths over time: CSV, or Parquet if it ends in .parquet.",
     )
     html_file: Path | None = option(
         "--html",
         type=NEW_FILE,
-        help="Write a report to this file: figures, plots over time, the nodes at the end, in one file.",
+        help="HTML file for a report: figures, plots over time, and the nodes at the end.",
     )
 
 
 @click.command("simulate", epilog="Example:  kubesched simulate docs/examples/shop.yaml --series series.csv")
 @click.argument("scenario", type=FILE_OR_STDIN)
 @takes(policy=PolicyOptions)
-@click.option("--duration", help="How long to simulate, such as 90s, 5m or 1h30m, instead of what the scenario says.")
-@click.option("--seed", type=int, help="Another seed than the scenario's.")
+@click.option("--duration", type=Seconds(0), help="How long to simulate: 90s, 5m, 1h30m. Default: as the scenario says.")
+@click.option("--seed", type=int, help="Seed, instead of that of the scenario.")
 @takes(files=FileOptions)
 @output_option
 def command(
-    scenario: Path, policy: PolicyOptions, duration: str | None, seed: int | None, files: FileOptions, output: str
+    scenario: Path, policy: PolicyOptions, duration: float | None, seed: int | None, files: FileOptions, output: str
 ) -> None:
-    """Run SCENARIO in virtual time against a cluster in memory, with the real scheduling engine, and print what came of it.
+    """Run SCENARIO in virtual time against a cluster in memory, with the real scheduling engine, and print the figures.
 
     SCENARIO is a scenario file (docs/reference/scenario.md), an inbox log, or a file that --snapshot of other commands takes.
     The same scenario, configuration and seed print the same bytes.
@@ -86,17 +85,12 @@ def command(
         print_document(figures, output)
 
 
-def read_play(file: Path, duration: str | None, seed: int | None) -> Play:
-    """Read a scenario or a log, to be simulated."""
+def read_play(file: Path, duration: float | None, seed: int | None) -> Play:
+    """Read a scenario or a log, to be simulated for so many seconds."""
     from kubesched.tools.simulation.play import Play, collect_seldom
-    from kubesched.tools.simulation.scenario import seconds
 
-    try:
-        until = seconds(duration, "--duration") if duration is not None else None
-    except ConfigError as error:
-        raise click.UsageError(str(error)) from error
     collect_seldom()
-    return Play.read(file, until, seed)
+    return Play.read(file, duration, seed)
 
 
 def print_figures(documents: Sequence[Mapping[str, Any]], titles: Sequence[str] = ()) -> None:

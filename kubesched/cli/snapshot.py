@@ -21,10 +21,13 @@ from kubesched.errors import SchedulerError
     "--hide-names",
     "hides_names",
     is_flag=True,
-    help="Replace names, label values and the like by pseudonyms; pods are decided the same (see docs/how-to/why.md).",
+    help="Replace names and label values by pseudonyms. Pods are decided the same (docs/how-to/why.md).",
 )
 @click.option(
-    "--names", "names_file", type=NEW_FILE, help="With --hide-names: write down here, for yourself, which name became which."
+    "--names",
+    "names_file",
+    type=NEW_FILE,
+    help="With --hide-names: file for the list of names and their pseudonyms. Keep it to yourself.",
 )
 def command(
     file: Path, cluster: ClusterOptions, feature_gates: tuple[str, ...], hides_names: bool, names_file: Path | None

@@ -28,7 +28,7 @@ class ExecutorOptions(Options):
 
     where: str = option("--on", default="processes", help="processes, ray, or ray://HOST:PORT of a cluster.", show_default=True)
     workers: int | None = option(
-        "--workers", type=click.IntRange(1), help="How many processes, as many as there are cores by default; 1: this one."
+        "--workers", type=click.IntRange(1), help="How many processes. Default: one a core. 1: no other process."
     )
 
     def executor(self) -> Executor:
@@ -61,7 +61,7 @@ def read_experiment_with(file: Path, settings: tuple[str, ...]) -> Experiment:
 
 @click.command("sweep", epilog="Example:  kubesched sweep docs/examples/packing-sweep.yaml --out results")
 @click.argument("experiment", type=FILE)
-@click.option("--out", "folder", type=FOLDER, help="Keep every trial here, and go on from it.")
+@click.option("--out", "folder", type=FOLDER, help="Folder that keeps the trials; a later run continues from it.")
 @takes(runs=ExecutorOptions)
 @click.option("--html", "html_file", type=NEW_FILE, help="Write the report as one HTML file as well.")
 @settings_option
@@ -69,7 +69,7 @@ def read_experiment_with(file: Path, settings: tuple[str, ...]) -> Experiment:
 def command(
     experiment: Path, folder: Path | None, runs: ExecutorOptions, html_file: Path | None, settings: tuple[str, ...], output: str
 ) -> None:
-    """Run every scenario of EXPERIMENT with every configuration, parameter and seed, and print what came of it.
+    """Run each scenario of EXPERIMENT with each configuration, parameter and seed, and print the figures.
 
     EXPERIMENT is a YAML file, or a Python file with a function `experiment` (docs/how-to/experiments.md). The same experiment
     gives the same rows, wherever its trials run.

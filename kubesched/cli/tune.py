@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 @click.command("tune", epilog="Example:  kubesched tune docs/examples/packing-tune.yaml > scheduler.yaml")
 @click.argument("experiment", type=FILE)
 @takes(runs=ExecutorOptions)
-@click.option("--batch", type=click.IntRange(1), default=4, show_default=True, help="How many candidates are tried at once.")
+@click.option("--batch", type=click.IntRange(1), default=4, show_default=True, help="How many candidates to try at once.")
 @settings_option
 @output_option
 def command(experiment: Path, runs: ExecutorOptions, batch: int, settings: tuple[str, ...], output: str) -> None:
-    """Search what EXPERIMENT's `tune` section allows for the best candidate on its scenarios, and judge it on held-out ones.
+    """Search the space of EXPERIMENT's `tune` section for the best candidate on its scenarios, and test it on held-out ones.
 
-    Prints the KubeSchedulerConfiguration of a candidate that is better there beyond doubt, and on stderr what it changes. Where
-    none is, it says so and exits with 1: a weight that only fits what it was trained on is worse than none.
+    Prints the KubeSchedulerConfiguration of a candidate that is better there beyond doubt, and on stderr what it changes. If
+    there is none, it says so and exits with 1.
     """
     import yaml
 

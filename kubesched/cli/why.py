@@ -45,7 +45,7 @@ _KINDS = {
     type=click.IntRange(1),
     default=5,
     show_default=True,
-    help="How many nodes to rank; a running scheduler ranks five.",
+    help="How many nodes to rank. A running scheduler ranks five.",
 )
 @click.option(
     "-o",
@@ -53,15 +53,15 @@ _KINDS = {
     type=click.Choice(["table", "json", "yaml", "patch"]),
     default="table",
     show_default=True,
-    help="How to print; patch: each change that would help as a kubectl command.",
+    help="Output format. patch: each change that would help, as a kubectl command.",
 )
 def command(
     what: str, namespace: str, cluster: ClusterOptions, server: ServerOptions, policy: PolicyOptions, top: int, output: str
 ) -> None:
-    """Explain a pending pod, or a placed one: who refuses which nodes, what would help, what it would evict.
+    """Explain a pending pod, or a placed one: which plugins refuse which nodes, what would help, which pods it would evict.
 
-    Takes a pod (web-0, team-a/web-0, pod/web-0), a workload (deploy/web, sts/db, job/report, ...), or nothing: then all pods
-    that wait are shown, grouped by what would help. -o patch prints each change that would help as a kubectl command.
+    Takes a pod (web-0, team-a/web-0, pod/web-0), a workload (deploy/web, sts/db, job/report, ...), or nothing: then all pending
+    pods, grouped by what would help. -o patch prints each change that would help as a kubectl command.
 
     The pod is looked for in a cluster, which is only read, in a file that `snapshot` or `run --inbox-log` wrote, or in the
     memory of a running scheduler.

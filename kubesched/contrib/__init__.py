@@ -1,4 +1,4 @@
-"""Batteries: plugins beyond those of kube-scheduler, off by default, one file each.
+"""Plugins beyond those of kube-scheduler, off by default, one file each.
 
-They know the framework and the cluster as any plugin outside this package does, and nothing else of ours.
+They import the framework and the cluster, as a plugin outside this package can.
 """

@@ -1,12 +1,15 @@
-"""CapacityScheduling: ElasticQuotas as scheduler-plugins has them: what a namespace is sure of, and what it may borrow.
+"""CapacityScheduling: ElasticQuotas with borrowing, as in the scheduler-plugins project.
 
-An ElasticQuota gives its namespace `min`, which it can always have, and `max`, which it never exceeds. What others leave of
-their min may be borrowed: a pod passes if its namespace stays within max, and all quotas together within the sum of all min.
-Who is below its min and finds no room takes back what was lent: pods of namespaces above their min are evicted, whatever
-their priority. Who is above its min may only evict pods of lower priority in its own namespace; pods without a quota only
-each other.
+An ElasticQuota gives its namespace a guaranteed `min` and a limit `max`. What other namespaces leave of their min can be
+borrowed:
 
-Rules and texts of PreFilter are the project's. At postFilter it stands in DefaultPreemption's place, with as many nodes.
+    team-a: min 4, max 8, uses 6 (2 borrowed)      team-b: min 4, max 4, uses 2      sum of min 8, used 8
+    PreFilter, pod of team-a: refused, the sum is used up      pod of team-b: refused too, but it is below its min
+    PostFilter, pod of team-b: may evict pods of team-a, which borrows, whatever their priority
+
+A namespace above its min may only evict its own pods of lower priority. Pods without a quota may only evict each other.
+
+Rules and texts of PreFilter are the project's. At postFilter the plugin replaces DefaultPreemption, and looks at as many nodes.
 """
 
 from __future__ import annotations
@@ -43,9 +46,9 @@ from kubesched.scheduler.framework import (
     unschedulable,
 )
 from kubesched.scheduler.plugins.default_preemption.budgets import Budgets
+from kubesched.scheduler.plugins.default_preemption.dry_run import NO_VICTIMS
 from kubesched.scheduler.plugins.default_preemption.importance import most_important_first, started_at
 from kubesched.scheduler.plugins.default_preemption.plugin import NEVER, NOT_HELPFUL, PREFIX, STILL_TERMINATING, UNDER_WAY
-from kubesched.scheduler.plugins.default_preemption.victims import NO_VICTIMS
 
 RESOURCE = "elasticquotas.v1alpha1.scheduling.x-k8s.io"
 EXCEEDED = "global quota max exceeded"
@@ -62,6 +65,7 @@ class CapacityScheduling(Plugin):
         return UNDER_WAY if self.handle.preempting.is_under_way(pod.uid) else None
 
     def pre_filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> PreFilterAnswer:
+        """Refuse a pod whose namespace would exceed its max, or with which all namespaces would exceed the sum of all min."""
         quotas = self.quotas
         if quotas.fits_like_the_last(pod, nodes) and not self.handle.nominations.nodes():
             return None
@@ -82,8 +86,8 @@ class CapacityScheduling(Plugin):
         return None
 
     def _with_nominated(self, pod: PodView) -> tuple[Amounts, Amounts]:
-        """Return what the pod asks for together with nominated pods that come first: those of its own quota that are as
-        important, and, for the sum over all quotas, those of other quotas below their min too."""
+        """Return the requests of the pod plus those of nominated pods that come first: for its own quota, pods of that quota
+        with the same or a higher priority; for the sum of all quotas, also pods of other quotas that are within their min."""
         asked, nominations = pod.requests, self.handle.nominations
         if not nominations.nodes():
             return asked, asked
@@ -98,11 +102,12 @@ class CapacityScheduling(Plugin):
                 of_all.update(dict(other.requests))
         return of_quota.items(), of_all.items()
 
-    # Taking back what was lent
+    # Preemption
 
     def post_filter(
         self, pod: PodView, nodes: Snapshot, state: CycleState, diagnosis: Diagnosis, profile: Profile
     ) -> PostFiltered:
+        """Find the node whose victims cost least, among the pods that this pod may evict."""
         if pod.pod.spec.preemption_policy == "Never":
             return _nobody(NEVER)
         self.quotas.refresh(nodes)  # PreFilter does not, for a pod like the last
@@ -125,7 +130,7 @@ class CapacityScheduling(Plugin):
         return PostFiltered(SUCCESS, Nomination(best.node_name), best) if best else _nobody(none_available(nodes.n, why_not))
 
     def _may_go(self, pod: PodView, others: Iterable[PodView]) -> list[PodView]:
-        """Return those of some pods that the pod may evict, most important first."""
+        """Return the pods that the pod may evict, most important first."""
         quotas = self.quotas.by_namespace
         own = quotas.get(pod.namespace)
         if own is None:
@@ -139,7 +144,7 @@ class CapacityScheduling(Plugin):
 
 
 class _Attempt:
-    """What all nodes of one search for victims have in common."""
+    """One search for victims: what its nodes have in common."""
 
     def __init__(self, plugin: CapacityScheduling, pod: PodView, nodes: Snapshot, what_if: WhatIfFilters) -> None:
         self.plugin, self.pod, self.nodes, self.what_if = plugin, pod, nodes, what_if
@@ -151,7 +156,8 @@ class _Attempt:
         self.budgets.follow()
 
     def evict_from(self, row: int) -> Preemption | str:
-        """Return who would have to go from a node, as few and as unimportant as possible, or why nobody helps."""
+        """Return the victims on a node, or why evictions do not help there: as in DefaultPreemption, all are removed and then
+        put back while the pod fits and the quotas hold."""
         potential = self.plugin._may_go(self.pod, self.nodes.pods_on(row))
         if not potential:
             return NO_VICTIMS
@@ -173,7 +179,7 @@ class _Attempt:
                     self._move(other, -1, trial)
             victims = tuple(other for other in potential if other.uid in away)
             n_violating = sum(uid in violating for uid in away)
-        finally:  # the table is everybody's: what was imagined ends here
+        finally:  # the table is shared: undo the what-if
             for other in away.values():
                 self.quotas.move(other, 1)
         return Preemption(self.nodes.name(row), victims, n_violating, self.plugin.name) if victims else NO_VICTIMS
@@ -191,7 +197,8 @@ def _nobody(why: str) -> PostFiltered:
 
 
 def _cost(candidate: Preemption) -> tuple[float, ...]:
-    """Return what kube-scheduler compares nodes by: budgets, top priority, all priorities, number, and who started last."""
+    """Return the cost of a candidate, as in kube-scheduler: violated budgets, highest priority, sum of priorities, number,
+    start."""
     victims = candidate.victims
     top, total = max(victim.priority for victim in victims), sum(victim.priority + (1 << 31) for victim in victims)
     return candidate.violations, top, total, len(victims), -min(started_at(v) for v in victims if v.priority == top)

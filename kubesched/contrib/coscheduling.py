@@ -1,10 +1,11 @@
-"""Coscheduling: gangs as the scheduler-plugins project defines them, all or none.
+"""Coscheduling: gangs of the scheduler-plugins project: minMember pods of a group are placed together, or none.
 
-Pods carry the label `scheduling.x-k8s.io/pod-group`, a PodGroup of scheduling.x-k8s.io/v1alpha1 of that name says how
-many of them are enough. The configuration, the objects and most texts are those of the project's plugin; what is done
-is more: the members are not tried one by one and held at Permit until the last one comes or a timer runs out. The
-engine tries all of them in one turn, and if too few fit none of them holds anything when the turn is over. So two
-gangs that could each get half of the room never wait for each other: the first one tried gets all it needs, or nothing.
+Pods have the label `scheduling.x-k8s.io/pod-group`; a PodGroup (scheduling.x-k8s.io/v1alpha1) of that name has minMember.
+Configuration, objects and most texts are those of the project's plugin.
+
+The project's plugin tries the members one by one, and holds each at Permit until the last one fits or a timeout ends. Two gangs
+that need 9 of 10 nodes each may then hold 5 nodes each and wait for each other. Here the engine tries all members in one
+attempt. If too few fit, none of them keeps a node. So the first gang gets all 9 nodes.
 """
 
 from __future__ import annotations
@@ -44,12 +45,11 @@ from kubesched.scheduler.framework import (
 KIND = "scheduling.x-k8s.io"
 RESOURCE = "podgroups.v1alpha1.scheduling.x-k8s.io"
 MOST_NAMES = 3
-"""So many members are named together in a message; the others are counted."""
+"""The number of members that a message names; the others are counted."""
 
 
 class CoschedulingArgs(Args, frozen=True, rename="camel"):
-    """How long a member may wait at Permit where its group does not say, and how long a group that came to nothing is
-    left alone."""
+    """The wait at Permit for groups without `scheduleTimeoutSeconds`, and the pause of a group after a failure."""
 
     permit_waiting_time_seconds: Int64 = 60
     pod_group_backoff_seconds: Int64 = 0
@@ -64,7 +64,7 @@ class CoschedulingArgs(Args, frozen=True, rename="camel"):
 
 
 class Coscheduling(Plugin):
-    """The plugin. `_doomed` holds members that were refused at Permit and still have their booking for a moment."""
+    """`_doomed` are members that were refused at Permit and not yet unreserved; `_resting` are groups in their pause."""
 
     Args = CoschedulingArgs
     wakes_on = (on(POD, ADD, "sibling_came", by_template=True), on(RESOURCE, ADD | UPDATE, "group_changed", by_template=True))
@@ -86,10 +86,10 @@ class Coscheduling(Plugin):
         created = group.metadata.creation_timestamp if group is not None else None
         return -pod.priority, parse_time(created) if created else queued_at, pod.key
 
-    # Is the group complete, and could it fit at all
+    # Is the group complete, and can it fit
 
     def pre_filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> PreFilterAnswer:
-        """Refuse a member whose group has too few pods, asks for more than is free, or failed a moment ago."""
+        """Refuse a member whose group has too few pods, needs more than is free, or is in its pause."""
         key = self.group_of(pod)
         group = self._object(key) if key is not None else None
         if key is None or group is None:
@@ -103,12 +103,13 @@ class Coscheduling(Plugin):
                 f"{members.n_all}, minMember of group: {wanted}"
             )
         if group.spec.min_resources and not members.n_scheduled:
-            # Later members of the turn pass: the first one was judged before anything was booked for the group.
+            # For the first member only: later ones would find the nodes of the earlier ones taken.
             return self._gap(key, group, nodes)
         return None
 
     def _gap(self, key: GroupKey, group: CoschedulingPodGroup, nodes: Snapshot) -> Status | None:
-        """Return what of minResources, with a slot for each member, is not free in the whole cluster."""
+        """Return a refusal with what is missing of minResources, and of pod slots, in the whole cluster; None if all is
+        free."""
         missing, n_slots = [], group.spec.min_member
         for name, text in group.spec.min_resources.items():
             try:
@@ -129,11 +130,11 @@ class Coscheduling(Plugin):
     # All or none
 
     def reserve(self, pod: PodView, node_name: str, state: CycleState) -> Status | None:
-        """Promise nothing: the plugin is here to hear of it when a booking is taken back."""
+        """Do nothing. The plugin is at Reserve so that Unreserve is called."""
         return None
 
     def unreserve(self, pod: PodView, node_name: str, state: CycleState) -> None:
-        """Refuse the members that wait, if without this one the group cannot be completed any more."""
+        """Refuse the waiting members if the group cannot reach minMember without this one."""
         turn: GroupTurn | None = state.find(GROUP_TURN)
         if turn is None or turn.is_rehearsal or turn.key.kind != KIND:
             return
@@ -150,7 +151,7 @@ class Coscheduling(Plugin):
             self._give_up(turn.key, members, message, pod.uid)
 
     def permit(self, pod: PodView, node_name: str, state: CycleState) -> tuple[Status, float]:
-        """Let a gang go when enough of its members are booked; hold each of them until then, within the turn."""
+        """Hold each member until minMember are assumed; then allow all of them."""
         key = self.group_of(pod)
         if key is None:
             return SUCCESS, 0.0
@@ -181,10 +182,10 @@ class Coscheduling(Plugin):
             if waiting is not None and waiting.reject(self.name, message):
                 self._doomed.setdefault(key, set()).add(uid)
 
-    # In words
+    # Messages
 
     def group_failed(self, shortfall: Shortfall) -> GroupRefusal:
-        """Name the members that are missing and what they are missing; begin the group's rest, if it takes one."""
+        """Return the message with the missing members and their reasons; start the group's pause, if it has one."""
         key = shortfall.key
         group, members = self._object(key), self.handle.groups.get(key) or Group()
         if group is None or members.n_all < group.spec.min_member:
@@ -211,23 +212,23 @@ class Coscheduling(Plugin):
     def _object(self, key: GroupKey | None) -> CoschedulingPodGroup | None:
         return self.handle.objects.get(CoschedulingPodGroup, key.name, key.namespace) if key is not None else None
 
-    # What may help
+    # Queueing hints
 
     def sibling_came(self, pod: PodView, old: Pod | None, new: Pod) -> bool:
-        """Return whether a pod of the same group came."""
+        """Return whether a pod of the same group was added."""
         labels = new.metadata.labels or {}
         name = labels.get(COSCHEDULING_LABEL) or labels.get(COSCHEDULING_LABEL_OLD)
         return bool(name) and GroupKey(KIND, new.metadata.namespace, name or "") == self.group_of(pod)
 
     def group_changed(self, pod: PodView, old: CoschedulingPodGroup | None, new: CoschedulingPodGroup) -> bool:
-        """Return whether it is the pod's own group that came, or that asks for something else than before."""
+        """Return whether the pod's own group is new or its spec changed."""
         if GroupKey(KIND, new.metadata.namespace, new.metadata.name) != self.group_of(pod):
             return False
         return old is None or old.spec != new.spec
 
 
 def _by_reason(shortfall: Shortfall) -> list[str]:
-    """Return the refused members with what no node had for them, those with the same reason together."""
+    """Return the refused members by reason."""
     names: dict[str, list[str]] = {}
     for pod, message in shortfall.refused:
         names.setdefault(message.split(". ", 1)[0].rstrip("."), []).append(pod.name)
@@ -235,7 +236,7 @@ def _by_reason(shortfall: Shortfall) -> list[str]:
 
 
 def _not_tried(shortfall: Shortfall, members: Group) -> list[str]:
-    """Return the members that could not be tried: gated, or still being evicted for."""
+    """Return the members that were not tried: gated, or waiting for evictions."""
     tried = {pod.uid for pod in shortfall.fitting} | {pod.uid for pod, _ in shortfall.refused}
     names = [pod.name for uid, pod in members.unscheduled.items() if uid not in tried]
     return [f"{_listed(names)}: not ready to be tried"] if names else []

@@ -1,8 +1,7 @@
-"""ElasticQuotas of a cluster, and what is used of them: for CapacityScheduling, which says what they mean.
+"""The ElasticQuotas of a cluster and what is used of them, for CapacityScheduling.
 
-In: objects ElasticQuota of scheduling.x-k8s.io/v1alpha1, one a namespace (of several the first counts), and the pods on nodes.
-Out: whether a namespace, or all of them together, would exceed what they may have. One table a cluster, which all profiles
-share. Requests count as the scheduler counts them, sidecars included.
+One ElasticQuota (scheduling.x-k8s.io/v1alpha1) counts for each namespace: of several the first. There is one table for each
+cluster, which all profiles share. It follows the pods on nodes; their requests are computed as for scheduling.
 """
 
 from __future__ import annotations
@@ -29,14 +28,14 @@ from kubesched.scheduler.cluster import (
 
 NATIVE = ("cpu", "memory", "ephemeral-storage")
 Amounts = Iterable[tuple[int, int]]
-"""By the resource's number: cpu in thousandths, the rest in whole units."""
+"""(resource number, amount): cpu in thousandths, others in whole units."""
 
 
 class Quota:
-    """What a namespace is sure of (`min`), what it may have (`max`), and what its pods have, by the resource's number.
+    """The quota of a namespace: min, max and used, by resource number.
 
-    As in scheduler-plugins, cpu, memory and ephemeral-storage that `max` leaves out are 0 there unless it leaves out all;
-    other resources that it leaves out are not limited.
+    As in scheduler-plugins, a max without cpu, memory or ephemeral-storage means 0 of it, unless there is no max at all. Other
+    resources without a max are not limited.
     """
 
     def __init__(self, least: Mapping[int, int] | None, most: Mapping[int, int] | None) -> None:
@@ -47,16 +46,17 @@ class Quota:
         self.used: defaultdict[int, int] = defaultdict(int)
 
     def exceeds_max(self, asked: Amounts) -> bool:
-        """Return whether the namespace would have more than its max with so much more."""
+        """Return whether the namespace would exceed its max with these amounts more."""
         return _exceeds(self.used, asked, self.max)
 
     def exceeds_min(self, asked: Amounts | None = None) -> bool:
-        """Return whether the namespace would have more than its min with so much more; without, whether it borrows now."""
+        """Return whether the namespace would exceed its min with these amounts more; without amounts, whether it borrows
+        now."""
         return _exceeds(self.used, asked if asked is not None else [(resource, 0) for resource in self.used], self.min)
 
 
 class Quotas:
-    """All quotas by namespace. Follows the objects and the cluster's journal."""
+    """All quotas by namespace. It follows the ElasticQuotas and the pods."""
 
     def __init__(self, objects: Objects) -> None:
         self._objects = objects
@@ -65,14 +65,14 @@ class Quotas:
         self._pod_reader: Reader[Change] = Reader()
         self.by_namespace: dict[str, Quota] = {}
         self._sum = Quota(None, None)
-        """All quotas together: the sum of their min, and what they use."""
+        """The sum of all min, and of what is used."""
         self._alike: PodTemplate | None = None
         self._alike_left = 0.0
-        """How many more pods fit that are like the last that was found to: they are counted down, and not added up each."""
+        """How many more pods with the template of the last accepted pod fit. So a thousand replicas are checked once."""
         self._alike_reader: Reader[Change] = Reader()
 
     def fits_like_the_last(self, pod: PodView, nodes: Snapshot) -> bool:
-        """Return whether a pod fits because the last that did was like it, and nobody else came since. False: not known."""
+        """Return whether a pod fits because it is like the last accepted pod and no other pod came since; False: not known."""
         template, self._alike = self._alike, None
         changes = self._alike_reader.changed(nodes.journal)
         if pod.template is not template or changes is None or not self._quota_reader.is_current(self._log):
@@ -86,7 +86,7 @@ class Quotas:
         return self._alike_left >= 1
 
     def note_that_it_fits(self, pod: PodView) -> None:
-        """Take notice that a pod is within all quotas, and work out how many like it are."""
+        """Note that a pod fits, and work out how many more like it do."""
         own, self._alike, self._alike_left = self.by_namespace[pod.namespace], pod.template, inf
         for used, limits in ((own.used, own.max), (self._sum.used, self._sum.min)):
             for resource, amount in pod.requests:
@@ -94,7 +94,7 @@ class Quotas:
                     self._alike_left = min(self._alike_left, (limits[resource] - used[resource]) // amount)
 
     def refresh(self, nodes: Snapshot) -> None:
-        """Take in what changed; raise a SchedulerError that names a quota which cannot be read."""
+        """Follow the changes; raise a SchedulerError that names a quota with an invalid quantity."""
         changes = self._pod_reader.changed(nodes.journal)
         if changes is None or not self._quota_reader.is_current(self._log):
             self._read_all(nodes)
@@ -104,6 +104,7 @@ class Quotas:
                 self._count(change.pod.template, change.sign)
 
     def _read_all(self, nodes: Snapshot) -> None:
+        """Read all quotas and count all placed pods again."""
         number, self.by_namespace = nodes.templates.resources.id, {}
         for obj in self._objects.all(ElasticQuota):
             if obj.namespace not in self.by_namespace:
@@ -115,10 +116,10 @@ class Quotas:
         self._sum = Quota(together, None)
         for template, count in Counter(view.template for view in nodes.slots.views if view is not None).items():
             self._count(template, count)
-        self._quota_reader.changed(self._log)  # only now: what cannot be read is said again to the next who asks
+        self._quota_reader.changed(self._log)  # last, so that an invalid quota is reported again
 
     def move(self, pod: PodView, sign: int) -> None:
-        """Count a pod that came to a node (+1) or left it (-1), or is imagined to."""
+        """Count a pod that comes to a node (1) or leaves it (-1), also in a what-if."""
         self._count(pod.template, sign)
 
     def _count(self, template: PodTemplate, times: int) -> None:
@@ -130,15 +131,15 @@ class Quotas:
                 of_all[resource] += times * amount
 
     def exceed_min(self, asked: Amounts) -> bool:
-        """Return whether all namespaces together would have more than the sum of their min with so much more."""
+        """Return whether all namespaces together would exceed the sum of their min with these amounts more."""
         total = self._sum
-        if len(total.used) > len(NATIVE) and total.exceeds_min():  # of devices too, that this pod need not ask for
+        if len(total.used) > len(NATIVE) and total.exceeds_min():  # also extended resources that the pod does not request
             return True
         return _exceeds(total.used, asked, total.min)
 
 
 def _exceeds(used: Mapping[int, int], asked: Amounts, limit: Mapping[int, float]) -> bool:
-    """Return whether so much more is over the limit: of native resources, and of the others that are asked for."""
+    """Return whether used plus asked exceeds the limit, in the asked resources and in cpu, memory and ephemeral-storage."""
     for resource, amount in asked:
         if used[resource] + amount > limit[resource]:
             return True
@@ -148,6 +149,7 @@ def _exceeds(used: Mapping[int, int], asked: Amounts, limit: Mapping[int, float]
 def _amounts(
     obj: ElasticQuota, field: str, given: Mapping[str, Quantity] | None, number: Callable[[str], int]
 ) -> dict[int, int] | None:
+    """Return the amounts of min or max by resource number; raise MalformedObject for an invalid quantity."""
     if given is None:
         return None
     made: dict[int, int] = {}

@@ -1,4 +1,5 @@
-"""BestFitScore: the node that has the least left once the pod is on it."""
+"""BestFitScore: prefer the node with the least cpu and GPU left after the pod, each relative to the largest node of the
+trace."""
 
 from __future__ import annotations
 

@@ -1,7 +1,10 @@
-"""GpuClusteringScore: nodes that already hold tasks of the same GPU shape, the fuller the better.
+"""GpuClusteringScore: prefer nodes with tasks of the same GPU shape (a share, one GPU, two GPUs, ...), and full nodes among
+them.
 
-Four bands: nodes with this shape alone, nodes with this shape among others, idle nodes, nodes with other shapes.
-Xiao et al., "Gandiva" (2018). A pod without GPUs finds all nodes equal.
+    75 to 100   nodes with this shape only          25 to 50   idle nodes
+    50 to 75    nodes with this and other shapes     0 to 25   nodes with other shapes
+
+Xiao et al., "Gandiva" (2018). For a pod without GPUs all nodes score 0.
 """
 
 from __future__ import annotations

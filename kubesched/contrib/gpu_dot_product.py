@@ -1,7 +1,10 @@
-"""DotProductScore: the less a pod's request and what a node has left point the same way, the better.
+"""DotProductScore: prefer nodes where the dot product of the request and the free resources is small.
 
-Grandl et al., "Multi-resource packing for cluster schedulers" (2014), turned round for GPUs: large nodes are kept for those who
-need them. Both vectors are cpu and GPU, each relative to the largest node that there is in the trace.
+    request (0.5, 0.25) of the largest node (cpu, GPU)      free (1, 1): product 0.75      free (0.5, 0.25): product 0.31,
+    better
+
+Grandl et al., "Multi-resource packing for cluster schedulers" (2014), reversed for GPUs: large nodes are kept for pods that
+need them.
 """
 
 from __future__ import annotations
@@ -13,7 +16,7 @@ from kubesched.scheduler.cluster import CPU, Ints
 from kubesched.scheduler.framework import CycleState, Plugin, PodView, Snapshot
 
 MOST_CPU, MOST_GPU = 128_000, 8_000
-"""Thousandths of the largest node."""
+"""Of the largest node of the trace, in thousandths."""
 
 
 class DotProductScore(Plugin):

@@ -1,11 +1,14 @@
-"""FGDScore: place a pod where it makes the least more of the idle GPUs useless (fragmentation gradient descent).
+"""FGDScore: place a pod where it adds least to the fragmentation of GPUs (fragmentation gradient descent).
 
-Weng et al., "Beware of fragmentation" (2023). `typicalPods` says what pods are like and how frequent. A node's fragmentation is
-what is idle of its GPUs and could not be used, on average over these pods: all of it by a pod that does not fit or has
-no use for GPUs, otherwise the GPUs that have too little left for it. The score falls with what the pod would add to it.
+The fragmentation of a node is the part of its idle GPUs that a typical pod cannot use, as a mean over `typicalPods`. A pod that
+does not fit, or needs no GPU, can use nothing; another pod cannot use the GPUs with too little left for it:
 
-A row's score changes only when its pods do, so that it is kept for every size of request and worked out again for the rows that
-changed since.
+    idle per GPU: 300, 700      typical pods: half need 500 of one GPU, half need 200
+    the first cannot use 300, the second can use both      fragmentation: 0.5 * 300 + 0.5 * 0 = 150
+    a pod of 500 on the second GPU: idle 300, 200, the first pod fits no more: 0.5 * 500 + 0.5 * 0 = 250, so 100 more
+
+Weng et al., "Beware of fragmentation" (2023). The score of a row changes only with its pods, so it is cached for each size of
+request, and only changed rows are worked out again.
 """
 
 from __future__ import annotations
@@ -25,11 +28,11 @@ from kubesched.scheduler.framework import CycleState, Handle, Plugin, PodView, S
 Floats = npt.NDArray[np.float64]
 _MOST_KEPT = 2048
 _AT_ONCE = 256
-"""Rows that are worked out in one expression: more would not fit into the processor's cache."""
+"""Rows that are computed at once: more do not fit into the processor's cache."""
 
 
 class TypicalPod(Wire, frozen=True, rename="camel"):
-    """A kind of pod: cpu in thousandths, GPUs, thousandths of each, models that will do, and how frequent it is."""
+    """A typical pod: cpu in thousandths, number of GPUs, thousandths of each, accepted models, and its frequency."""
 
     cpu_milli: Int64 = 0
     gpu_count: Int64 = 0
@@ -55,7 +58,7 @@ class FGDScoreArgs(Args, frozen=True, rename="camel"):
 
 
 class Fragmentation:
-    """What idle GPUs are of no use to the typical pods, worked out for many nodes at once."""
+    """The fragmentation by the typical pods, for many nodes at once."""
 
     def __init__(self, typical: Sequence[TypicalPod]) -> None:
         self.cpu = np.array([pod.cpu_milli for pod in typical])
@@ -64,28 +67,28 @@ class Fragmentation:
         self.frequency = np.array([pod.frequency for pod in typical])
         milli, amounts = np.array([pod.gpu_milli for pod in typical]), np.arange(WHOLE + 1)[:, None]
         self.usable = (amounts >= milli).astype(np.int64)
-        """By what is left of a GPU and by typical pod, whether the pod could use it; below, how much of it is of no use."""
+        """[amount left on a GPU, typical pod]: whether the pod can use it; `useless` has the amount if it cannot."""
         self.useless = amounts * (amounts < milli)
 
     def access(self, models: Sequence[str | None]) -> Bools:
-        """Return by model of a node's GPUs which of the typical pods want GPUs, and such."""
+        """Return for each GPU model which typical pods need GPUs and accept the model."""
         pairs = list(zip(self.models, self.count.tolist(), strict=True))
         return np.array([[count > 0 and (not wanted or model in wanted) for wanted, count in pairs] for model in models])
 
     def amount(self, idle: Ints, useless: Ints, usable: Ints, cpu: Ints, access: Bools) -> Floats:
-        """Return the thousandths of GPUs that an average pod has no use for, by row and world."""
+        """Return the fragmentation in thousandths of GPUs, by row and alternative."""
         fits = (usable >= self.count) & (access & (cpu[:, None] >= self.cpu))[:, None]
         lost: Floats = np.where(fits, useless, idle[:, :, None]) @ self.frequency
         return lost
 
     def of(self, left: Ints, cpu: Ints, access: Bools) -> Floats:
-        """Return the same for nodes as they are: what is left of each GPU, free cpu, and who has access."""
+        """Return the fragmentation of nodes as they are."""
         useless, usable = self.useless[left].sum(axis=1)[:, None], self.usable[left].sum(axis=1)[:, None]
         return self.amount(left.sum(axis=1)[:, None], useless, usable, cpu, access)
 
 
 def typical_pods(requests: Iterable[tuple[int, GpuRequest]], coverage: float = 0.95) -> list[TypicalPod]:
-    """Return the most frequent kinds among (cpu in thousandths, GPUs asked for): as many as cover a share of all."""
+    """Return the most frequent kinds of (cpu, GPU request), as many as cover this share of all requests."""
     counts, chosen, covered = Counter(requests), [], 0
     ranked = sorted(counts.items(), key=lambda each: (-each[1], each[0][0], each[0][1].count, each[0][1].milli))
     for kind, count in ranked:
@@ -97,7 +100,7 @@ def typical_pods(requests: Iterable[tuple[int, GpuRequest]], coverage: float = 0
 
 
 class _Kept(NamedTuple):
-    """The scores of all rows for one size of request, and how much of the table's log they know."""
+    """The scores of all rows for one size of request, and the position in the table's log up to which they are current."""
 
     scores: Ints
     log: list[int]
@@ -120,6 +123,7 @@ class FGDScore(Plugin):
         return kept.scores if nodes.rows is None else kept.scores[nodes.rows]
 
     def _refreshed(self, asked: tuple[GpuRequest, int], whole: Snapshot) -> _Kept:
+        """Return the scores for a size of request, with the changed rows worked out again."""
         log, kept = self.table.changed, self._kept.get(asked)
         if kept is None or kept.log is not log:
             kept = _Kept(np.zeros(whole.n, dtype=np.int64), log, [0])
@@ -137,7 +141,7 @@ class FGDScore(Plugin):
         return kept
 
     def _worked_out(self, asked: tuple[GpuRequest, int], rows: Ints, cpu: Ints, whole: Snapshot) -> Ints:
-        """Return the scores of some rows with so much free cpu, for a share of a GPU one for each GPU that it might get."""
+        """Return the scores of some rows with this free cpu; for a share of a GPU, one score for each GPU that it may get."""
         (request, cpu_asked), left, sums = asked, self.table.left[rows], self._fragmentation
         label = whole.label(MODEL)
         models = [*(label.values.values if label is not None else ()), None]  # the last is for nodes without the label
@@ -145,7 +149,7 @@ class FGDScore(Plugin):
         idle, has_room = left.sum(axis=1)[:, None], left >= request.milli
         useless, usable = sums.useless[left].sum(axis=1)[:, None], sums.usable[left].sum(axis=1)[:, None]
         before = sums.amount(idle, useless, usable, cpu, access)
-        if request.count == 1 and request.milli < WHOLE:  # as many worlds as GPUs that it might get: one GPU changes in each
+        if request.count == 1 and request.milli < WHOLE:  # one alternative for each GPU
             then = np.maximum(left - request.milli, 0)
             useless = useless - sums.useless[left] + sums.useless[then]
             usable = usable - sums.usable[left] + sums.usable[then]
@@ -159,7 +163,7 @@ class FGDScore(Plugin):
         return scores
 
     def _choose(self, pod: PodView, asked: GpuRequest, row: int) -> tuple[int, ...]:
-        """Choose the GPU that scores best, the lowest of several; of whole ones the first."""
+        """Choose the GPU with the best score for a share, the first free ones for whole GPUs."""
         whole, has_room, cpu = self.table.nodes, self.table.left[row] >= asked.milli, dict(pod.requests).get(CPU, 0)
         if asked.count > 1 or asked.milli == WHOLE or not has_room.any() or whole is None:
             return tuple(np.flatnonzero(has_room)[: asked.count].tolist())

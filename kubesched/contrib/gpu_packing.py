@@ -1,6 +1,6 @@
-"""GpuPackingScore: GPUs that are in use first, then idle GPUs of nodes in use, then empty nodes.
+"""GpuPackingScore: prefer GPUs in use (score 50 to 100), then idle GPUs of nodes in use (33 to 50), then empty nodes (0 to 33).
 
-Weng et al., "MLaaS in the wild" (2022). A pod without GPUs finds all nodes equal.
+Weng et al., "MLaaS in the wild" (2022). For a pod without GPUs all nodes score 0.
 """
 
 from __future__ import annotations
@@ -14,13 +14,14 @@ from kubesched.scheduler.framework import CycleState, Plugin, PodView, Snapshot
 
 class GpuPackingScore(Plugin):
     def score(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Ints:
+        """Return the score of each node by the GPUs that the pod would use there."""
         table, asked = table_of(self.handle.objects, nodes), request_of(pod.pod)
         if not asked.count:
             return np.zeros(nodes.n, dtype=np.int64)
         left, count = rows_of(table.left, nodes), rows_of(table.count, nodes)
         is_idle = left == WHOLE
         n_idle = np.count_nonzero(is_idle, axis=1)
-        # The fullest GPUs that have room are the ones that would be used.
+        # The pod would use the fullest GPUs that have room.
         usable = np.sort(np.where(left >= asked.milli, left, WHOLE + 1), axis=1)[:, : asked.count]
         n_idle_used = np.count_nonzero(usable == WHOLE, axis=1)
         share_left = (usable * 100 // WHOLE).sum(axis=1)

@@ -1,4 +1,4 @@
-"""RandomScore: one of the feasible nodes, by chance. What every other policy must beat."""
+"""RandomScore: one random feasible node gets 100. The baseline for other policies."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
-"""Open-Gpu-Share: pods share GPUs. Refuses nodes whose GPUs have too little left, and says which GPUs a pod gets.
+"""Open-Gpu-Share: pods share GPUs. Filter refuses nodes whose GPUs have too little left; Reserve chooses the GPUs of the pod.
 
-Which of a node's GPUs: `gpuSelMethod` best (the fullest that has room), worst (the emptiest), random, or the name of a policy
-that has a word in it (FGDScore). The choice is promised at Reserve and written into the pod's annotation
-`alibabacloud.com/gpu-index` before it is bound, where the device plugin of the node reads it.
+`gpuSelMethod`: best (the fullest GPU with room), worst (the emptiest), random, or a policy that chooses itself (FGDScore).
+PreBind writes the choice to the pod's annotation `alibabacloud.com/gpu-index`, which the node's device plugin reads.
 """
 
 from __future__ import annotations
@@ -50,7 +49,7 @@ class OpenGpuShareArgs(Args, frozen=True, rename="camel"):
 
 
 class Sharing:
-    """A pod's request in one attempt, and the rows that a what-if imagines otherwise."""
+    """A pod's request in one attempt, and what is left on the rows that a what-if has changed."""
 
     __slots__ = ("asked", "imagined")
 
@@ -83,6 +82,7 @@ class OpenGpuShare(Plugin):
         return None if asked.count else SKIP
 
     def filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Rejections:
+        """Refuse nodes of another GPU model, then nodes with too few GPUs that have enough left."""
         sharing: Sharing = state.read(self.name)
         left = rows_of(self.table.left, nodes)
         if sharing.imagined:
@@ -112,6 +112,7 @@ class OpenGpuShare(Plugin):
         left[list(cards)] += sign * asked.milli
 
     def reserve(self, pod: PodView, node_name: str, state: CycleState) -> Status | None:
+        """Choose the pod's GPUs on the node and promise them in the table."""
         sharing: Sharing | None = state.find(self.name)
         row = self.table.row(node_name)
         if sharing is None or not sharing.asked.count or row < 0:
@@ -135,18 +136,18 @@ class OpenGpuShare(Plugin):
         return None
 
     def _emptiest(self, pod: PodView, asked: GpuRequest, row: int) -> tuple[int, ...]:
-        """Choose the GPUs that have the most left."""
+        """Choose the GPUs with the most left."""
         left = self.table.left[row]
         order = np.argsort(-left, kind="stable")
         return tuple(order[left[order] >= asked.milli][: asked.count].tolist())
 
     def _any(self, pod: PodView, asked: GpuRequest, row: int) -> tuple[int, ...]:
-        """Choose by chance."""
+        """Choose random GPUs with enough left."""
         cards = np.flatnonzero(self.table.left[row] >= asked.milli).tolist()
         return tuple(cards.pop(self.handle.random.randrange(len(cards))) for _ in range(min(asked.count, len(cards))))
 
 
 def _annotated(pod: Pod, cards: str) -> Pod:
-    """Return the pod as it is in the API, where it has no node yet, with the numbers of its GPUs."""
+    """Return the pod without its node, as the API has it, with the annotation."""
     meta = msgspec.structs.replace(pod.metadata, annotations={**(pod.metadata.annotations or {}), INDEX: cards})
     return msgspec.structs.replace(pod, metadata=meta, spec=msgspec.structs.replace(pod.spec, node_name=""))

@@ -1,10 +1,12 @@
-"""How much of every GPU of every node is left, for pods that ask for a share of one GPU or for several whole ones.
+"""What is left of every GPU of every node, for pods that request a share of one GPU or several whole GPUs.
 
-In: nodes that say how many GPUs they have and of which model, and pods that say what they ask for, both in the words of
-Alibaba's GPU share device plugin: a node's allocatable `alibabacloud.com/gpu-count` and its label
-`alibabacloud.com/gpu-card-model`, a pod's annotations `alibabacloud.com/gpu-count`, `alibabacloud.com/gpu-milli` (of each GPU)
-and `alibabacloud.com/gpu-card-model` (models that will do, `|` between them); and which GPUs were promised to a pod. Out:
-arrays with a row a node and a column a GPU. The table belongs to the cluster: all profiles and policies read the same one.
+The names are those of Alibaba's GPU share device plugin:
+
+    node    status.allocatable alibabacloud.com/gpu-count: 2            label alibabacloud.com/gpu-card-model: V100
+    pod     annotations alibabacloud.com/gpu-count: 1, gpu-milli: 300 (of each GPU), gpu-card-model: V100|T4 (accepted models)
+
+The table has a row for each node and a column for each GPU. There is one for each cluster, which all profiles and policies
+read.
 """
 
 from __future__ import annotations
@@ -22,13 +24,13 @@ COUNT = "alibabacloud.com/gpu-count"
 MILLI = "alibabacloud.com/gpu-milli"
 MODEL = "alibabacloud.com/gpu-card-model"
 INDEX = "alibabacloud.com/gpu-index"
-"""A pod's annotation once it has a place: the numbers of its GPUs, `-` between them."""
+"""The annotation of a placed pod: the numbers of its GPUs, as `0-1`."""
 WHOLE = 1000
 
 
 @dataclass(frozen=True, slots=True)
 class GpuRequest:
-    """What a pod asks for: so many GPUs, so many thousandths of each, of these models (of any, if none is named)."""
+    """The request of a pod: number of GPUs, thousandths of each, accepted models (none: all)."""
 
     count: int = 0
     milli: int = 0
@@ -36,7 +38,7 @@ class GpuRequest:
 
     @property
     def shape(self) -> int:
-        """Return 0 for a share of a GPU, otherwise how many GPUs: what kind of task it is, whatever its size."""
+        """Return 0 for a share of a GPU, else the number of GPUs."""
         return 0 if self.milli < WHOLE else self.count
 
 
@@ -44,11 +46,11 @@ NO_GPU = GpuRequest()
 
 
 class BadRequest(ValueError):
-    """An annotation that cannot be read."""
+    """An annotation is invalid."""
 
 
 def request_of(pod: Pod) -> GpuRequest:
-    """Return what a pod asks for; raise BadRequest with the annotation's name."""
+    """Return the request of a pod; raise BadRequest with the name of an invalid annotation."""
     said = pod.metadata.annotations
     if not said or COUNT not in said:
         return NO_GPU
@@ -68,17 +70,17 @@ def _parsed(count: str, milli: str, models: str) -> GpuRequest:
 
 
 Chooser = Callable[[PodView, GpuRequest, int], tuple[int, ...]]
-"""Which GPUs a pod gets: the pod as it is booked, its request, the node's row. Fewer than asked for: it does not fit."""
+"""(assumed pod, request, row) -> the GPUs of the pod; fewer than requested if it does not fit."""
 
 
 class GpuTable:
-    """What is left, row by row; `changed` lists the rows whose pods changed, so that a policy can keep what it worked out."""
+    """The table. `changed` is a log of rows whose pods changed, for policies that cache scores."""
 
     def __init__(self, objects: Objects) -> None:
         self.left: Ints = np.zeros((0, 1), dtype=np.int64)
         self.count: Ints = np.zeros(0, dtype=np.int64)
         self.shapes: Ints = np.zeros((0, 2), dtype=np.int64)
-        """How many tasks of each shape a node holds: shares in column 0, pods with k GPUs in column k."""
+        """The number of pods by shape: shares in column 0, pods with k GPUs in column k."""
         self.choosers: dict[str, Chooser] = {"best": lambda pod, asked, row: fullest(asked, self.left[row])}
         self.changed: list[int] = []
         self.promised: dict[str, tuple[int, ...]] = {}
@@ -92,7 +94,7 @@ class GpuTable:
         return self.nodes.row(node_name) if self.nodes is not None else -1
 
     def refresh(self, nodes: Snapshot) -> None:
-        """Take in what changed in the cluster since the last call."""
+        """Follow the changes of the cluster since the last call."""
         if self._reader.is_current(nodes.journal):
             return
         whole, changes = nodes.everything(), self._reader.changed(nodes.journal)
@@ -121,7 +123,7 @@ class GpuTable:
         width = max(int(self.count.max(initial=0)), 1)
         self.left = np.where(np.arange(width) < self.count[:, None], WHOLE, 0)
         self.shapes = np.zeros((whole.n, width + 1), dtype=np.int64)
-        self.changed, self._held = [], {}  # another list: whoever has read the old one begins anew
+        self.changed, self._held = [], {}  # a new list tells readers to start again
         for row in range(whole.n):
             for pod in whole.pods_on(row):
                 self._put(row, pod)
@@ -134,7 +136,7 @@ class GpuTable:
             self.shapes[row, asked.shape] += 1
 
     def held_by(self, pod: PodView, left: Ints) -> tuple[GpuRequest, tuple[int, ...]]:
-        """Return what a pod on a node asked for and the GPUs that it has, or would have with so much left of each."""
+        """Return the request of a placed pod and its GPUs; if these are not known, those that it would get with `left`."""
         if pod.uid in self._held:
             return self._held[pod.uid][1:]
         try:
@@ -160,12 +162,12 @@ class GpuTable:
 
 
 def rows_of(column: Ints, nodes: Snapshot) -> Ints:
-    """Return the part of a column of the whole cluster that a view shows."""
+    """Return the part of a column that a view has."""
     return column if nodes.rows is None else column[nodes.rows]
 
 
 def fullest(asked: GpuRequest, left: Ints) -> tuple[int, ...]:
-    """Choose the GPUs that have the least left and still enough."""
+    """Choose the GPUs with the least left that is enough."""
     order = np.argsort(left, kind="stable")
     return tuple(order[left[order] >= asked.milli][: asked.count].tolist())
 
@@ -176,7 +178,7 @@ def _assigned(pod: Pod) -> tuple[int, ...]:
 
 
 def table_of(objects: Objects, nodes: Snapshot | None = None) -> GpuTable:
-    """Return the cluster's table, brought up to date with a view of the cluster where one is given."""
+    """Return the cluster's table; with a view, brought up to date."""
     table = objects.shared(GpuTable)
     if nodes is not None:
         table.refresh(nodes)

@@ -1,8 +1,8 @@
-"""LoadVariationRiskBalancing: prefers nodes whose load is low and steady, as scheduler-plugins' plugin of that name does.
+"""LoadVariationRiskBalancing: prefer nodes whose load is low and steady, as in the scheduler-plugins project.
 
-Of CPU and memory each, the risk is the mean of how full the node would be and how much its load varies; the better node has
-the lower one of its worse resource. A node that nobody measured scores 0. Only the load counts, not what pods on the node
-asked for.
+For CPU and memory, risk = (mu + sigma) / 2, where mu is the used fraction with the pod and sigma the deviation of the load. The
+score is that of the worse resource: 100 * (1 - risk). CPU with mu 0.5 and sigma 0.1: 70; memory with 0.6 and 0.2: 60; the node
+scores 60. The measured load counts, not requests. A node without measurements scores 0.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ UNKNOWN = Usage()
 
 
 class LoadVariationRiskBalancingArgs(TrimaranArgs, frozen=True, rename="camel"):
-    """The deviation is taken to the power of 1/sensitivity and multiplied by the margin; what is below zero reads as 1."""
+    """sigma = deviation ** (1 / sensitivity) * margin. A negative value means 1."""
 
     safe_variance_margin: float = 1.0
     safe_variance_sensitivity: float = 1.0
@@ -38,6 +38,7 @@ class LoadVariationRiskBalancing(Plugin):
         self._sensitivity = sensitivity if sensitivity >= 0 else 1.0
 
     def score(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Ints:
+        """Return 100 * (1 - risk) of the worse resource of each node, rounded."""
         load = follow(self.args, self.handle.objects).load()
         if load is None:
             return np.zeros(nodes.n, dtype=np.int64)
@@ -47,7 +48,7 @@ class LoadVariationRiskBalancing(Plugin):
             self._score(asked.get(resource, 0), nodes.allocatable(resource), usage[:, column], usage[:, column + 1])
             for resource, column in ((nodes.resource("cpu"), 0), (nodes.resource("memory"), 2))
         )
-        # fmin: of a node that one of the two was measured of, that one counts.
+        # fmin ignores NaN: if only one resource was measured, it counts.
         worse = np.fmin(cpu, memory)
         scores: Ints = np.floor(np.where(np.isnan(worse), 0.0, worse) + 0.5).astype(np.int64)
         return scores

@@ -1,14 +1,15 @@
-"""How busy nodes really are, by Prometheus or load-watcher: what TargetLoadPacking and LoadVariationRiskBalancing score by.
+"""The measured load of nodes, from Prometheus or load-watcher, for TargetLoadPacking and LoadVariationRiskBalancing.
 
-In: `TrimaranArgs`, the words of scheduler-plugins. Out: a `NodeLoad` among the cluster's objects. So plugins declare it as what
-their answers depend on, and answers are kept until the next one comes. A program that goes on waits for nobody: it asks from
-the first decision on every 30 seconds, and until an answer is there, load is not known. One that looks at one moment, or at
-virtual time, asks once, and waits. All questions of one time have ten seconds together, however slowly somebody answers.
-Measures that could not be had for five minutes are forgotten: old load is worse than none.
+The load is a `NodeLoad` among the cluster's objects. Plugins depend on it (`depends_on`), so cached answers hold until the next
+measurement.
 
-Prometheus is asked for the recording rules of its node mixin, as load-watcher asks: `instance:node_cpu:ratio` and
-`instance:node_memory_utilisation:ratio`, average and standard deviation over 15 minutes. The label `instance` is the node's
-name; a port behind it is cut off.
+* `run` queries every 30 seconds, from the first decision on, and never waits. Until the first answer the load is unknown.
+* Commands that decide once, or in virtual time, query once and wait.
+* All queries of one measurement have ten seconds together. A load that could not be renewed for five minutes is dropped.
+
+Prometheus is queried for the recording rules of its node mixin, as load-watcher does: `instance:node_cpu:ratio` and
+`instance:node_memory_utilisation:ratio`, mean and standard deviation over 15 minutes. The label `instance` is the node's name,
+with or without a port.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ class MetricProvider(Wire, frozen=True, rename="camel"):
 
 
 class TrimaranArgs(Args, frozen=True, rename="camel"):
-    """Where load comes from: `watcherAddress` names a load-watcher, and without one `metricProvider` is asked."""
+    """The source of the load: `watcherAddress` (a load-watcher), else `metricProvider`."""
 
     metric_provider: MetricProvider = MetricProvider()
     watcher_address: str = ""
@@ -57,7 +58,7 @@ class TrimaranArgs(Args, frozen=True, rename="camel"):
     def validate(self, path: Path, gates: Gates) -> list[FieldError]:
         errors = []
         if not self.watcher_address and self.metric_provider.type != "Prometheus":
-            # Of KubernetesMetricsServer and SignalFx there is load-watcher to ask.
+            # KubernetesMetricsServer and SignalFx are available through load-watcher.
             errors.append(not_supported(path.child("metricProvider", "type"), self.metric_provider.type, ["Prometheus"]))
         watcher, provider = path.child("watcherAddress"), path.child("metricProvider", "address")
         for where, text in ((watcher, self.watcher_address), (provider, self.metric_provider.address)):
@@ -67,7 +68,7 @@ class TrimaranArgs(Args, frozen=True, rename="camel"):
 
 
 class Usage(NamedTuple):
-    """Percent of a node's CPU and memory in use, on average and by how much it varies; NaN where nobody measured."""
+    """Mean and deviation of a node's CPU and memory use, in percent; NaN if it was not measured."""
 
     cpu: float = math.nan
     cpu_deviation: float = 0.0
@@ -88,7 +89,7 @@ Answer = tuple[float, dict[str, Usage]]
 
 
 class LoadFollower:
-    """Keeps one source's `NodeLoad` up to date: in the event loop, between two decisions."""
+    """Keeps the `NodeLoad` of one source up to date, in the event loop."""
 
     def __init__(self, fetch: Callable[[], Awaitable[Answer]], name: str, objects: Objects) -> None:
         self._fetch, self._name, self._objects = fetch, name, objects
@@ -100,7 +101,7 @@ class LoadFollower:
                 self._take(beside_virtual_time.submit(lambda: asyncio.run(self._ask())).result())
 
     def load(self) -> NodeLoad | None:
-        """Return the newest load, or None if there is none that is worth anything."""
+        """Return the newest load, None if there is none."""
         return self._objects.get(NodeLoad, self._name)
 
     async def _follow(self) -> None:
@@ -118,6 +119,7 @@ class LoadFollower:
             return error
 
     def _take(self, answer: Answer | Exception) -> None:
+        """Store a new load. After an error warn once, and drop a load that could not be renewed for five minutes."""
         if not isinstance(answer, Exception):
             self._failing_since = None
             self._objects.put(NodeLoad(metadata=ObjectMeta(name=self._name), end=answer[0], usage=answer[1]))
@@ -139,7 +141,7 @@ def _loop_in_real_time() -> asyncio.AbstractEventLoop | None:
 
 
 def follow(args: TrimaranArgs, objects: Objects) -> LoadFollower:
-    """Return the one follower of a source in a cluster, whoever asks for it."""
+    """Return the follower of a source; one for each cluster."""
     return objects.shared(_Source(args.metric_provider, args.watcher_address))
 
 
@@ -155,7 +157,7 @@ class _Source:
 
 
 async def from_watcher(address: str) -> Answer:
-    """Ask a load-watcher, which says for each node a list of metrics by type and operator, in percent."""
+    """Query a load-watcher: for each node a list of metrics with type, operator and percent."""
     document = await _get(f"{address.rstrip('/')}/watcher")
     found = {}
     for name, node in document["data"]["NodeMetricsMap"].items():
@@ -168,7 +170,7 @@ async def from_watcher(address: str) -> Answer:
 
 
 async def from_prometheus(provider: MetricProvider) -> Answer:
-    """Ask Prometheus the four questions."""
+    """Query Prometheus: CPU and memory, mean and deviation."""
     by_node: dict[str, dict[tuple[str, str], float]] = {}
     for (kind, metric), (operator, function) in product(METRICS.items(), OPERATORS.items()):
         query = urlencode({"query": f"{function}({metric}[{WINDOW}])"})

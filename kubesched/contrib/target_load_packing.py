@@ -1,8 +1,9 @@
-"""TargetLoadPacking: fills nodes up to a target of CPU really in use, as scheduler-plugins' plugin of that name does.
+"""TargetLoadPacking: fill nodes up to a target of measured CPU use, as in the scheduler-plugins project.
 
-Up to the target the fuller node is the better one; beyond it the emptier, down to 0 at 100 percent. What a pod will use is
-guessed: its limit, else its request times a factor, else a default. Pods that came too late to be in the measures are counted
-by the same guess. A node that nobody measured scores 0.
+    target 40 percent, use with the pod:     0%: 40    20%: 70    40%: 100    41%: 39    70%: 20    100%: 0
+
+The CPU that a pod will use is estimated: its limit, else its request times a factor, else a default. Pods that are too new to
+be in the measurements are estimated too. A node without measurements scores 0.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from kubesched.scheduler.framework import CycleState, Handle, Input, Plugin
 
 UNKNOWN = Usage()
 REPORTING_SECONDS = 60.0
-"""How long it takes until a pod's use shows in the measures."""
+"""The time until a pod's use shows in the measurements."""
 
 
 class TargetLoadPackingArgs(TrimaranArgs, frozen=True, rename="camel"):
@@ -62,11 +63,12 @@ class TargetLoadPacking(Plugin):
         self._reader: Reader[Change] = Reader()
         self._load: NodeLoad | None = None
         self._capacity = self._measured = self._late = np.zeros(0)
-        """Of every node in thousandths of a CPU: what it has, what was measured (NaN: nothing), and the guess for late pods."""
+        """By node, in thousandths of a CPU: capacity, measured use (NaN: none), and the estimate for late pods."""
         self._late_pods: dict[str, tuple[PodView, float]] = {}
-        """Pods that may not be in the measures, by uid, and when they came."""
+        """Pods that may not be in the measurements, by uid, with the time when they came."""
 
     def score(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Ints:
+        """Return the score of the use with the pod: rising up to the target, falling beyond it."""
         self._refresh(nodes)
         used, capacity = self._measured + self._late, self._capacity
         if nodes.rows is not None:
@@ -82,7 +84,7 @@ class TargetLoadPacking(Plugin):
         return rounded
 
     def _guess(self, pod: PodView) -> int:
-        """Return the CPU that a pod will use, in thousandths."""
+        """Return the estimated CPU use of a pod, in thousandths."""
         guess: int | None = pod.template.remembered.get(self)
         if guess is None:
             spec, overhead = pod.pod.spec, pod.pod.spec.overhead.get("cpu")
@@ -96,11 +98,11 @@ class TargetLoadPacking(Plugin):
             return _milli(limit)
         return int(_milli(request) * self._multiplier + 0.5) if request is not None else self._default_milli
 
-    # What is in use, row by row, following the load and the cluster's journal
+    # The use of each row, following the load and the cluster's journal
 
     @cached_property
     def _source(self) -> LoadFollower:
-        return follow(self.args, self.handle.objects)  # not when it is built: who only checks a configuration asks nobody
+        return follow(self.args, self.handle.objects)  # lazily: a check of the configuration sends no query
 
     def _refresh(self, nodes: Snapshot) -> None:
         load = self._source.load()
@@ -114,6 +116,7 @@ class TargetLoadPacking(Plugin):
             self._follow(nodes)
 
     def _follow(self, nodes: Snapshot) -> None:
+        """Follow the journal: new pods are late pods of their row, removed ones no longer; changed nodes are read again."""
         changes = self._reader.changed(nodes.journal)
         if changes is None:
             self._read_all(nodes.everything())
@@ -126,7 +129,7 @@ class TargetLoadPacking(Plugin):
                     self._read_row(nodes.everything(), row)
             elif change.sign > 0:
                 late_pods[pod.uid] = pod, self.handle.clock.now()
-                late[row] = late.item(row) + self._guess(pod)  # a number of NumPy's costs more than one of Python's
+                late[row] = late.item(row) + self._guess(pod)  # faster than +=
             elif late_pods.pop(pod.uid, None) is not None:
                 late[row] = late.item(row) - self._guess(pod)
 

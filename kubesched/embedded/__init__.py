@@ -3,7 +3,7 @@
     http, printing  >  store  >  verbs  >  admission, validation  >  schema, storage
 
 `ApiServer` (http/server.py) starts and stops it; `ObjectStore` (store.py) is the same API without HTTP. Objects are plain
-dictionaries as they stand in JSON. One thread writes: the event loop, or whoever drives the store in virtual time.
+dictionaries as they stand in JSON. One thread writes: the event loop, or the test that drives the store in virtual time.
 """
 
 from kubesched.embedded.clock import ManualClock, RealClock, ServerClock

@@ -1,7 +1,7 @@
-"""Time, handed in: what the server and its fake cluster need of a clock.
+"""The clocks of the server and its fake cluster: wall time, or virtual time that a test moves.
 
-`RealClock` lives on the running event loop. `ManualClock` moves only when told and runs what is due on the way, in
-order of time and then of arming, so the same history always plays the same.
+`RealClock` uses the running event loop. `ManualClock` moves only when a caller moves it, and runs the timers that fall due on
+the way, by time and then in the order in which they were set. So the same history always gives the same result.
 """
 
 from __future__ import annotations
@@ -15,31 +15,33 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Protocol
 
+from kubesched.kube.api import format_time
+
 _FEWEST_SWEPT = 128  # timers of a virtual clock, before it looks for cancelled ones
 
 
 class Timer(Protocol):
-    """What `call_later` returns."""
+    """A callback that is still to come."""
 
     def cancel(self) -> None:
-        """Make sure that the callback does not run any more."""
+        """Prevent the callback, if it has not run."""
 
 
 class ServerClock(Protocol):
-    """Seconds since the epoch, seconds to measure how long something takes, and callbacks later."""
+    """What a clock can do: the time of day, a time to measure with, and callbacks."""
 
     def now(self) -> float:
         """Return seconds since the epoch."""
 
     def monotonic(self) -> float:
-        """Return seconds that go on evenly, whatever becomes of the wall clock."""
+        """Return seconds that never go back, also when the wall clock is set."""
 
     def call_later(self, delay_seconds: float, callback: Callable[[], None]) -> Timer:
         """Run `callback` once, `delay_seconds` from now."""
 
 
 class RealClock:
-    """Wall time and the timers of the running event loop."""
+    """Wall time, and the timers of the running event loop."""
 
     def now(self) -> float:
         return time.time()
@@ -52,7 +54,7 @@ class RealClock:
 
 
 class ManualTimer:
-    """One armed callback of a virtual clock."""
+    """One callback of a virtual clock."""
 
     __slots__ = ("callback", "cancelled")
 
@@ -80,6 +82,7 @@ class ManualClock:
         return self._now
 
     def call_later(self, delay_seconds: float, callback: Callable[[], None]) -> Timer:
+        """Set a timer. Cancelled timers are swept out when the heap has doubled, so it stays as large as what is pending."""
         if len(self._timers) >= self._most_timers:
             self._timers = [one for one in self._timers if not one[2].cancelled]
             heapq.heapify(self._timers)
@@ -89,7 +92,7 @@ class ManualClock:
         return timer
 
     def run_next(self, until: float = float("inf")) -> bool:
-        """Move to the next armed callback not later than `until` and run it; say whether there was one."""
+        """Move to the next timer that is due by `until` and run it; return whether there was one."""
         while self._timers and self._timers[0][0] <= until:
             due, _, timer = heapq.heappop(self._timers)
             if timer.cancelled:
@@ -100,7 +103,7 @@ class ManualClock:
         return False
 
     def advance(self, seconds: float) -> None:
-        """Move `seconds` ahead, running everything that falls due, including what that arms in turn."""
+        """Move `seconds` ahead and run every timer that falls due, also those that timers set on the way."""
         until = self._now + seconds
         while self.run_next(until):
             pass
@@ -112,18 +115,11 @@ def timestamp(seconds: float) -> str:
     return _stamp(int(seconds))
 
 
-@lru_cache(maxsize=256)  # thousands of objects a second carry the same one
-def _stamp(second: int) -> str:
-    return datetime.fromtimestamp(second, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-def micro_timestamp(seconds: float) -> str:
-    """Return `seconds` as the API writes metav1.MicroTime."""
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+_stamp = lru_cache(maxsize=256)(format_time)  # thousands of objects a second carry the same one
 
 
 @lru_cache(maxsize=4096)
 def seconds_of(text: str) -> float:
-    """Return the seconds since the epoch that an API timestamp names; ValueError if it names none."""
+    """Return the seconds since the epoch of an API timestamp; ValueError for a text that is none. Without a zone it is UTC."""
     moment = datetime.fromisoformat(text)
     return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()

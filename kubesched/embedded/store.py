@@ -1,8 +1,8 @@
-"""The store: the API without HTTP, for tests, simulations and the controllers of the fake cluster.
+"""The store: the API as methods, without HTTP, for tests, simulations and the controllers of the fake cluster.
 
-In: resource names and plain dictionaries. Out: plain dictionaries, or the same errors as over HTTP (see errors.py).
-What is returned is borrowed from the store and must not be changed; what is handed in is copied. Works with any clock
-and needs no event loop, except to iterate over a watch asynchronously.
+In: resource names and plain dictionaries. Out: plain dictionaries, or the same errors as over HTTP (see api_errors.py). What is
+returned belongs to the store and must not be changed; what is handed in is copied. Any clock will do, and no event loop is
+needed, except to iterate over a watch with `async for`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from kubesched.embedded.storage.objects import HISTORY_LIMIT, Storage
 from kubesched.embedded.storage.watch import BUFFER_LIMIT, Change, Watch
 from kubesched.embedded.storage.write_ahead_log import WriteAheadLog
 from kubesched.embedded.verbs import deletion, reading, subresources, writing
-from kubesched.embedded.verbs.context import Asked, Context, Target
+from kubesched.embedded.verbs.context import Context, Target, WriteOptions
 from kubesched.embedded.verbs.conversion import from_storage
 from kubesched.embedded.verbs.deletion import DeleteOptions
 from kubesched.embedded.verbs.patching import STRATEGIC_PATCH
@@ -65,7 +65,7 @@ class ObjectStore:
         self._begin()
 
     def _begin(self) -> None:
-        """Create what every cluster has from its first day."""
+        """Create the objects that every cluster starts with: four namespaces and the two system priority classes."""
         for name in FIRST_NAMESPACES:
             self.create_if_missing("namespaces", {"metadata": {"name": name}})
         for name, value, text in _SYSTEM_CLASSES:
@@ -87,22 +87,23 @@ class ObjectStore:
         copy = _copy(obj)
         if kind.namespaced:
             namespace = namespace or _named(copy, "namespace") or "default"
-        asked = Asked(dry_run=dry_run, field_validation="Strict" if strict else "Warn")
-        return from_storage(writing.create(self.context, Target(kind, namespace), copy, asked).obj, kind)
+        options = WriteOptions(dry_run=dry_run, field_validation="Strict" if strict else "Warn")
+        return from_storage(writing.create(self.context, Target(kind, namespace), copy, options).obj, kind)
 
     def create_if_missing(self, resource: str | Resource, obj: Object) -> Object | None:
-        """Create an object unless one of its name is there; return what was created."""
+        """Create an object unless the name is taken; return the new object, or None."""
         try:
             return self.create(resource, obj)
         except AlreadyExists:
             return None
 
     def find(self, resource: str | Resource, name: str, namespace: str = "") -> Object | None:
-        """Return an object as it is stored, or None."""
+        """Return an object in its storage version, or None."""
         entry = self.context.find(self.context.resource(resource), namespace, name)
         return None if entry is None else entry.obj
 
     def get(self, resource: str | Resource, name: str, namespace: str = "") -> Object:
+        """Return an object in the version of the resource; NotFound if it is not there."""
         kind = self.context.resource(resource)
         return from_storage(self.context.get(kind, self._namespace(kind, namespace), name).obj, kind)
 
@@ -129,13 +130,13 @@ class ObjectStore:
         kind = self.context.resource(resource)
         copy = _copy(writing.part_written(kind, obj, subresource))
         target = Target(kind, self._namespace(kind, _named(copy, "namespace")), _named(copy, "name"), subresource)
-        return from_storage(writing.update(self.context, target, copy, Asked(dry_run=dry_run)).obj, kind)
+        return from_storage(writing.update(self.context, target, copy, WriteOptions(dry_run=dry_run)).obj, kind)
 
     def report(self, resource: str | Resource, obj: Object, status: Object) -> None:
-        """Write the status of an object, if it is still that object.
+        """Write a whole status that needs no check, if the object is still the same one.
 
-        For those who make a status up themselves and know it to be whole: it is neither settled nor judged, which for
-        the thousands that the fake kubelets write was most of the work. The caller gives the status away.
+        Only for our own controllers: decoding and validation are skipped. They were most of the work of the thousands of
+        statuses that fake kubelets write. The caller gives the status away.
         """
         kind, metadata = self.context.resource(resource), obj["metadata"]
         entry = self.context.find(kind, metadata.get("namespace", ""), metadata["name"])
@@ -156,11 +157,11 @@ class ObjectStore:
         force: bool = False,
         dry_run: bool = False,
     ) -> Object:
-        """Change an object as a patch of one of the four types says."""
+        """Change an object by a patch of one of the four types."""
         kind = self.context.resource(resource)
-        asked = Asked(dry_run=dry_run, manager=field_manager, force=force)
+        options = WriteOptions(dry_run=dry_run, manager=field_manager, force=force)
         target = Target(kind, self._namespace(kind, namespace), name, subresource)
-        return from_storage(writing.patch(self.context, target, _copy(patch), patch_type, asked).obj, kind)
+        return from_storage(writing.patch(self.context, target, _copy(patch), patch_type, options).obj, kind)
 
     def delete(
         self,
@@ -174,13 +175,13 @@ class ObjectStore:
         propagation: str = "",
         dry_run: bool = False,
     ) -> Object:
-        """Delete an object, or begin to; return it as it stands or stood."""
+        """Delete an object, or begin to; return it as it is now, or as it was."""
         kind = self.context.resource(resource)
         options = DeleteOptions(grace_seconds, uid, resource_version, propagation, dry_run)
         return deletion.delete(self.context, kind, self._namespace(kind, namespace), name, options).entry.obj
 
     def delete_if_there(self, resource: str | Resource, obj: Object, *, propagation: str = "") -> bool:
-        """Delete an object if it is still that object; say whether it was."""
+        """Delete an object if it still exists with the same uid; return whether it did."""
         metadata = obj["metadata"]
         namespace = metadata.get("namespace", "")
         try:
@@ -192,6 +193,7 @@ class ObjectStore:
     def delete_collection(
         self, resource: str | Resource, namespace: str = "", *, label_selector: str = "", field_selector: str = ""
     ) -> Sequence[Object]:
+        """Delete all objects that the selectors select; return them."""
         query = ListQuery(namespace, label_selector, field_selector)
         kind = self.context.resource(resource)
         return [entry.obj for entry in deletion.delete_collection(self.context, kind, query, DeleteOptions())]
@@ -206,7 +208,7 @@ class ObjectStore:
         resource_version: str = "",
         buffer_limit: int = BUFFER_LIMIT,
     ) -> Watch:
-        """Watch a resource: everything there is first unless a version says where to begin."""
+        """Watch a resource. Without a version the watch begins with every object that there is."""
         query = ListQuery(namespace, label_selector, field_selector, resource_version=resource_version)
         return reading.open_watch(self.context, self.context.resource(resource), query, buffer_limit)[0]
 
@@ -219,7 +221,7 @@ class ObjectStore:
         return subresources.bind(self.context, namespace, name, node, uid).obj
 
     def evict(self, namespace: str, name: str, *, grace_seconds: int | None = None, dry_run: bool = False) -> Object:
-        """Evict a pod, as the eviction subresource does; 429 when its disruption budget forbids."""
+        """Evict a pod, as the eviction subresource does; 429 if its disruption budget forbids it now."""
         options = DeleteOptions(grace_seconds, dry_run=dry_run)
         return subresources.evict(self.context, namespace, name, options).entry.obj
 
@@ -227,26 +229,28 @@ class ObjectStore:
         """Set the replicas of a workload, as the scale subresource does."""
         kind = self.context.resource(resource)
         entry = self.context.get(kind, self._namespace(kind, namespace), name)
-        return subresources.set_scale(self.context, kind, entry, {"spec": {"replicas": replicas}}, Asked()).obj
+        return subresources.set_scale(self.context, kind, entry, {"spec": {"replicas": replicas}}, WriteOptions()).obj
 
     def compact(self) -> None:
-        """Forget the past, so that watches and pages from before now get 410."""
+        """Forget all past changes, as etcd does: watches and pages from before now get 410."""
         self.context.storage.compact()
 
     def close(self) -> None:
-        """Close every watch and the journal."""
+        """Close every watch and the write-ahead log."""
         self.context.storage.close()
 
     def _namespace(self, resource: Resource, namespace: str) -> str:
+        """Return the namespace of a request: "default" where none is given, "" for cluster-wide resources."""
         return (namespace or "default") if resource.namespaced else ""
 
 
 def _named(obj: Object, field: str) -> str:
-    """Return a field of the metadata, or "" for an object too strange to have one; the write will say what is wrong."""
+    """Return a field of the metadata; "" where there is none, for then the write itself says what is wrong."""
     metadata = obj.get("metadata") if isinstance(obj, dict) else None
     found = metadata.get(field) if isinstance(metadata, dict) else None
     return found if isinstance(found, str) else ""
 
 
 def _copy(value: Any) -> Any:
+    """Return a deep copy; through JSON, because that is the fastest copy and drops what JSON cannot hold."""
     return msgspec.json.decode(msgspec.json.encode(value))

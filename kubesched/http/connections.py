@@ -1,9 +1,9 @@
-"""Connections: how many there are, and one that keeps time.
+"""Connections: how many there may be, and how long a request's headers may take.
 
-In: accepted connections. Out: aiohttp's request handler with limits. A request's headers must arrive whole within
-`HEADER_SECONDS` of its first byte, or of the connection's beginning. When there are as many connections as there may be,
-a new one takes the place of whoever has been idle longest; one that is being answered, a watch for instance, is never
-closed. What a stranger sends is never logged: a bearer token may be among it.
+In: accepted connections. Out: aiohttp's request handler with limits. The headers of a request must be complete within 30
+seconds of its first byte, or of the start of the connection. If there are as many connections as allowed, a new one replaces
+the one that has been idle longest; one that is being answered, such as a watch, is never closed. What a client sends is never
+logged: it may contain a bearer token.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ _malformed, _broken = Throttle(), Throttle()
 
 
 def source_address(request: web.BaseRequest) -> str:
-    """Return whom a request came from, an IPv4 address as such although the socket is one of both families."""
+    """Return the address of a request's sender; IPv4 addresses as such, although the socket serves both families."""
     return (request.remote or "").removeprefix("::ffff:")
 
 
 class Closable(Protocol):
-    """Somebody who is connected."""
+    """A connection that can be closed."""
 
     def give_way(self) -> None:
         """Close the connection."""
@@ -37,7 +37,7 @@ class Closable(Protocol):
 
 
 class Connections:
-    """Who is connected to one server. The idle ones stand in the order in which they fell idle."""
+    """The connections of one server. Idle ones are kept in the order in which they became idle."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -48,11 +48,11 @@ class Connections:
         return len(self._idle) + len(self._busy)
 
     def make_room(self) -> bool:
-        """Close one if there are as many as there may be; return whether there is room."""
+        """Close an idle connection if the limit is reached; return whether there is room."""
         return len(self) < self._most or self.close_one()
 
     def close_one(self) -> bool:
-        """Close whoever has been idle longest; return whether there was anybody."""
+        """Close the connection that has been idle longest; return whether there was one."""
         longest = next(iter(self._idle), None)
         if longest is None:
             return False
@@ -61,17 +61,17 @@ class Connections:
         return True
 
     def idle(self, one: Closable) -> None:
-        """Know that somebody waits, from now on."""
+        """Note that a connection is idle from now on."""
         self.remove(one)
         self._idle[one] = None
 
     def busy(self, one: Closable) -> None:
-        """Know that somebody is being answered."""
+        """Note that a connection is being answered."""
         self.remove(one)
         self._busy.add(one)
 
     def remove(self, one: Closable) -> None:
-        """Forget somebody who is gone."""
+        """Forget a closed connection."""
         self._idle.pop(one, None)
         self._busy.discard(one)
 
@@ -91,7 +91,7 @@ class TimedHandler(web.RequestHandler):
         self.force_close()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Begin, with the clock running."""
+        """Begin; the headers have to arrive in time."""
         super().connection_made(transport)
         self._connections.idle(self)
         self._start_deadline()
@@ -103,7 +103,7 @@ class TimedHandler(web.RequestHandler):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Take a part of a request. While it is not a whole head, the clock runs."""
+        """Take a part of a request. Until its headers are complete, the time limit applies."""
         super().data_received(data)
         if not self._is_idle:
             return
@@ -117,7 +117,7 @@ class TimedHandler(web.RequestHandler):
     async def finish_response(
         self, request: web.BaseRequest, resp: web.StreamResponse, start_time: float | None
     ) -> tuple[web.StreamResponse, bool]:
-        """Answer, and be idle from then on, unless the next request is already here."""
+        """Answer. The connection is idle after that, unless the next request is here already."""
         try:
             return await super().finish_response(request, resp, start_time)
         finally:
@@ -128,7 +128,7 @@ class TimedHandler(web.RequestHandler):
     def handle_error(
         self, request: web.BaseRequest, status: int = 500, exc: BaseException | None = None, message: str | None = None
     ) -> web.StreamResponse:
-        """Answer what is not HTTP, without a word of it in the log or in the answer."""
+        """Answer a request that is not HTTP, without repeating any of it in the log or the answer."""
         if not isinstance(exc, HttpProcessingError):
             return super().handle_error(request, status, exc, message)
         _malformed.warning(log, "A malformed HTTP request was refused", srcIP=source_address(request), err=type(exc).__name__)
@@ -137,7 +137,7 @@ class TimedHandler(web.RequestHandler):
         return answer
 
     def log_exception(self, *args: Any, **kw: Any) -> None:
-        """Say what broke, by its kind alone: our own handlers catch what is ours, and the rest quotes the request."""
+        """Log the type of an error only: its text may quote the request."""
         error = kw.get("exc_info")
         _broken.warning(log, "An HTTP connection broke", err=type(error).__name__)
 

@@ -1,9 +1,9 @@
 """The listener: accepts connections for an aiohttp server, as many as the process can afford.
 
-In: a runner and an address. Out: connections that are served, each from its first byte on within limits. Accepting is
-ours and not asyncio's, which tries thousands of times in a row, with a log line each, when there are no files left; here
-one that is idle is closed, or else there is a pause of a second, and it is said once a minute. A TLS handshake counts as
-a connection and has its time limit too.
+In: a runner and an address. Out: connections that are served within limits from their first byte on. asyncio's own accepting
+is not used: when the process runs out of files, it retries thousands of times, with a log line each. Here an idle connection
+is closed, or accepting pauses for a second, and that is logged once a minute. A TLS handshake counts as a connection and has
+its time limit too.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import errno
-import resource
 import socket
 import ssl
 from typing import Any
@@ -22,8 +21,13 @@ from kubesched.http.connections import HEADER_SECONDS, Connections, TimedHandler
 from kubesched.telemetry.logs import logger
 from kubesched.telemetry.throttle import Throttle
 
+try:
+    import resource
+except ImportError:  # Windows has no limit of this kind
+    resource = None  # type: ignore[assignment]
+
 PAUSE_SECONDS = 1.0
-TURN_SECONDS = 0.001  # in which a connection that was told to close does so
+TURN_SECONDS = 0.001  # time for a connection to close
 BACKLOG = 1024
 ALL_INTERFACES = ("0.0.0.0", "::")
 
@@ -32,20 +36,24 @@ _full, _failed = Throttle(), Throttle()
 
 
 def raise_file_limit() -> None:
-    """Allow this process as many open files, connections among them, as the system lets it."""
+    """Allow this process as many open files, which include connections, as the system permits."""
+    if resource is None:
+        return
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     with contextlib.suppress(ValueError, OSError):  # some systems name a limit that they do not grant
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 def affordable(most: int, share: float) -> int:
-    """Return how many connections a server may have that gets this share of the files which may be open."""
+    """Return how many connections a server may have that gets this share of the open files."""
+    if resource is None:
+        return most
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return most if soft == resource.RLIM_INFINITY else min(most, int(soft * share))
 
 
 def both_families(host: str, port: int, reuse_port: bool | None) -> socket.socket | None:
-    """Return a socket for all interfaces, IPv6's and IPv4's; None if other than that is asked for, or there is no IPv6.
+    """Return a socket for all interfaces of IPv6 and IPv4; None if another address is wanted, or there is no IPv6.
 
     Go takes either wildcard for both families, so kube-scheduler's default of 0.0.0.0 answers at [::1] as well.
     """
@@ -87,11 +95,11 @@ class Listener(web.BaseSite):
 
     @property
     def name(self) -> str:
-        """Return the address, for people."""
+        """Return the address for log lines."""
         return f"{'https' if self._tls is not None else 'http'}://{self._host}:{self._port}"
 
     async def start(self) -> None:
-        """Bind and begin to accept; raise `OSError` if the address cannot be had."""
+        """Bind and begin to accept; raise `OSError` if the address is not available."""
         await super().start()
         loop = asyncio.get_running_loop()
         # Made by asyncio for its handling of names and of their addresses, and not started: it only holds the sockets.
@@ -114,7 +122,7 @@ class Listener(web.BaseSite):
             self._begin(self._accept(listening))
 
     async def stop(self) -> None:
-        """Accept nobody any more; who is connected stays the runner's to close."""
+        """Stop accepting. Open connections are the runner's to close."""
         tasks = list(self._tasks)
         for task in tasks:
             task.cancel()
@@ -128,7 +136,7 @@ class Listener(web.BaseSite):
                 try:
                     accepted, _ = await loop.sock_accept(listening)
                 except OSError as error:
-                    if error.errno != errno.ECONNABORTED:  # whoever knocked is already gone
+                    if error.errno != errno.ECONNABORTED:  # the client is gone already
                         _failed.warning(log, "Cannot accept connections", address=self.name, err=error)
                         await asyncio.sleep(TURN_SECONDS if self._connections.close_one() else PAUSE_SECONDS)
                     continue
@@ -145,7 +153,7 @@ class Listener(web.BaseSite):
 
 
 class _Greeting:
-    """A connection that is not a conversation yet: TLS may still be negotiated."""
+    """A connection before its first request: TLS may still be negotiated."""
 
     def __init__(self, listener: Listener, accepted: socket.socket) -> None:
         self._listener, self._accepted = listener, accepted
@@ -158,7 +166,7 @@ class _Greeting:
             self._task.cancel()
 
     async def run(self) -> None:
-        """Hand the connection to a request handler."""
+        """Do the TLS handshake, if there is one, and hand the connection to a request handler."""
         listener = self._listener
         self._task = asyncio.current_task()
         limit = listener._header_seconds if listener._tls is not None else None

@@ -1,8 +1,8 @@
-"""Whose pages may ask a server that asks nobody for credentials: only its own.
+"""Checks that a request comes from the server's own pages, for servers without authentication.
 
-In: the address that is served and a request's headers. Out: why a request is refused, or nothing. A browser sends what
-any web site tells it to, from inside the machine. It says in `Origin` which site that was, and in `Host` under which name
-it believes to have reached us: a site whose name was made to point here (DNS rebinding) is betrayed by that.
+In: the address that is served, and the headers of a request. Out: why the request is refused, or an empty text. A web site can
+make a browser on this machine send requests here. The browser says in `Origin` which site that is, and in `Host` which name it
+connected to: a site whose name was made to point here (DNS rebinding) is recognised by that.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 
 class Origins:
-    """The names under which one server may be asked."""
+    """The names under which one server may be used."""
 
     def __init__(self, served: str) -> None:
         self._served = served.strip("[]").lower()
@@ -25,7 +25,7 @@ class Origins:
         self._accepted = ""  # the last, which mostly is the next too
 
     def refusal(self, headers: Mapping[str, str]) -> str:
-        """Return why a request is not answered; empty if it is."""
+        """Return why a request is refused; empty if it is not."""
         host = headers.get("Host", "")
         if host != self._accepted:  # a browser always names one
             if not self._is_ours(host):
@@ -37,6 +37,7 @@ class Origins:
         return ""
 
     def _is_ours(self, host: str) -> bool:
+        """Return whether a Host header names this server."""
         try:
             name = (urlsplit(f"//{host}").hostname or "").rstrip(".")
         except ValueError:

@@ -1,7 +1,7 @@
-"""How long Python's cycle collector stops the program.
+"""How long Python's garbage collector stops the program, as a histogram.
 
-In: the interpreter's call before and after every collection, in whichever thread it happens. Out: samples for a histogram, when
-somebody reads it. A collection may begin in the middle of the very code that sorts samples, so here they only queue up.
+The interpreter calls us before and after every collection, in any thread, perhaps in the middle of the code that sorts
+samples. So durations are only queued here, and sorted when metrics are scraped.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from collections import deque
 from kubesched.telemetry.samples import Histogram
 
 _MOST_UNREAD = 100_000
-"""Pauses that wait for a reader: days of them, and a bound for a program that nobody asks."""
+"""How many durations are kept until a scrape. More are dropped, in case there never is one."""
 
 
 class GcPauses:
-    """Times collections for as long as somebody holds it."""
+    """Times collections for as long as this object exists."""
 
     def __init__(self) -> None:
         self._unread: deque[tuple[int, float]] = deque(maxlen=_MOST_UNREAD)
@@ -40,7 +40,7 @@ class GcPauses:
             self._unread.append((info["generation"], time.perf_counter() - self._began))
 
     def hand_over(self, histogram: Histogram) -> None:
-        """Write down what has queued up, by generation."""
+        """Put the queued durations into a histogram, by generation."""
         while self._unread:
             generation, seconds = self._unread.popleft()
             histogram.observe((str(generation),), seconds)

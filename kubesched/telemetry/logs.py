@@ -39,7 +39,6 @@ class Span(Protocol):
     @property
     def seconds(self) -> float:
         """Return it in seconds."""
-        ...
 
 
 class LogSettings(Protocol):
@@ -73,7 +72,7 @@ class Verbose:
         return self._is_on
 
     def info(self, message: str, **values: Any) -> None:
-        """Say it, if this verbosity is shown."""
+        """Log a line, if this verbosity is shown."""
         if self._logger is not None:
             self._logger._emit(logging.INFO, message, values, self._verbosity)
 
@@ -97,19 +96,19 @@ class Logger:
         return Verbose(self, verbosity) if verbosity <= self.level else _SILENT
 
     def info(self, message: str, **values: Any) -> None:
-        """Say something that is always shown."""
+        """Log a line that is always shown."""
         self._emit(logging.INFO, message, values, 0)
 
     def warning(self, message: str, **values: Any) -> None:
-        """Say that something is odd."""
+        """Log a warning."""
         self._emit(logging.WARNING, message, values, 0)
 
     def error(self, message: str, **values: Any) -> None:
-        """Say that something failed; `err` says why."""
+        """Log an error; `err` is its cause."""
         self._emit(logging.ERROR, message, values, 0)
 
     def exception(self, message: str, **values: Any) -> None:
-        """Say that something failed, with the traceback of the exception that is being handled."""
+        """Log an error with the traceback of the current exception."""
         self._emit(logging.ERROR, message, values, 0, has_traceback=True)
 
     def named(self, name: str) -> Logger:
@@ -123,7 +122,7 @@ class Logger:
 
 @dataclass(slots=True)
 class _State:
-    """What was configured last, and who must hear of a change."""
+    """The current configuration, and the loggers that follow it."""
 
     verbosity: int
     modules: tuple[tuple[str, int], ...]
@@ -147,7 +146,7 @@ def logger(name: str) -> Logger:
 
 
 def hear(package: str) -> None:
-    """Take a package's lines for ours, not for a library's: it is heard from info on, like all of ours."""
+    """Treat a package's lines as ours: they are shown from info on, like all of ours."""
     _state.heard.add(package)
     _apply()
 
@@ -191,7 +190,7 @@ def configure(settings: LogSettings, stdout: TextIO | None = None, stderr: TextI
 
 
 def say_flags(shown: Mapping[str, str]) -> None:
-    """Say how the program was started, a line for each flag, from verbosity 1 on."""
+    """Log the flags that the program was started with, a line each, at verbosity 1."""
     if _state.verbosity >= 1:
         plain = logging.getLogger(__name__)
         for name, value in sorted(shown.items()):
@@ -199,13 +198,13 @@ def say_flags(shown: Mapping[str, str]) -> None:
 
 
 def flush() -> None:
-    """Write out what is held back."""
+    """Write the buffered lines."""
     for handler in logging.getLogger().handlers:
         handler.flush()
 
 
 def shut_down() -> None:
-    """Write out what is held back, and stop doing so from time to time."""
+    """Write the buffered lines, and stop the flushing thread."""
     if _state.flusher is not None:
         _state.flusher.stop()
         _state.flusher = None
@@ -243,7 +242,7 @@ def _standard(level: int) -> int:
 
 
 class _InfoHandler(logging.StreamHandler[TextIO]):
-    """Writes to a stream, holding back up to so many bytes."""
+    """Writes to a stream, with a buffer of so many bytes."""
 
     def __init__(self, stream: TextIO, held_bytes: int) -> None:
         super().__init__(stream)
@@ -251,7 +250,7 @@ class _InfoHandler(logging.StreamHandler[TextIO]):
         self._held = io.StringIO()
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Keep the line, and write all that is kept once it is too much."""
+        """Buffer a line, and write the buffer if it is full."""
         try:
             self._held.write(self.format(record) + self.terminator)
             if self._held.tell() >= self._held_bytes:
@@ -260,7 +259,7 @@ class _InfoHandler(logging.StreamHandler[TextIO]):
             self.handleError(record)
 
     def flush(self) -> None:
-        """Write what is kept."""
+        """Write the buffer."""
         self.acquire()
         try:
             text = self._held.getvalue()
@@ -273,7 +272,7 @@ class _InfoHandler(logging.StreamHandler[TextIO]):
 
 
 class _Flusher:
-    """Flushes a handler from time to time, on a thread of its own: the log must move even if the loop hangs."""
+    """Flushes a handler regularly in a thread of its own, so that the log goes on even if the event loop hangs."""
 
     def __init__(self, handler: logging.Handler, every_seconds: float) -> None:
         self._handler = handler

@@ -1,11 +1,10 @@
-"""The metrics facade: what the other rooms call while they work, one cheap method for each thing worth counting.
+"""The metrics: one cheap method for each thing that is counted.
 
-In: names and numbers. Out: nothing until somebody reads; `exposing` turns what was written down into Prometheus text.
-A call costs a dictionary look-up and an append, 0.1 to 0.3 us, and no object of the Prometheus library. The sizes of
-queues and stores are not pushed here at all: whoever knows them is asked when somebody reads (`watch`).
+A call costs a dictionary look-up and an append, 0.1 to 0.3 µs, and no object of the Prometheus library. Nothing is computed
+until a scrape; then `exposing` makes Prometheus text of it. Sizes of queues and stores are not counted here at all: they are
+read at the scrape (`watch`).
 
-Where kube-scheduler is known to report wrong values (docs/reference/metrics.md lists them) the right ones are taken in here;
-the caller says what happened after it happened.
+kube-scheduler reports some wrong values (docs/reference/metrics.md lists them). Here they are right.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ SAMPLED_SHARE = 0.1
 
 SLOW_SECONDS = 0.1
 """One call of a plugin that takes so long is counted as a failure and named in the log."""
-SAID_EVERY_SECONDS = 10.0
+LOGGED_EVERY_SECONDS = 10.0
 _WAITING = frozenset({"PreBind", "Bind"})  # these wait for others on purpose, beside the loop
 
 PREEMPTION = "DefaultPreemption"
@@ -47,7 +46,7 @@ PluginObserver = Callable[[str, str, str, float], None]
 
 @dataclass(frozen=True, slots=True)
 class MetricsSettings:
-    """Which metrics are kept, and what their constant ones say."""
+    """Which metrics exist, and the labels of the constant ones."""
 
     disabled: tuple[str, ...] = ()
     shown_for: str = ""  # --show-hidden-metrics-for-version
@@ -164,7 +163,7 @@ class Metrics:
     # Attempts
 
     def begin_attempt(self) -> None:
-        """Decide by lot whether this attempt's plugins are timed one by one."""
+        """Choose at random whether plugins are timed in this attempt."""
         self.is_sampling = self._chance.random() < SAMPLED_SHARE
 
     def schedule_attempts(self, result: str, profile: str, seconds: float) -> None:
@@ -173,7 +172,7 @@ class Metrics:
         self.histograms["scheduler_scheduling_attempt_duration_seconds"].observe((result, profile), seconds)
 
     def algorithm(self, seconds: float) -> None:
-        """Take the time of a decision, with PostFilter where it ran."""
+        """Record the time of a decision, with PostFilter where it ran."""
         self.histograms["scheduler_scheduling_algorithm_duration_seconds"].observe((), seconds)
 
     def pod_scheduled(self, attempts: int, sli_seconds: float, was_flushed: bool) -> None:
@@ -193,13 +192,13 @@ class Metrics:
         self.histograms["scheduler_podgroup_scheduling_attempt_duration_seconds"].observe((result, profile), seconds)
 
     def group_algorithm(self, seconds: float) -> None:
-        """Take the time of a decision about a pod group."""
+        """Record the time of a decision about a pod group."""
         self.histograms["scheduler_podgroup_scheduling_algorithm_duration_seconds"].observe((), seconds)
 
     # Plugins
 
     def extension_point(self, point: str, status: str, profile: str, seconds: float) -> None:
-        """Take the time of all plugins of a point, with the status they came to."""
+        """Record the time of all plugins of a point, with the status they came to."""
         series = self._points[point, status, profile]
         series.append(seconds)
         if len(series) >= FULL:
@@ -208,7 +207,7 @@ class Metrics:
             self.histograms["scheduler_binding_latency_microseconds"].observe((), seconds * 1e6)
 
     def plugin_execution(self, plugin: str, point: str, status: str, seconds: float) -> None:
-        """Take the time of one plugin; call it while `is_sampling`."""
+        """Record the time of one plugin; call it while `is_sampling`."""
         series = self._plugins[plugin, point, status]
         series.append(seconds)
         if len(series) >= FULL:
@@ -238,10 +237,10 @@ class Metrics:
         return observe
 
     def _too_slow(self, plugin: str, point: str, seconds: float) -> None:
-        """Count a plugin that held everything up, and name it in the log, though not every time."""
+        """Count a slow plugin call, and log it, but not every time."""
         self.plugin_failed(plugin, point)
         now = time.monotonic()
-        if now - self._slow_said.get((plugin, point), -SAID_EVERY_SECONDS) >= SAID_EVERY_SECONDS:
+        if now - self._slow_said.get((plugin, point), -LOGGED_EVERY_SECONDS) >= LOGGED_EVERY_SECONDS:
             self._slow_said[plugin, point] = now
             log.warning(
                 "Plugin takes too long; no other pod is tried meanwhile",
@@ -251,11 +250,11 @@ class Metrics:
             )
 
     def plugin_failed(self, plugin: str, point: str) -> None:
-        """Count that a plugin raised, answered nonsense or took too long."""
+        """Count that a plugin raised, returned an invalid answer or took too long."""
         self.counters["kubesched_plugin_failures_total"][plugin, point] += 1
 
     def permit_wait(self, result: str, seconds: float) -> None:
-        """Take how long a pod waited at Permit, with the status that ended it."""
+        """Record how long a pod waited at Permit, with the status that ended it."""
         self.histograms["scheduler_permit_wait_duration_seconds"].observe((result,), seconds)
 
     # The queue's Observer
@@ -269,20 +268,20 @@ class Metrics:
         self._unschedulable[plugin, profile] += change
 
     def hint(self, plugin: str, event: str, answer: str, seconds: float) -> None:
-        """Take the time that a hint took, with its answer: Queue, QueueSkip or Error."""
+        """Record the time that a hint took, with its answer: Queue, QueueSkip or Error."""
         series = self._hints[plugin, event, answer]
         series.append(seconds)
         if len(series) >= FULL:
             series.fold()
 
     def broke(self, plugin: str, point: str, pod: str, error: Exception) -> None:
-        """Count that a plugin raised in the queue's hands."""
+        """Count that a plugin raised in the queue."""
         self.plugin_failed(plugin, point)
 
     # The cluster
 
     def event_handling(self, event: str, seconds: float) -> None:
-        """Take how long it took to take in an event."""
+        """Record how long it took to take in an event."""
         series = self._events[(event,)]
         series.append(seconds)
         if len(series) >= FULL:
@@ -302,7 +301,8 @@ class Metrics:
         self.histograms["scheduler_placement_evaluation_duration_seconds"].observe((result, profile), seconds)
 
     def preemption_victims(self, n_victims: int, n_violations: int = 0, n_groups: int = 0, preemptor: str = POD) -> None:
-        """Take how many pods a preemption evicts, how many of them against a budget, and how many groups, or pods of groups."""
+        """Record how many pods a preemption evicts, how many of them against a budget, and how many groups, or pods of
+        groups."""
         family = "scheduler_preemption_victims" if preemptor == POD else "scheduler_workload_preemption_victims"
         self.histograms[family].observe((), n_victims)
         if n_groups:
@@ -311,7 +311,7 @@ class Metrics:
             self.counters["scheduler_preemption_pdb_violations_total"][(preemptor,)] += n_violations
 
     def preemption_finished(self, result: str, seconds: float, preemptor: str = POD) -> None:
-        """Take how long evicting in the background took, and whether it ended in success or error."""
+        """Record how long evicting in the background took, and whether it ended in success or error."""
         self.counters["scheduler_preemption_goroutines_execution_total"][(result,)] += 1
         self.histograms["scheduler_preemption_goroutines_duration_seconds"].observe((result,), seconds)
         self.histograms["scheduler_preemption_execution_duration_seconds"].observe((preemptor, result), seconds)
@@ -328,7 +328,7 @@ class Metrics:
         self.counters["scheduler_dra_bindingconditions_allocations_total"][profile, driver, status] += 1
 
     def device_waited(self, profile: str, driver: str, status: str, seconds: float) -> None:
-        """Take how long a pod waited for an allocated device."""
+        """Record how long a pod waited for an allocated device."""
         labels = (profile, driver, status)
         self.histograms["scheduler_dra_bindingconditions_wait_duration_seconds"].observe(labels, seconds)
 
@@ -365,7 +365,7 @@ class Metrics:
         self.gauges["rest_client_transport_cache_entries"][()] += 1
 
     def leading(self, name: str, is_leader: bool) -> None:
-        """Say whether this process holds the lease."""
+        """Record whether this process holds the lease."""
         self.gauges["leader_election_master_status"][(name,)] = float(is_leader)
 
     def slow_renewal(self, name: str) -> None:
@@ -384,7 +384,7 @@ class Metrics:
     # Reading
 
     def reset(self) -> None:
-        """Start counting anew. Gauges stay: they say what is, not what was."""
+        """Reset counters and histograms. Gauges stay, because they are current values."""
         for counts in self.counters.values():
             counts.clear()
         for series in self.histograms.values():
@@ -392,7 +392,7 @@ class Metrics:
         self._start_counting()
 
     def values(self, family: Family) -> Mapping[Labels, float]:
-        """Return a counter's or gauge's values by labels, asking whoever is watched."""
+        """Return a counter's or gauge's values by labels, read from the watched parts where they are."""
         if family.name == "scheduler_queued_entities":
             return {(queue, POD): size for (queue,), size in self._asked("scheduler_pending_pods").items()}
         if family.name == "scheduler_queue_incoming_entities_total":

@@ -1,7 +1,7 @@
-"""The reporter: what the engine and the queue tell, counted and put into words.
+"""The reporter: the observer of engine and queue that counts in metrics and writes log lines.
 
-In: the calls of the engine's and the queue's observers, which it fits without knowing them. Out: metrics, and log lines
-with the reference's texts at the reference's verbosity. It never raises and never waits.
+It fits their observer protocols without importing them. Log lines have kube-scheduler's texts and verbosity. It never raises
+and never waits.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from kubesched.telemetry.throttle import LineBudget, Throttle
 log = logger(__name__)
 
 OUTCOMES_A_SECOND, OUTCOMES_BURST = 20.0, 2000
-"""How many outcomes are said at verbosity 2. The reference says each, and its own pace bounds it; ours is far higher."""
+"""How many results of attempts are logged a second at verbosity 2. kube-scheduler logs all of them, but decides far fewer."""
 BINDING = "binding"
 UNSCHEDULABLE = "Unschedulable"
 HINT = "QueueingHint"
@@ -34,11 +34,10 @@ class Keyed(Protocol):
     @property
     def key(self) -> str:
         """Return namespace/name."""
-        ...
 
 
 class Evicting(Protocol):
-    """A preemption: who goes, how many of them against a budget, and how many groups among them."""
+    """A preemption: its victims, how many violate a disruption budget, and how many groups are among them."""
 
     @property
     def victims(self) -> Sized: ...
@@ -51,14 +50,14 @@ class Evicting(Protocol):
 
 
 class Reporter:
-    """Counts and says what happens."""
+    """Counts and logs what happens."""
 
     def __init__(self, metrics: Metrics, now: Callable[[], float] = time.monotonic) -> None:
         self.metrics = metrics
         self._outcomes = LineBudget(OUTCOMES_A_SECOND, OUTCOMES_BURST, now)
         self._left_out = Throttle(now)
         metrics.begin_attempt()
-        # What is counted and not said goes straight to the metrics.
+        # What is counted and not logged goes straight to the metrics.
         self.attempt_ended = metrics.schedule_attempts
         self.permit_waited = metrics.permit_wait
         self.evictions_ended = metrics.preemption_finished
@@ -68,8 +67,8 @@ class Reporter:
         self.unschedulable = metrics.unschedulable
         self.hint = metrics.hint
 
-    def _may_say(self) -> bool:
-        """Say whether an outcome has room in the log: all at verbosity 3, below it as many as the reference could have."""
+    def _may_log(self) -> bool:
+        """Return whether the result of an attempt may be logged: always at verbosity 3, at 2 within a limit."""
         if log.level > 2 or self._outcomes.take():
             return True
         if self._left_out.is_due():
@@ -79,59 +78,55 @@ class Reporter:
     # Attempts
 
     def decided(self, seconds: float) -> None:
-        """Take the time of a decision, and draw lots whether the next one's plugins are timed one by one."""
+        """Record the duration of a decision, and choose at random whether plugins are timed in the next one."""
         self.metrics.algorithm(seconds)
         self.metrics.begin_attempt()
 
     def pod_bound(self, pod: Keyed, node_name: str, attempts: int, seconds_since_first: float, was_flushed: bool) -> None:
         """Count a pod that was placed."""
         self.metrics.pod_scheduled(attempts, seconds_since_first, was_flushed)
-        if log.level >= 2 and self._may_say():
+        if log.level >= 2 and self._may_log():
             log.v(2).info("Successfully bound pod to node", pod=pod.key, node=node_name, attempts=attempts)
 
     def pod_failed(self, pod: Keyed, reason: str, message: str) -> None:
-        """Say why a pod was not placed: routine if it does not fit, an error otherwise."""
-        if reason != UNSCHEDULABLE and self._may_say():
+        """Log why a pod was not placed: as an error, unless it just does not fit."""
+        if reason != UNSCHEDULABLE and self._may_log():
             log.error("Error scheduling pod; retrying", err=message, pod=pod.key)
-        elif reason == UNSCHEDULABLE and log.level >= 2 and self._may_say():
+        elif reason == UNSCHEDULABLE and log.level >= 2 and self._may_log():
             log.v(2).info("Unable to schedule pod; no fit; waiting", pod=pod.key, err=message)
 
     def pod_gone(self, pod: Keyed, message: str) -> None:
-        """Say that the pod of an attempt does not exist any more, which is nobody's error."""
-        if log.level >= 2 and self._may_say():
+        """Log that the pod of an attempt does not exist any more. This is no error."""
+        if log.level >= 2 and self._may_log():
             log.v(2).info("Pod doesn't exist any more", pod=pod.key, err=message)
 
     def plugin_broke(self, plugin: str, point: str, pod: Keyed, error: BaseException) -> None:
-        """Count a plugin that raised or answered nonsense; the loop has named it in the log, with its traceback."""
+        """Count a plugin that raised or returned an invalid answer. The engine has logged it with its traceback."""
         self.metrics.plugin_failed(plugin, point)
 
     def write_failed(self, pod: Keyed, what: str, error: Exception) -> None:
-        """Say that the API server refused a write the attempt does not depend on."""
+        """Log that the API server refused a write that the attempt does not depend on."""
         log.error("Error updating pod", err=error, pod=pod.key, what=what)
 
     # Binding and preemption
 
-    def binding_started(self) -> None:
-        """Count a binding under way."""
-        self.metrics.working(BINDING, 1)
-
-    def binding_ended(self) -> None:
-        """Count it out again."""
-        self.metrics.working(BINDING, -1)
+    def bindings(self, change: int) -> None:
+        """Count the binding cycles under way."""
+        self.metrics.working(BINDING, change)
 
     def preempted(self, preemption: Evicting, preemptor: str) -> None:
-        """Take how many pods a preemption evicts, how many of them against a budget, and how many groups are hurt."""
+        """Record how many pods a preemption evicts, how many violate a budget, and how many groups are hit."""
         found = preemption
         self.metrics.preemption_victims(len(found.victims), found.violations, found.disruptions, preemptor)
 
     def placement_tried(self, is_feasible: bool, profile: str, seconds: float) -> None:
-        """Take how trying a pod group in one of its placements ended."""
+        """Record the result of trying a pod group in one placement."""
         self.metrics.placement_evaluated("feasible" if is_feasible else "infeasible", profile, seconds)
 
     # Pod groups
 
     def group_ended(self, group: str, result: str, profile: str, members: int, seconds: float) -> None:
-        """Count an attempt for a pod group, and say how it ended."""
+        """Count and log the result of an attempt for a pod group."""
         self.metrics.group_attempts(result, profile, seconds)
         if result == "error":
             log.error("Error scheduling pod group", err="see its pods", podGroup=group, errorPods=members)
@@ -141,7 +136,7 @@ class Reporter:
     # The queue
 
     def broke(self, plugin: str, point: str, pod: str, error: Exception) -> None:
-        """Count a plugin that raised in the queue's hands, and name it where the queue does not."""
+        """Count a plugin that raised in the queue. A hint's error is logged here, others by the queue."""
         self.metrics.plugin_failed(plugin, point)
         if point == HINT:
             log.error("Plugin failed", err=error, plugin=plugin, extensionPoint=point, pod=pod)

@@ -1,4 +1,4 @@
-"""Saying little of what happens thousands of times a second: once a minute, or so many lines a second."""
+"""Limits for log lines about what happens thousands of times a second: once a minute, or so many lines a second."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ SECONDS = 60.0
 
 
 class Throttle:
-    """One thing to say. A line tells how often it happened since the one before."""
+    """Logs one message at most once a minute, with how often it happened since the last line."""
 
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
         self._now = now
@@ -20,7 +20,7 @@ class Throttle:
         self._n_since = 0
 
     def warning(self, log: Logger, message: str, **values: Any) -> None:
-        """Say it, unless it was said within the last minute."""
+        """Log the message, unless it was logged within the last minute."""
         self._n_since += 1
         if self.is_due():
             log.warning(message, **values, **({"times": self._n_since} if self._n_since > 1 else {}))
@@ -36,7 +36,7 @@ class Throttle:
 
 
 class LineBudget:
-    """So many lines a second on average, some more in a burst; the rest is counted."""
+    """A token bucket: so many lines a second on average, more in a burst. The rest is counted."""
 
     def __init__(self, per_second: float, burst: int, now: Callable[[], float] = time.monotonic) -> None:
         self.n_left_out = 0

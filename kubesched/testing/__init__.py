@@ -1,4 +1,4 @@
-"""For us and for plugin authors: builders of objects, fakes of the outside, random clusters, the plugin contract."""
+"""For tests of plugins: builders of objects, fakes of clock, API and events, random clusters, and `check_plugin`."""
 
 from kubesched.testing.builders import even, namespace, near, node, pod, taint
 from kubesched.testing.contract import check_plugin

@@ -1,4 +1,4 @@
-"""Short words for API objects, so that a test says what matters and nothing else.
+"""Short builders for API objects, so that a test shows only what matters.
 
 node("a", cpu="2", taints=[taint("gpu")])        pod("web", requests={"cpu": "500m"}, tolerates=[taint("gpu")])
 """
@@ -39,7 +39,7 @@ def taint(key: str, value: str = "", effect: str = "NoSchedule") -> Taint:
 
 
 def tolerating(what: Taint) -> Toleration:
-    """Return the toleration that covers exactly one taint."""
+    """Return the toleration of exactly this taint."""
     return Toleration(key=what.key, operator="Equal", value=what.value, effect=what.effect)
 
 
@@ -57,7 +57,7 @@ def node(
     images: Mapping[str, int] | None = None,
     features: Sequence[str] = (),
 ) -> Node:
-    """Return a ready node; its hostname label is set, its zone where one is given."""
+    """Return a ready node with a hostname label, and a zone label if `zone` is given."""
     all_labels = {HOSTNAME: name, **({ZONE: zone} if zone else {}), **(labels or {})}
     offer: dict[str, Any] = {"cpu": cpu, "memory": memory, "pods": str(pods), **(offers or {})}
     return Node(
@@ -137,7 +137,7 @@ def namespace(name: str, **labels: str) -> Namespace:
 
 
 def near(labels: Mapping[str, str], key: str = ZONE, *, weight: int = 0, away: bool = False) -> dict[str, Any]:
-    """Return an affinity to pods with these labels: required, or with a weight preferred; `away` turns it round."""
+    """Return a pod affinity to pods with these labels: required, or preferred with a weight; `away`: an anti-affinity."""
     term = {"labelSelector": {"matchLabels": dict(labels)}, "topologyKey": key}
     if weight:
         inner: dict[str, Any] = {

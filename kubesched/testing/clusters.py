@@ -1,4 +1,4 @@
-"""Random little clusters that touch everything a decision can depend on. Everything follows from the `Random` handed in."""
+"""Small random clusters, with some of everything that a decision can depend on. The same `Random` gives the same cluster."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _IMAGES = {"app:latest": 300 << 20, "db:1": 900 << 20, "small:2": 5 << 20}
 
 
 def namespaces() -> list[Namespace]:
-    """Return the namespaces that the pods live in."""
+    """Return the namespaces of the pods."""
     return [builders.namespace("default"), builders.namespace("team-a", team="a")]
 
 
 def random_node(random: Random, name: str) -> Node:
-    """Return a node with some of everything."""
+    """Return a node with random labels, resources, taints, images and features."""
     labels = {"disk": random.choice(("ssd", "hdd"))} if random.random() < 0.6 else {}
     if random.random() < 0.3:
         labels["rank"] = str(random.randrange(5))
@@ -44,7 +44,7 @@ def random_node(random: Random, name: str) -> Node:
 
 
 def random_pod(random: Random, name: str, *, on: str = "") -> Pod:
-    """Return a pod that asks for some of everything; with `on`, one that runs there."""
+    """Return a pod with random requests, affinity, constraints and ports; with `on`, a placed one."""
     app = random.choice(_APPS)
     requests: dict[str, str] = {}
     if random.random() < 0.8:
@@ -74,7 +74,7 @@ def random_pod(random: Random, name: str, *, on: str = "") -> Pod:
 
 
 def disguised(random: Random, pod: Pod) -> Pod:
-    """Return another pod that asks the same of a node: of other name, labels and priority, and in other company."""
+    """Return another pod with the same demands on a node, and other name, labels, priority, pod affinity and constraints."""
     other = random_pod(random, f"{pod.metadata.name}-disguised")
     own, theirs = pod.spec.affinity or Affinity(), other.spec.affinity or Affinity()
     spec = msgspec.structs.replace(
@@ -87,7 +87,7 @@ def disguised(random: Random, pod: Pod) -> Pod:
 
 
 def resized(random: Random, pod: Pod) -> Pod:
-    """Return the same pod with another image, a port of its own, and other resources that it asks for, also as overhead."""
+    """Return the pod with another image, another container port, and other requests and overhead."""
     other = random_pod(random, pod.metadata.name).spec.containers[0]
     port = ContainerPort(container_port=random.randrange(1, 100))
     containers = tuple(

@@ -1,16 +1,16 @@
-"""`check_plugin`: what every plugin must hold to, ours or not.
+"""`check_plugin`: the contract that every plugin must keep.
 
-In: a plugin class, and arguments if it needs any. Out: nothing, or an AssertionError that says what was broken, for which
-pod, in which cluster. Clusters and pods are random and seeded: the same seed checks the same things.
+It builds random clusters, asks the plugin about random pods, and raises an AssertionError that names the plugin, the pod, the
+size of the cluster and what is broken. The same seed checks the same clusters.
 
-  * the input is read-only and stays as it was        * the columns have the right length and type
-  * the same question gets the same answer            * shuffling the nodes shuffles the answer, and nothing else
-  * whatever `depends_on` leaves out may change, and the answers stay (testing/declarations)
-  * a plugin that counts says the same from counters that followed the pods as when it counts anew
-  * columns agree with the single-node methods, and with what is said of whole domains
-  * empty and one-node clusters are survived
-  * PreEnqueue, Reserve and Permit answer in the right type, and after Unreserve nothing is left of a promise
-  * PostFilter, PreBind, Bind and PostBind do what they may, on fakes (testing/side_effects)
+  * it does not write to its input                    * columns have the right length and type
+  * the same pod gets the same answer twice           * other orders of the nodes give the same answers
+  * inputs that `depends_on` leaves out do not change the answers (testing/declarations)
+  * counters that follow the pods give the same answers as a new count
+  * columns agree with the methods for one node, and with the answers for domains
+  * empty clusters and clusters of one node work
+  * PreEnqueue, Reserve and Permit return the right types, and Unreserve undoes Reserve
+  * PostFilter, PreBind, Bind and PostBind behave, on fakes (testing/side_effects)
 """
 
 from __future__ import annotations
@@ -28,17 +28,14 @@ from kubesched.scheduler.cluster import PodView, Snapshot, Store
 from kubesched.scheduler.config import Gates, Path
 from kubesched.scheduler.engine import EngineHandle
 from kubesched.scheduler.framework import (
+    AddsScores,
     Code,
     CounterTable,
-    CountsPods,
     CycleState,
-    FeasibleNodes,
     NodeNames,
-    NodeTotals,
     Plugin,
     Profile,
     Rejections,
-    SpreadScores,
     Status,
     is_counting,
     points_of,
@@ -52,11 +49,11 @@ from kubesched.testing.side_effects import SIDE_EFFECT_POINTS, check_side_effect
 
 _TRIES = 3
 _CHECKED_POINTS = {"pre_enqueue", "pre_filter", "filter", "pre_score", "score", "reserve", "permit", *SIDE_EFFECT_POINTS}
-"""The others are about more than one pod."""
+"""Other points concern several pods."""
 
 
 class Bench:
-    """One cluster with one plugin built for it, and fakes for what it writes to."""
+    """A cluster with one plugin, and fakes for what it writes to."""
 
     def __init__(self, cls: type[Plugin], args: Any, objects: Sequence[TopLevel], writer: FakeWriter | None = None) -> None:
         self.store = Store()
@@ -75,7 +72,7 @@ class Bench:
         self.profile = Profile("checked", {point: [(self.plugin, 1)] for point in points})
 
     def answers(self, pod: Pod, nodes: Snapshot | None = None, state: CycleState | None = None) -> dict[str, Any]:
-        """Return everything that the plugin says about a pod, by node name; with a state, from what is kept there."""
+        """Return all answers of the plugin about a pod, by node name; with a state, from the counters there."""
         view = self.store.view(pod)
         nodes = nodes if nodes is not None else self.store.snapshot()
         state = state or CycleState()
@@ -98,7 +95,7 @@ class Bench:
             raw = self.profile.raw_score(self.plugin, view, nodes, feasible, state)
             said["raw"] = dict(zip(nodes.names, raw.tolist(), strict=True))
             given = raw.view()
-            given.flags.writeable = False  # as a uniform column is, wherever the plugin runs
+            given.flags.writeable = False  # as in the scheduler
             scores = self.profile.normalized(self.plugin, given, view, nodes, feasible, state)
             said["score"] = dict(zip(nodes.names, scores.tolist(), strict=True))
         return said
@@ -113,7 +110,7 @@ def _by_name(nodes: Snapshot, rejections: Rejections) -> dict[str, Any]:
 
 
 def check_plugin(cls: type[Plugin], args: Any = None, *, seed: int = 0, rounds: int = 25) -> None:
-    """Raise AssertionError, naming what is broken, unless the class keeps the contract."""
+    """Raise AssertionError if the class breaks the contract."""
     verify(cls)
     args = _checked_args(cls, args)
     random = Random(seed)
@@ -122,7 +119,7 @@ def check_plugin(cls: type[Plugin], args: Any = None, *, seed: int = 0, rounds: 
 
 
 def _checked_args(cls: type[Plugin], args: Any) -> Any:
-    """Return the arguments, or the default ones, as a configuration would hand them over: defaulted and validated."""
+    """Return the arguments (None: the default ones), defaulted and validated as by a configuration."""
     if cls.Args is None:
         return args
     gates = Gates.defaults()
@@ -137,8 +134,7 @@ def _checked_args(cls: type[Plugin], args: Any) -> Any:
 def seconds_a_pod(
     cls: type[Plugin], args: Any = None, *, sizes: Sequence[int], limit: float, seed: int = 0
 ) -> tuple[float, int]:
-    """Return how long the plugin takes for one pod, and on how many nodes that was: on clusters of these sizes, one after
-    the other, until it takes longer than `limit`."""
+    """Return the time for one pod, and the number of nodes: for clusters of rising sizes, until the time exceeds `limit`."""
     args, random, took, size = _checked_args(cls, args), Random(seed), 0.0, 0
     for size in sizes:
         nodes = [clusters.random_node(random, f"n{i}") for i in range(size)]
@@ -149,7 +145,7 @@ def seconds_a_pod(
         for _ in range(_TRIES - 1):
             if took <= limit:
                 break
-            took = min(took, _seconds(bench, pod))  # a busy machine is no fault of the plugin
+            took = min(took, _seconds(bench, pod))  # the machine may have been busy
         if took > limit:
             break
     return took, size
@@ -182,7 +178,7 @@ def _check_cluster(cls: type[Plugin], args: Any, random: Random, size: int) -> N
         assert first == bench.answers(pod), f"{where}: asked twice, it answers differently"
         assert first == shuffled.answers(pod), f"{where}: the answer depends on the order of the nodes"
         _check_scalar(bench, pod, where)
-        _check_domains(bench, pod, random, where)
+        _check_added_scores(bench, pod, random, where)
         check_declaration(bench, pod, nodes, random, first, where)
         _check_counts(bench, pod, random, where)
         _check_promise(bench, pod, first, where)
@@ -190,7 +186,7 @@ def _check_cluster(cls: type[Plugin], args: Any, random: Random, size: int) -> N
 
 
 def _check_scalar(bench: Bench, pod: Pod, where: str) -> None:
-    """Compare columns with the methods for one node, where a plugin has both."""
+    """Compare filter with filter_node, and score with score_node, if the plugin has both."""
     plugin, view, nodes, state = bench.plugin, bench.store.view(pod), bench.store.snapshot(), CycleState()
     answer = plugin.pre_filter(view, nodes, state)
     if answer is None and plugin.implements("filter") and plugin.implements("filter_node"):
@@ -204,36 +200,25 @@ def _check_scalar(bench: Bench, pod: Pod, where: str) -> None:
             assert column_.tolist() == single_.tolist(), f"{where}: score and score_node disagree: {column_} and {single_}"
 
 
-def _check_domains(bench: Bench, pod: Pod, random: Random, where: str) -> None:
-    """Compare what a plugin says of domains with what it says of their nodes."""
+def _check_added_scores(bench: Bench, pod: Pod, random: Random, where: str) -> None:
+    """Compare the scores that a plugin adds in one step with those of PreScore, Score and normalising."""
     plugin, view, nodes, state = bench.plugin, bench.store.view(pod), bench.store.snapshot(), CycleState()
-    if not isinstance(plugin, CountsPods) or not nodes.n or isinstance(plugin.pre_filter(view, nodes, state), Status):
+    feasible = np.array([random.random() < 0.8 for _ in range(nodes.n)], dtype=np.bool_)
+    if not isinstance(plugin, AddsScores) or not feasible.any():
         return
-    verdicts = plugin.filter_domains(view, nodes, state)
-    if verdicts is not None:
-        column = _by_name(nodes, plugin.filter(view, nodes, state))
-        looked_up = _by_name(nodes, verdicts.rejections(nodes))
-        assert column == looked_up, f"{where}: filter and filter_domains disagree: {column} and {looked_up}"
-    feasible = np.array([random.random() < 0.8 for _ in range(nodes.n)])
-    if not feasible.any():
-        return
-    rated = plugin.score_domains(view, nodes, FeasibleNodes(NodeTotals(nodes), nodes, mask=feasible), CycleState())
+    added = plugin.add_scores(view, nodes, feasible, CycleState(), np.zeros(nodes.n, dtype=np.int64), 1)
     status = plugin.pre_score(view, nodes, feasible, state)
-    if isinstance(rated, Status):
-        assert status == rated, f"{where}: pre_score says {status}, score_domains {rated}"
-    elif rated is not None:
-        assert status is None, f"{where}: pre_score says {status}, score_domains has scores"
-        column_ = bench.profile.rate(plugin, view, nodes, feasible, state)[feasible].tolist()
-        if isinstance(rated, SpreadScores):
-            by_domain = rated.added_to(np.zeros(nodes.n, dtype=np.int64), 1)[feasible].tolist()
-        else:
-            by_domain = rated.values.take(nodes.codes(rated.key))[feasible].tolist()
-        assert column_ == by_domain, f"{where}: rate and score_domains disagree: {column_} and {by_domain}"
+    if isinstance(added, Status):
+        assert status == added, f"{where}: pre_score says {status}, add_scores {added}"
+    elif added is not None:
+        assert status is None, f"{where}: pre_score says {status}, add_scores has scores"
+        column = bench.profile.rate(plugin, view, nodes, feasible, state)[feasible].tolist()
+        assert column == added[feasible].tolist(), f"{where}: normalize and add_scores disagree: {column} and {added}"
 
 
 def _check_counts(bench: Bench, pod: Pod, random: Random, where: str) -> None:
-    """Let pods come and go; from the counters that it keeps a plugin must say what it says when it counts anew, and where none
-    of them changed, what it said before."""
+    """Add and remove pods. The kept counters must give the same answers as a new count, and if no counter changed, the answers
+    must be the same as before."""
     plugin, store, nodes, state = bench.plugin, bench.store, bench.store.snapshot(), CycleState(None, CounterTable())
     if not nodes.n or not is_counting(plugin):
         return
@@ -258,7 +243,7 @@ def _check_counts(bench: Bench, pod: Pod, random: Random, where: str) -> None:
 
 
 def _check_promise(bench: Bench, pod: Pod, first: dict[str, Any], where: str) -> None:
-    """Book a pod on a node as far as the plugin is concerned, and take that back."""
+    """Call Reserve, Permit and Unreserve; the answers must be the same as before."""
     profile, view, nodes, state = bench.profile, bench.store.view(pod), bench.store.snapshot(), CycleState()
     profile.pre_enqueue(view)
     if not nodes.n or not (profile.reserves or profile.permits) or profile.pre_filter(view, nodes, state).status is not None:

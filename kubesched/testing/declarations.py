@@ -1,7 +1,7 @@
-"""Whether `depends_on` promises too much: whatever it leaves out is changed, and the answers must stay.
+"""Check that `depends_on` is complete: inputs that it leaves out are changed, and the answers must not change.
 
-In: a cluster with a plugin in it, a pod, and what the plugin says of it. Out: nothing, or an AssertionError that names the
-input which the answers turned out to be made of. The cluster is left as it was found.
+A missing input would make the cache return outdated answers. The AssertionError names it. The cluster is restored after each
+change.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ _INCLUDED = {
     Input.POD_REQUIREMENTS: {Input.POD_NODE_CONSTRAINTS},
     Input.POD_TEMPLATE: {Input.POD_REQUIREMENTS, Input.POD_NODE_CONSTRAINTS},
 }
-"""What an input includes."""
+"""The inputs that an input includes."""
 
 
 def check_declaration(bench: Bench, pod: Pod, nodes: list[Node], random: Random, said: Answers, where: str) -> None:
-    """Raise AssertionError if answers are made of anything that the plugin does not declare."""
+    """Raise AssertionError if the answers depend on an input that the plugin does not declare."""
     plugin = bench.plugin
     if plugin.depends_on is None:
         return
@@ -60,7 +60,7 @@ def check_declaration(bench: Bench, pod: Pod, nodes: list[Node], random: Random,
         if missing not in declared:
             _compare(said, bench.answers(asking), missing.name, where)
     if is_counting(plugin):
-        return  # its counters are held to what pods and nodes there are
+        return  # its counters follow pods and nodes
     assert is_kept(plugin), f"{where}: depends_on has PODS_ON_NODE beside COUNTED_PODS, which nothing can be kept for"
     objects = bench.store.objects
     for other, old in _other_objects():
@@ -78,7 +78,7 @@ def check_declaration(bench: Bench, pod: Pod, nodes: list[Node], random: Random,
 
 
 def _check_nodes(bench: Bench, pod: Pod, nodes: list[Node], random: Random, said: Answers, where: str) -> None:
-    """Let a pod come to one node, and another node's object change."""
+    """Add a pod to one node, and change another node's object."""
     store, declared = bench.store, bench.plugin.depends_on or ()
     host, changed = (node.metadata.name for node in nodes)
     come = store.put_pod(clusters.random_pod(random, "coming", on=host))
@@ -92,7 +92,7 @@ def _check_nodes(bench: Bench, pod: Pod, nodes: list[Node], random: Random, said
 
 
 def _check_some_rows(bench: Bench, pod: Pod, random: Random, said: Answers, where: str) -> None:
-    """Ask for some rows only: they get the answers that they get among all."""
+    """Ask for some rows only: their answers must be the same as among all rows."""
     nodes = bench.store.snapshot()
     some = nodes.take(sorted(random.sample(range(nodes.n), random.randrange(1, nodes.n))))
     found, asked = bench.answers(pod, some), set(some.names)
@@ -103,7 +103,7 @@ def _check_some_rows(bench: Bench, pod: Pod, random: Random, said: Answers, wher
 
 
 def _compare(said: Answers, found: Answers, missing: str, where: str, but: str = "") -> None:
-    """Compare answers, apart from those on one node and what follows from them when scores are normalised."""
+    """Compare answers. With `but`, without those of that node and without normalised scores, which depend on all nodes."""
     for what in ("pre_filter", "filter", "pre_score", "raw", *(() if but else ("score",))):
         ours, theirs = said.get(what), found.get(what)
         if but and isinstance(ours, dict) and isinstance(theirs, dict):
@@ -128,7 +128,7 @@ def _other_pods(pod: Pod, random: Random) -> Iterator[tuple[Input, Pod]]:
 
 
 def _other_objects() -> Iterator[tuple[TopLevel, TopLevel | None]]:
-    """Yield objects that come, each with the one that it takes the place of."""
+    """Yield objects to add, each with the object that it replaces."""
     namespace = clusters.namespaces()[0]
     yield msgspec.structs.replace(namespace, metadata=ObjectMeta(name=namespace.metadata.name, labels={"team": "a"})), namespace
     mine, all_of = ObjectMeta(name="new", namespace="default"), LabelSelector()

@@ -1,7 +1,6 @@
-"""Fakes for what a plugin is given of the outside: time, the API's write side, the recorder of events.
+"""Fakes of the ports of a plugin (`framework/ports.py`): clock, writer and event recorder. They record every call.
 
-In: what a test says happens. Out: the same ports as in a scheduler (`framework/ports.py`), and afterwards everything that was
-asked of them. Nothing waits for real time and nothing reaches a network.
+Nothing waits in real time, and nothing uses the network.
 
     clock, writer, recorder = FakeClock(jumps=True), FakeWriter(objects), FakeRecorder()
     plugin = QuietNodes(None, EngineHandle(objects, clock=clock, writer=writer, recorder=recorder))
@@ -23,14 +22,14 @@ _TURNS = 50  # of the event loop: more than anything needs that waits for nothin
 
 
 async def settle() -> None:
-    """Let all tasks run until they wait for something other than each other."""
+    """Let all tasks run until each waits for time or an event."""
     for _ in range(_TURNS):
         await asyncio.sleep(0)
 
 
 class FakeClock:
-    """Time that passes when a test moves it. Who sleeps waits for `advance` or `run`; with `jumps`, a sleep takes no real time
-    and moves the clock itself. `at` holds what happens once a sleep has reached a moment, by that moment."""
+    """A clock that a test moves. A sleep ends by `advance` or `run`; with `jumps`, it moves the clock and returns at once. `at`
+    has functions to call when a sleep has passed a moment."""
 
     def __init__(self, now: float = 1_700_000_000.0, *, jumps: bool = False) -> None:
         self.time = now
@@ -49,7 +48,7 @@ class FakeClock:
         return self.time
 
     async def sleep(self, seconds: float) -> None:
-        """Wait until the clock has been moved so far, or move it."""
+        """Wait until the clock has moved that far; with `jumps`, move it."""
         self.slept.append(seconds)
         if self._jumps:
             self.time += seconds
@@ -61,7 +60,7 @@ class FakeClock:
         await future
 
     async def advance(self, seconds: float) -> None:
-        """Move on, waking sleepers in order and letting each do what it woke for."""
+        """Move the clock. Sleepers wake in order, and each runs until it waits again."""
         end = self.time + seconds
         await settle()
         while self._sleepers and self._sleepers[0][0] <= end:
@@ -69,7 +68,7 @@ class FakeClock:
         self.time = end
 
     async def run(self, work: Awaitable[Any], limit: float = 3600.0) -> Any:
-        """Do the work, jumping over every sleep, up to so many seconds of them."""
+        """Run the work to its end and skip its sleeps, up to `limit` seconds."""
         task = asyncio.ensure_future(work)
         end = self.time + limit
         while not task.done():
@@ -91,7 +90,7 @@ class FakeClock:
 
 
 class Call(NamedTuple):
-    """One write: `bind`, `patch`, `delete`, `create`, `update`, or `update/SUBRESOURCE`."""
+    """One write. `verb` is `bind`, `patch`, `delete`, `create`, `update` or `update/SUBRESOURCE`."""
 
     verb: str
     name: str
@@ -99,10 +98,10 @@ class Call(NamedTuple):
 
 
 class FakeWriter:
-    """The API's write side in memory: every call is kept, and what is stored gets a new version.
+    """The API's write side in memory. It records calls, and gives stored objects new versions.
 
-    `objects`, if given, follows as if the watch had told. `failures` holds what the next calls raise, one after another
-    (None: nothing); `fails` what every call of a verb on a name raises; `hold` lets calls about a name hang until it is set.
+    `objects`, if given, is updated as by a watch. `failures` are the errors of the next calls, in order (None: no error).
+    `fails` are errors by (verb, name). `hold` makes calls about a name wait for an event.
     """
 
     def __init__(self, objects: Objects | None = None) -> None:
@@ -116,36 +115,36 @@ class FakeWriter:
 
     @property
     def lines(self) -> list[str]:
-        """Return the calls in short: verb and name."""
+        """Return the calls as `verb name`."""
         return [f"{call.verb} {call.name}" for call in self.calls]
 
     def said(self, verb: str) -> list[str]:
-        """Return the names that a verb was called on."""
+        """Return the names of the calls with a verb."""
         return [call.name for call in self.calls if call.verb == verb]
 
     async def bind(self, pod: PodView, node_name: str) -> None:
-        """Keep a binding; the body is the node's name."""
+        """Record a binding; the body is the node's name."""
         await self._call("bind", pod.name, node_name)
 
     async def patch_pod_status(self, pod: PodView, status: Mapping[str, Any]) -> None:
-        """Keep a patch of a pod's status."""
+        """Record a patch of a pod's status."""
         await self._call("patch", pod.name, dict(status))
 
     async def patch_status(self, obj: Any, status: Mapping[str, Any]) -> None:
-        """Keep a patch of another object's status."""
+        """Record a patch of another object's status."""
         await self._call("patch", obj.metadata.name, dict(status))
 
     async def delete_pod(self, pod: PodView) -> None:
-        """Keep a pod's deletion."""
+        """Record a pod's deletion."""
         await self._call("delete", pod.name, None)
 
     async def update(self, changed: Any, subresource: str = "") -> Any:
-        """Store an object, under a new version."""
+        """Store an object with a new version."""
         await self._call(f"update/{subresource}" if subresource else "update", changed.metadata.name, changed)
         return self._store(changed)
 
     async def create(self, obj: Any) -> Any:
-        """Store a new object; one that leaves its name to the server gets a 1 behind its `generateName`."""
+        """Store a new object. With `generateName` its name gets a 1 at the end."""
         meta = obj.metadata
         name = meta.name or f"{meta.generate_name}1"
         await self._call("create", name, obj)
@@ -186,11 +185,11 @@ class RecordedEvent(NamedTuple):
 
 
 class FakeRecorder:
-    """Keeps the events that people would read."""
+    """Records events."""
 
     def __init__(self) -> None:
         self.events: list[RecordedEvent] = []
 
     def event(self, regarding: PodView, kind: str, reason: str, action: str, note: str) -> None:
-        """Keep an event."""
+        """Record an event."""
         self.events.append(RecordedEvent(regarding.name, kind, reason, action, note))

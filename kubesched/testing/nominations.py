@@ -1,4 +1,4 @@
-"""Who is nominated where, kept by hand: for tests that want nominated pods without a queue."""
+"""Nominated pods that a test sets by hand, without a queue."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Nominations:
         self.changes.append(node_name)
 
     def drop(self, uid: str) -> None:
-        """Take a nomination back; nothing happens if there is none."""
+        """Remove a nomination, if there is one."""
         for node_name, pods in list(self._pods.items()):
             if pods.pop(uid, None) is not None:
                 self.changes.append(node_name)

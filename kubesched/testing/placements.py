@@ -1,4 +1,4 @@
-"""A pytest fixture that says where manifests would be placed, so that a team can assert it of its own.
+"""A pytest fixture that plans manifests, so that a team can test where its pods would be placed.
 
     # conftest.py
     pytest_plugins = ["kubesched.testing.placements"]
@@ -10,8 +10,8 @@
         assert not plan.pending and not plan.victims
         assert plan.zones_of("Deployment/web").keys() == {"zone-a", "zone-b", "zone-c"}
 
-It decides as the command `plan` does, by the same code. Paths are taken from the folder in which pytest found its
-configuration. It is no entry point of pytest: that would have every run of every project with this package import NumPy.
+It runs the code of the command `plan`. Paths are relative to the folder of pytest's configuration. It is not a pytest entry
+point, because then every pytest run in an environment with this package would import NumPy.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ from kubesched.tools.snapshots.sources import Policy
 
 @dataclass(frozen=True, slots=True)
 class Placements:
-    """A cluster, and how pods are decided in it."""
+    """A cluster and a scheduler configuration."""
 
     cluster: Captured
     policy: Policy
     folder: Path
 
     def plan(self, *files: str | Path, namespace: str = "default", only: bool = False) -> Plan:
-        """Return where the manifests in files, folders or patterns (`deploy/*.yaml`) would go."""
+        """Return the plan for manifests in files, folders or patterns (`deploy/*.yaml`)."""
         return make_plan(self.cluster, self._read(files), self.policy.engine, namespace=namespace, only=only)
 
     def capacity(
@@ -83,7 +83,7 @@ class Placements:
 
 @pytest.fixture
 def placements(request: pytest.FixtureRequest) -> Callable[..., Placements]:
-    """Return a function that describes a cluster; what it returns makes plans."""
+    """Return a function that describes a cluster and returns its `Placements`."""
     folder = request.config.rootpath
 
     def describe(
@@ -95,10 +95,10 @@ def placements(request: pytest.FixtureRequest) -> Callable[..., Placements]:
         feature_gates: Sequence[str] = (),
         plugins: Sequence[type[Plugin]] = (),
     ) -> Placements:
-        """Describe a cluster by its nodes and other objects, by a snapshot, or by both: what is given is added to it.
+        """Describe a cluster by a snapshot, by nodes and objects, or by both together.
 
-        `nodes` and `objects` are structs, as `kubesched.testing.node` and `pod` make them; `config` is a
-        KubeSchedulerConfiguration; `plugins` are classes that it may name.
+        `nodes` and `objects` are structs, as `kubesched.testing.node` and `pod` make them. `config` is a
+        KubeSchedulerConfiguration. `plugins` are classes that it may name.
         """
         cluster = read_cluster_file(folder / snapshot) if snapshot else Captured(EPOCH)
         cluster.objects += [*nodes, *objects]

@@ -1,11 +1,10 @@
-"""What a plugin does beyond answering about nodes: PostFilter, PreBind, Bind and PostBind, called as a scheduler calls them.
+"""The check of PostFilter, PreBind, Bind and PostBind, called as the scheduler calls them.
 
-In: a plugin class and a cluster. Out: nothing, or an AssertionError or PluginError that says what was broken. The API, the
-clock and the events are fakes, and waiting takes no time; whoever waits for something from outside of them is named.
+API, clock and events are fakes, in virtual time. A plugin that waits for anything else fails with its name.
 
-  * PostFilter answers with a PostFiltered that names nodes that there are, and victims that are on the node
-  * PreBind, Bind and PostBind take a pod to its node: bound there, once, or not at all if Bind leaves it to the next plugin
-  * where the API refuses everything, what was promised is gone after Unreserve
+  * PostFilter returns a PostFiltered with existing nodes, and with victims that are on the node
+  * PreBind, Bind and PostBind bind the pod once, to its node; or not at all, if Bind leaves it to the next plugin
+  * if the API refuses every write, Unreserve undoes what Reserve promised
 """
 
 from __future__ import annotations
@@ -42,14 +41,14 @@ _NO = Conflict(409, "Conflict", "the check of the contract refuses every write")
 
 
 class RefusingWriter(FakeWriter):
-    """An API that refuses every write."""
+    """A writer whose every call fails."""
 
     async def _call(self, verb: str, name: str, body: Any) -> None:
         raise _NO
 
 
 def check_side_effects(make: Callable[..., Bench], cls: type[Plugin], args: Any, objects: Sequence[TopLevel], pod: Pod) -> None:
-    """Raise AssertionError or PluginError unless a plugin acts as the contract says. `make` makes a bench for it."""
+    """Raise AssertionError or PluginError if a plugin breaks these rules. `make` makes a `Bench`."""
     bench = make(cls, args, objects)
     if not bench.store.snapshot().n or not any(cls.implements(point) for point in SIDE_EFFECT_POINTS):
         return
@@ -70,7 +69,7 @@ def _run(work: Coroutine[Any, Any, None], where: str) -> None:
 
 
 def _check_post_filter(bench: Bench, pod: Pod, where: str) -> None:
-    """Refuse a pod everywhere, and let the plugin look for a way out."""
+    """Refuse a pod on all nodes, and call PostFilter."""
     profile, view, nodes, state = bench.profile, bench.store.view(pod), bench.store.snapshot(), CycleState()
     if profile.pre_filter(view, nodes, state).status is not None:
         return
@@ -95,7 +94,7 @@ async def _awaited(work: Awaitable[None]) -> None:
 
 
 async def _check_binding(bench: Bench, pod: Pod, where: str) -> None:
-    """Take a pod to the first node, with an API that takes every write."""
+    """Bind a pod to the first node, with a working API."""
     profile, view, name, state = bench.profile, bench.store.view(pod), bench.store.snapshot().names[0], CycleState()
     writer = bench.writer
     if not _reserved(bench, view, name, state):
@@ -114,7 +113,7 @@ async def _check_binding(bench: Bench, pod: Pod, where: str) -> None:
 
 
 async def _check_refused_writes(bench: Bench, pod: Pod, where: str) -> None:
-    """Take a pod to the first node, with an API that refuses every write, and back."""
+    """Bind a pod to the first node, with an API that refuses every write, then unreserve it."""
     profile, view, name, state = bench.profile, bench.store.view(pod), bench.store.snapshot().names[0], CycleState()
     first = bench.answers(pod)
     if not _reserved(bench, view, name, state):
@@ -136,7 +135,7 @@ def _follows_from(error: BaseException | None, first: Exception) -> bool:
 
 
 def _reserved(bench: Bench, pod: PodView, name: str, state: CycleState) -> bool:
-    """Return whether the plugin lets the pod come so far that it would be bound; what was promised is taken back if not."""
+    """Return whether the pod passes PreFilter, Reserve and Permit; if not, unreserve it."""
     if bench.profile.pre_filter(pod, bench.store.snapshot(), state).status is not None:
         return False
     if bench.profile.reserve(pod, name, state).is_success and not bench.profile.permit(pod, name, state)[0].is_rejected:
@@ -146,7 +145,7 @@ def _reserved(bench: Bench, pod: PodView, name: str, state: CycleState) -> bool:
 
 
 async def _bound(profile: Profile, pod: PodView, name: str, state: CycleState, where: str) -> Status:
-    """Return what comes of PreBind and Bind; SKIP if the plugin leaves the binding to another."""
+    """Return the result of PreBind and Bind; SKIP if the plugin leaves the binding to another one."""
     acting, status = profile.pre_bind_pre_flight(pod, name, state)
     assert not status.message.startswith("PreBindPreFlight "), f"{where}: {status.message}"
     if status.code is Code.ERROR:

@@ -226,9 +226,9 @@ async def test_reviews_answer_for_known_tokens() -> None:
         async with session.post(path, json={"spec": {"token": "x"}}, headers=scheduler) as answer:
             assert (await answer.json())["status"]["authenticated"] is False
         review = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
-        wish = {"nonResourceAttributes": {"path": "/metrics", "verb": "get"}}
+        attributes = {"nonResourceAttributes": {"path": "/metrics", "verb": "get"}}
         for user, groups, allowed in (("root", ["system:masters"], True), ("bob", [], False)):
-            body = {"spec": {"user": user, "groups": groups, **wish}}
+            body = {"spec": {"user": user, "groups": groups, **attributes}}
             async with session.post(review, json=body, headers=root) as answer:
                 assert (await answer.json())["status"]["allowed"] is allowed
         async with session.get("/api/v1/pods", headers=scheduler) as answer:

@@ -14,7 +14,6 @@ from kubesched.scheduler.cluster import PodView, Snapshot
 from kubesched.scheduler.engine.deciding.cycle import Attempt, Rules, attempt
 from kubesched.scheduler.engine.deciding.ties import SeededTies
 from kubesched.scheduler.framework.equivalence_cache.cache import EquivalenceCache, Key
-from kubesched.scheduler.framework.equivalence_cache.equivalence_class import EquivalenceClass
 from kubesched.scheduler.framework.inputs import UNLIKE, own_inputs
 from kubesched.scheduler.framework.runtime.profile import Profile
 from kubesched.scheduler.framework.verdicts import Failed, Placed, Unschedulable
@@ -27,9 +26,8 @@ _REPEATS = 3
 class UnlikeOnly(EquivalenceCache):
     """Takes every pod for one that is like no other, also the second time."""
 
-    def find(self, pod: PodView, nodes: Snapshot) -> tuple[Key, EquivalenceClass | None]:
-        key = pod.template.node_constraints, own_inputs(pod, nodes.objects) | UNLIKE
-        return key, self._classes.get(key)
+    def find(self, pod: PodView, nodes: Snapshot) -> Key:
+        return pod.template.node_constraints, own_inputs(pod, nodes.objects) | UNLIKE
 
 
 def memories(profile: Profile) -> tuple[EquivalenceCache, ...]:

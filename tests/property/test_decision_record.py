@@ -14,8 +14,7 @@ from kubesched.scheduler.engine.deciding.ties import SeededTies
 from kubesched.scheduler.engine.explaining.explain import explain
 from kubesched.scheduler.engine.handle import SystemClock
 from kubesched.scheduler.engine.records.decision_record import ONLY, SCORE, DecisionRecord
-from kubesched.scheduler.engine.records.decision_recorder import EXTENDERS, TOP, DecisionRecorder
-from kubesched.scheduler.engine.records.tried import Tried
+from kubesched.scheduler.engine.records.decision_recorder import EXTENDERS, TOP, DecisionRecorder, Tried
 from kubesched.scheduler.framework.equivalence_cache.cache import EquivalenceCache
 from kubesched.scheduler.framework.verdicts import Placed
 from kubesched.testing import clusters

@@ -36,7 +36,7 @@ from kubesched.scheduler.framework.runtime.registry import Registry
 from kubesched.scheduler.framework.verdicts import Code, Placed, Status
 from kubesched.scheduler.plugins import IN_TREE
 from kubesched.scheduler.plugins.args import IN_TREE_CATALOGUE
-from kubesched.scheduler.plugins.default_preemption import victims as _victims
+from kubesched.scheduler.plugins.default_preemption import dry_run as _dry_run
 from kubesched.scheduler.plugins.default_preemption.plugin import DefaultPreemption, DefaultPreemptionArgs
 from kubesched.testing import even, namespace, near, node, pod, taint
 
@@ -273,7 +273,7 @@ def agree(made: Attempt, answer: PostFiltered, found: Found) -> None:
 
 def check(world: World, wanted: Pod, few: int = 4) -> None:
     """Decide, and compare. `few` is the number of rows up to which nodes are looked at one by one."""
-    _victims._FEW = with_nominated._FEW = few
+    _dry_run._FEW = with_nominated._FEW = few
     made = world.decide(wanted)
     if made.feasible is not None and made.feasible.any():
         return

@@ -33,7 +33,7 @@ from kubesched.scheduler.framework.plugin import Plugin
 from kubesched.scheduler.framework.verdicts import Status
 from kubesched.scheduler.plugins.node_volume_limits.plugin import NodeVolumeLimits
 from kubesched.scheduler.plugins.volume_binding import VolumeBinding
-from kubesched.scheduler.plugins.volume_restrictions.plugin import VolumeRestrictions
+from kubesched.scheduler.plugins.volume_restrictions import VolumeRestrictions
 
 HOSTNAME, ZONE = "kubernetes.io/hostname", "topology.kubernetes.io/zone"
 N_NODES, N_VOLUMES, N_CLAIMS = 5, 8, 6

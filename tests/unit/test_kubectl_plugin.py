@@ -166,7 +166,7 @@ def test_a_name_stands_for_a_command(program: str, command: list[str]) -> None:
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
-        (["w"], ["why\tExplain why a pod waits, or is where it is.", ":4"]),
+        (["w"], ["why\tExplain why a pod is pending, or why it is on its node.", ":4"]),
         (["why", "-o", "ya"], ["yaml", ":4"]),
         (["plan", "--snapshot", ""], [":0"]),
         (["nothing"], [":4"]),

@@ -1,6 +1,7 @@
-"""What is in a pod: its containers and affinity terms, the sums of what they ask for, its quality-of-service class.
+"""The resources of a pod: its containers, the sums of their requests and limits, its quality-of-service class.
 
-In: a pod's spec as plain dictionaries. Out: amounts by name, as texts that read as their authors wrote them (Mi stays Mi).
+In: a pod's spec as plain dictionaries. Out: quantities as text, in the style in which they were written (Mi stays Mi), because
+they end up in messages and in the status of quotas. The scheduler's own sums are in kube/api/requests.py.
 """
 
 from __future__ import annotations
@@ -16,14 +17,14 @@ _COUNTED = ("cpu", "memory")
 
 
 def containers_of(spec: Object) -> Iterator[tuple[Object, str, int]]:
-    """Yield every container of a pod, then every init container, each with the name of its list and its place there."""
+    """Yield every container of a pod, then every init container, each with its list's name and its place there."""
     for group in CONTAINER_GROUPS:
         for at, container in enumerate(spec.get(group) or ()):
             yield container, group, at
 
 
 def affinity_terms(spec: Object) -> Iterator[Object]:
-    """Yield every term about other pods, required ones and preferred ones."""
+    """Yield every pod affinity and anti-affinity term, required and preferred."""
     for kind in ("podAffinity", "podAntiAffinity"):
         rules = (spec.get("affinity") or {}).get(kind) or {}
         yield from rules.get("requiredDuringSchedulingIgnoredDuringExecution") or ()
@@ -31,14 +32,14 @@ def affinity_terms(spec: Object) -> Iterator[Object]:
             yield weighted.get("podAffinityTerm") or {}
 
 
-def asked_by(holder: Object, side: str) -> Amounts:
-    """Return the requests or the limits of a container, a claim's spec, or a pod's spec as a whole."""
+def amounts_of(holder: Object, side: str) -> Amounts:
+    """Return the requests or the limits of a container, of a claim's spec, or of a pod as a whole."""
     found: Amounts = (holder.get("resources") or {}).get(side) or {}
     return found
 
 
 def amount(text: str) -> int:
-    """Return a quantity as a number that compares: "1" equals "1000m"; what cannot be read counts as nothing."""
+    """Return a quantity as a number to compare: "1" equals "1000m". An unreadable one counts as 0."""
     try:
         return quantity.parse(text)
     except QuantityError:
@@ -46,19 +47,24 @@ def amount(text: str) -> int:
 
 
 def pod_amounts(spec: Object, side: str) -> Amounts:
-    """Return the `requests` or the `limits` of a pod as a whole; what no container limits has no limit."""
+    """Return the `requests` or the `limits` of a whole pod.
+
+    The larger of two sums counts: all containers with the sidecars, or an init container with the sidecars that were started
+    before it. Requests of the pod as a whole replace the sum. Overhead comes on top; it adds to a limit only where there is
+    one.
+    """
     total: Amounts = {}
     for container in spec.get("containers") or ():
-        total = _plus(total, asked_by(container, side))
+        total = _plus(total, amounts_of(container, side))
     sidecars: Amounts = {}
     highest: Amounts = {}
     for container in spec.get("initContainers") or ():
-        asked = _plus(sidecars, asked_by(container, side))
-        highest = _larger(highest, asked)
+        wanted = _plus(sidecars, amounts_of(container, side))
+        highest = _larger(highest, wanted)
         if container.get("restartPolicy") == "Always":
-            sidecars = asked
+            sidecars = wanted
     total = _larger(_plus(total, sidecars), highest)
-    total |= asked_by(spec, side)  # resources of the pod as a whole decide where they are given
+    total |= amounts_of(spec, side)  # resources of the pod as a whole decide where they are given
     overhead = spec.get("overhead") or {}
     if side == "limits":
         overhead = {name: text for name, text in overhead.items() if name in total}
@@ -66,22 +72,24 @@ def pod_amounts(spec: Object, side: str) -> Amounts:
 
 
 def _plus(one: Amounts, other: Amounts) -> Amounts:
-    """Return the sums, in the style of the first that has one."""
+    """Return the sums, in the style of the first operand that has the resource."""
     return {name: _sum(one.get(name), other.get(name)) for name in one.keys() | other.keys()}
 
 
 def _sum(one: str | None, other: str | None) -> str:
+    """Return the sum of two quantities as text."""
     style = quantity.style_of(one if one is not None and amount(one) else other or one or "0")
     return quantity.format_quantity(amount(one or "0") + amount(other or "0"), style)
 
 
 def _larger(one: Amounts, other: Amounts) -> Amounts:
+    """Return the larger amount of each resource."""
     return {name: max((one.get(name, "0"), other.get(name, "0")), key=amount) for name in one.keys() | other.keys()}
 
 
 def qos_class(spec: Object) -> str:
-    """Return Guaranteed, Burstable or BestEffort; resources of the pod as a whole decide when they are given."""
-    is_whole = asked_by(spec, "requests") or asked_by(spec, "limits")
+    """Return Guaranteed, Burstable or BestEffort. Amounts of the pod as a whole decide if there are any."""
+    is_whole = amounts_of(spec, "requests") or amounts_of(spec, "limits")
     asking = [spec] if is_whole else [container for container, _, _ in containers_of(spec)]
     sides = [(_counted(one, "requests"), _counted(one, "limits")) for one in asking]
     if not any(requests or limits for requests, limits in sides):
@@ -91,5 +99,5 @@ def qos_class(spec: Object) -> str:
 
 
 def _counted(holder: Object, side: str) -> dict[str, int]:
-    asked = asked_by(holder, side)
-    return {name: amount(asked[name]) for name in _COUNTED if name in asked and amount(asked[name])}
+    wanted = amounts_of(holder, side)
+    return {name: amount(wanted[name]) for name in _COUNTED if name in wanted and amount(wanted[name])}

@@ -1,8 +1,8 @@
 """Defaults: what the API fills in where a manifest is silent.
 
-In: a settled object in its storage version. Out: the same object, in place, with the defaults that schedulers, kubectl
-and our controllers read. Defaults that are always the same stand with their fields (schema/types_*.py); those that follow from
-other fields stand here, one function for each type. Filling twice changes nothing.
+In: a settled object in its storage version. Out: the same object, in place, with the defaults that schedulers, kubectl and our
+controllers read. Constant defaults stand with their fields (schema/tables), also those with a simple condition. The others
+stand here, one function for each type. Filling in twice changes nothing.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from kubesched.embedded.schema.resources import Object, Resource
 from kubesched.embedded.schema.walking import Visit, Walk
 from kubesched.kube.values import quantity
 
-RBAC = "rbac.authorization.k8s.io"
 _SCALE_UP = {
     "stabilizationWindowSeconds": 0,
     "selectPolicy": "Max",
@@ -29,7 +28,7 @@ _SCALE_DOWN = {"selectPolicy": "Max", "policies": [{"type": "Percent", "value": 
 
 
 def fill(obj: Object, resource: Resource) -> None:
-    """Fill in the defaults of the object's kind."""
+    """Fill in the defaults of an object."""
     if resource.custom is not None:
         fill_defaults(obj, schema_of(resource))
         return
@@ -39,6 +38,7 @@ def fill(obj: Object, resource: Resource) -> None:
 
 
 def _missing(obj: Object, **values: Any) -> None:
+    """Set fields that are absent."""
     for name, value in values.items():
         obj.setdefault(name, value)
 
@@ -48,6 +48,7 @@ def _pod(pod: Object) -> None:
 
 
 def _pod_spec(spec: Object) -> None:
+    """A negative grace period means one second. With hostNetwork a container port is a port of the node too."""
     if spec["terminationGracePeriodSeconds"] < 0:
         spec["terminationGracePeriodSeconds"] = 1
     for group in ("initContainers", "containers", "ephemeralContainers") if spec.get("hostNetwork") else ():
@@ -57,6 +58,7 @@ def _pod_spec(spec: Object) -> None:
 
 
 def _container(container: Object) -> None:
+    """An image without a tag, or with the tag latest, is always pulled; others only if the node lacks them."""
     image = container.get("image", "")
     _, colon, tag = image.rpartition("/")[2].partition(":")
     means_latest = "@" not in image and (not colon or tag == "latest")
@@ -64,9 +66,10 @@ def _container(container: Object) -> None:
 
 
 def _requests_from_limits(resources: Object) -> None:
+    """A resource with a limit and no request requests its limit. Amounts below a thousandth are rounded up."""
     for side in ("limits", "requests"):
         for name, amount in (resources.get(side) or {}).items():
-            if amount.endswith(("n", "u")):  # nobody is given less than a thousandth
+            if amount.endswith(("n", "u")):  # a container runtime cannot give less than a thousandth
                 milli = quantity.milli_value(quantity.parse(amount))
                 resources[side][name] = quantity.canonical(f"{milli}m")
     limits = resources.get("limits")
@@ -75,16 +78,13 @@ def _requests_from_limits(resources: Object) -> None:
 
 
 def _volume(volume: Object) -> None:
+    """A volume without a source is an emptyDir."""
     if volume.keys() <= {"name"}:
         volume["emptyDir"] = {}
 
 
-def _rolling(strategy: Object) -> None:
-    if strategy["type"] == "RollingUpdate":
-        strategy.setdefault("rollingUpdate", {})
-
-
 def _replication_controller(obj: Object) -> None:
+    """Selector and labels are those of the template."""
     spec = obj["spec"]
     labels = ((spec.get("template") or {}).get("metadata") or {}).get("labels")
     if labels:
@@ -93,12 +93,14 @@ def _replication_controller(obj: Object) -> None:
 
 
 def _stateful_set_spec(spec: Object) -> None:
+    """The claim templates are stored as whole claims."""
     for claim in spec.get("volumeClaimTemplates") or ():
         _missing(claim, apiVersion="v1", kind="PersistentVolumeClaim")
         claim.setdefault("status", {}).setdefault("phase", "Pending")
 
 
 def _job(obj: Object) -> None:
+    """A job runs one pod once, and its pods carry labels with its uid and name, by which it selects them."""
     spec = obj["spec"]
     if "completions" not in spec and "parallelism" not in spec:
         spec["completions"] = 1
@@ -115,10 +117,12 @@ def _job(obj: Object) -> None:
 
 
 def _namespace(obj: Object) -> None:
+    """A namespace carries its name as a label, so that selectors can name it."""
     obj["metadata"].setdefault("labels", {})["kubernetes.io/metadata.name"] = obj["metadata"]["name"]
 
 
 def _node(obj: Object) -> None:
+    """Pods may use all that a node has, unless its kubelet reserves something."""
     if obj["spec"].get("podCIDR"):
         obj["spec"].setdefault("podCIDRs", [obj["spec"]["podCIDR"]])
     status = obj.get("status") or {}
@@ -127,27 +131,20 @@ def _node(obj: Object) -> None:
 
 
 def _service_spec(spec: Object) -> None:
+    """An IPv4 service; a headless one without a selector may be of both families, for nobody knows its endpoints."""
     if spec["type"] != "ExternalName":
-        spec.setdefault("internalTrafficPolicy", "Cluster")
-        if spec.get("clusterIP") == "None" and not spec.get("selector"):  # nobody to ask, so anything may be answered
+        if spec.get("clusterIP") == "None" and not spec.get("selector"):  # its endpoints are written by hand, of either family
             _missing(spec, ipFamilyPolicy="RequireDualStack", ipFamilies=["IPv4", "IPv6"])
         _missing(spec, ipFamilyPolicy="SingleStack", ipFamilies=["IPv4"])
-    if spec["type"] in ("NodePort", "LoadBalancer"):
-        spec.setdefault("externalTrafficPolicy", "Cluster")
-    if spec["type"] == "LoadBalancer":
-        spec.setdefault("allocateLoadBalancerNodePorts", True)
 
 
 def _service_port(port: Object) -> None:
+    """The port of the pods is that of the service."""
     port.setdefault("targetPort", port.get("port", 0))
 
 
-def _device_request(request: Object) -> None:
-    if request["allocationMode"] == "ExactCount":
-        request.setdefault("count", 1)
-
-
 def _secret(obj: Object) -> None:
+    """Texts of stringData are stored as base64 in data, and never shown as stringData again."""
     data = obj.pop("stringData", None)
     if data:
         encoded = {key: base64.b64encode(value.encode()).decode() for key, value in data.items()}
@@ -155,16 +152,13 @@ def _secret(obj: Object) -> None:
 
 
 def _definition_names(names: Object) -> None:
+    """The singular is the kind in lower case, and the kind of lists ends in List."""
     if names.get("kind"):
         _missing(names, singular=names["kind"].lower(), listKind=f"{names['kind']}List")
 
 
-def _subject(subject: Object) -> None:
-    if subject.get("kind") in ("User", "Group"):
-        subject.setdefault("apiGroup", RBAC)
-
-
 def _limit_range_item(item: Object) -> None:
+    """Default limits are the maximum, default requests the default limits, then the minimum."""
     if item.get("type") == "Container":
         for target, source in (("default", "max"), ("defaultRequest", "default"), ("defaultRequest", "min")):
             if item.get(source):
@@ -172,17 +166,20 @@ def _limit_range_item(item: Object) -> None:
 
 
 def _autoscaler_spec(spec: Object) -> None:
+    """Without metrics a HorizontalPodAutoscaler looks at 80 % of the requested CPU."""
     if not spec.get("metrics"):
         target = {"type": "Utilization", "averageUtilization": 80}
         spec["metrics"] = [{"type": "Resource", "resource": {"name": "cpu", "target": target}}]
 
 
 def _autoscaler_behavior(behavior: Object) -> None:
+    """The rules for scaling up and down, where they are not given."""
     for side, rules in (("scaleUp", _SCALE_UP), ("scaleDown", _SCALE_DOWN)):
         behavior[side] = msgspec.json.decode(msgspec.json.encode({**rules, **(behavior.get(side) or {})}))
 
 
 def _network_policy_spec(spec: Object) -> None:
+    """A policy is about ingress, and about egress if it has rules for it."""
     spec.setdefault("policyTypes", ["Ingress", "Egress"] if spec.get("egress") else ["Ingress"])
 
 
@@ -193,9 +190,6 @@ _OF_TYPE: dict[str, Callable[[Object], None]] = {
     "EphemeralContainer": _container,
     "ResourceRequirements": _requests_from_limits,
     "Volume": _volume,
-    "DeploymentStrategy": _rolling,
-    "StatefulSetUpdateStrategy": _rolling,
-    "DaemonSetUpdateStrategy": _rolling,
     "ReplicationController": _replication_controller,
     "StatefulSetSpec": _stateful_set_spec,
     "Job": _job,
@@ -203,11 +197,8 @@ _OF_TYPE: dict[str, Callable[[Object], None]] = {
     "Node": _node,
     "ServiceSpec": _service_spec,
     "ServicePort": _service_port,
-    "ExactDeviceRequest": _device_request,
-    "DeviceSubRequest": _device_request,
     "Secret": _secret,
     "CustomResourceDefinitionNames": _definition_names,
-    "Subject": _subject,
     "LimitRangeItem": _limit_range_item,
     "HorizontalPodAutoscalerSpec": _autoscaler_spec,
     "HorizontalPodAutoscalerBehavior": _autoscaler_behavior,
@@ -216,15 +207,18 @@ _OF_TYPE: dict[str, Callable[[Object], None]] = {
 
 
 def _visit_of(shape: Shape) -> Visit[None] | None:
-    """Return the function that fills in what is missing in objects of a type."""
-    plain = [(one.name, msgspec.json.decode(one.default)) for one in shape.fields.values() if one.default]
+    """Return the function that fills in what objects of a type lack, or None if nothing is known of the type."""
+    defaults = [one for one in shape.fields.values() if one.default]
+    # Those with a condition come last: it may be about a field that has a default itself.
+    defaults.sort(key=lambda one: bool(one.default_if[0]))
+    plain = [(one.name, msgspec.json.decode(one.default), *one.default_if) for one in defaults]
     special = _OF_TYPE.get(shape.name)
     if not plain and special is None:
         return None
 
     def visit(obj: Object, path: str) -> Iterable[None]:
-        for name, value in plain:
-            if obj.get(name, "") == "":  # an empty text is as good as none
+        for name, value, other, wanted in plain:
+            if obj.get(name, "") == "" and (not other or obj.get(other) in wanted):  # an empty text is as good as none
                 obj[name] = type(value)(value) if isinstance(value, (dict, list)) else value
         if special is not None:
             special(obj)

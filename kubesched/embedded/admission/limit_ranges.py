@@ -1,14 +1,14 @@
-"""The LimitRanger admission plugin: what containers of a namespace get by default, and between which bounds they stay.
+"""The LimitRanger admission plugin: default requests and limits for containers, and bounds for them.
 
-In: a new pod or volume claim, and the LimitRanges of its namespace. Out: the same pod, in place, with the defaults; or a
-refusal that names every bound it breaks, in the plugin's words.
+In: a new pod or volume claim, and the LimitRanges of its namespace. Out: the pod, in place, with the defaults; or a refusal
+that names every bound that is broken, in the plugin's words.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kubesched.embedded.admission.amounts import Amounts, amount, asked_by, containers_of, pod_amounts
+from kubesched.embedded.admission.amounts import Amounts, amount, amounts_of, containers_of, pod_amounts
 from kubesched.embedded.api_errors import forbidden
 from kubesched.embedded.schema.resources import Object, Resource
 from kubesched.embedded.verbs.context import Context
@@ -17,15 +17,15 @@ ANNOTATION = "kubernetes.io/limit-ranger"
 
 
 def apply_limit_ranges(context: Context, pod: Object) -> None:
-    """Fill in what the LimitRanges of its namespace give a pod by default."""
+    """Fill in the default requests and limits of a namespace."""
     for limit_range in _ranges(context, pod):
         _fill_defaults(limit_range, pod)
 
 
 def check_limit_ranges(context: Context, resource: Resource, obj: Object) -> None:
-    """Refuse a pod or a volume claim that is out of the bounds of its namespace."""
+    """Refuse a pod or a volume claim that breaks a bound of its namespace."""
     for limit_range in _ranges(context, obj):
-        # One broken bound alone is said as it is, several in brackets, each once.
+        # A single broken bound is shown bare, several in brackets, each once.
         texts = list(dict.fromkeys(_broken(limit_range, resource, obj)))
         if texts:
             raise forbidden(resource, obj["metadata"]["name"], texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]")
@@ -36,12 +36,14 @@ def _ranges(context: Context, obj: Object) -> list[Object]:
 
 
 def _items(limit_range: Object, kind: str) -> Iterator[Object]:
+    """Yield the items of a LimitRange for Pod, Container or PersistentVolumeClaim."""
     for item in (limit_range.get("spec") or {}).get("limits") or ():
         if item.get("type") == kind:
             yield item
 
 
 def _fill_defaults(limit_range: Object, pod: Object) -> None:
+    """Fill in the defaults of one LimitRange, and say in an annotation which ones."""
     defaults: dict[str, dict[str, str]] = {"requests": {}, "limits": {}}
     for item in _items(limit_range, "Container"):
         defaults["requests"] |= item.get("defaultRequest") or {}
@@ -60,9 +62,10 @@ def _fill_defaults(limit_range: Object, pod: Object) -> None:
 
 
 def _broken(limit_range: Object, resource: Resource, obj: Object) -> Iterator[str]:
+    """Yield the bounds of one LimitRange that an object breaks."""
     spec = obj["spec"]
     if resource.table == "persistentvolumeclaims":
-        requests = asked_by(spec, "requests")
+        requests = amounts_of(spec, "requests")
         for item in _items(limit_range, "PersistentVolumeClaim"):
             yield from _below(item, requests, {})
             for name, bound in (item.get("max") or {}).items():
@@ -70,12 +73,13 @@ def _broken(limit_range: Object, resource: Resource, obj: Object) -> Iterator[st
         return
     for item in _items(limit_range, "Container"):
         for container, _, _ in containers_of(spec):
-            yield from _out_of_bounds(item, asked_by(container, "requests"), asked_by(container, "limits"))
+            yield from _out_of_bounds(item, amounts_of(container, "requests"), amounts_of(container, "limits"))
     for item in _items(limit_range, "Pod"):
         yield from _out_of_bounds(item, pod_amounts(spec, "requests"), pod_amounts(spec, "limits"))
 
 
 def _out_of_bounds(item: Object, requests: Amounts, limits: Amounts) -> Iterator[str]:
+    """Yield the bounds that requests and limits break: minimum, maximum, and limit in proportion to request."""
     yield from _below(item, requests, limits)
     kind = item["type"]
     for name, bound in (item.get("max") or {}).items():
@@ -97,6 +101,7 @@ def _out_of_bounds(item: Object, requests: Amounts, limits: Amounts) -> Iterator
 
 
 def _below(item: Object, requests: Amounts, limits: Amounts) -> Iterator[str]:
+    """Yield the minimums that are not reached."""
     for name, bound in (item.get("min") or {}).items():
         start = f"minimum {name} usage per {item['type']} is {bound}"
         if name not in requests:
@@ -108,6 +113,7 @@ def _below(item: Object, requests: Amounts, limits: Amounts) -> Iterator[str]:
 
 
 def _request_above(kind: str, name: str, bound: str, requests: Amounts) -> Iterator[str]:
+    """Yield the maximum that a request exceeds."""
     if name not in requests:
         yield f"maximum {name} usage per {kind} is {bound}.  No request is specified"
     elif amount(requests[name]) > amount(bound):

@@ -1,7 +1,8 @@
-"""Admission: what the API server's plugins do to an object on its way in.
+"""Admission: what kube-apiserver's admission plugins do to an object on its way in.
 
-In: a defaulted object. Out: the same object, in place, with its priority, its storage class, the label keys merged into
-its selectors, and the state it begins in; or a refusal. Reads other objects, writes none.
+In: an object with its defaults. Out: the same object, in place, with its priority, its storage class and the status it begins
+with; or a refusal. Plugins read other objects and write none. As in kube-apiserver, those that change come before validation
+(`admit_...`), those that only refuse after it (`check_...`).
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ _UNDELETABLE_NAMESPACES = ("default", "kube-system", "kube-public")
 
 
 def check_namespace(context: Context, resource: Resource, namespace: str, name: str) -> None:
-    """Refuse to create in a namespace that is not there or is going away."""
+    """Refuse to create an object in a namespace that does not exist or is being deleted."""
     if not resource.namespaced:
         return
     namespaces = context.resource("namespaces")
@@ -45,12 +46,13 @@ def check_namespace(context: Context, resource: Resource, namespace: str, name: 
 
 
 def check_deletable(resource: Resource, name: str) -> None:
+    """Refuse to delete the namespaces that a cluster needs."""
     if resource.table == "namespaces" and name in _UNDELETABLE_NAMESPACES:
         raise forbidden(resource, name, "this namespace may not be deleted")
 
 
 def admit_new(context: Context, resource: Resource, obj: Object) -> None:
-    """Let the plugins see a new object, and give it the status that it begins with."""
+    """Let the plugins change a new object, and give it the status it begins with."""
     if resource.table in _FIRST_STATUS:
         obj["status"] = copied(_FIRST_STATUS[resource.table])
     plugin = _ON_CREATE.get(resource.table)
@@ -59,7 +61,7 @@ def admit_new(context: Context, resource: Resource, obj: Object) -> None:
 
 
 def check_new(context: Context, resource: Resource, obj: Object) -> None:
-    """Let those plugins see a valid new object that change nothing and may refuse it; quotas come last."""
+    """Let the plugins refuse a valid new object. Quotas come last, for they count what is let through."""
     if resource.table == "pods":
         check_overhead(context, resource, obj)
     if resource.table in ("pods", "persistentvolumeclaims"):
@@ -68,7 +70,7 @@ def check_new(context: Context, resource: Resource, obj: Object) -> None:
 
 
 def check_changed(context: Context, resource: Resource, new: Object, old: Object, subresource: str) -> None:
-    """Let those plugins see a valid change; what a pod asks for was decided when it was created."""
+    """Let the plugins refuse a valid change. Pods are not checked again: their amounts cannot change here."""
     if subresource:
         return
     if resource.table == "persistentvolumeclaims":
@@ -78,7 +80,7 @@ def check_changed(context: Context, resource: Resource, new: Object, old: Object
 
 
 def admit_changed(context: Context, resource: Resource, new: Object, old: Object, subresource: str) -> None:
-    """Let the plugins see a changed object."""
+    """Let the plugins change a changed object."""
     if resource.table == "pods" and not subresource:
         admit_changed_pod(new, old)
     elif resource.table == "services" and not subresource:
@@ -86,6 +88,7 @@ def admit_changed(context: Context, resource: Resource, new: Object, old: Object
 
 
 def _namespace(context: Context, resource: Resource, obj: Object) -> None:
+    """A namespace is kept until its content is deleted: that is what its finalizer says."""
     obj["spec"] = {"finalizers": ["kubernetes"]}
     obj["status"] = {"phase": "Active"}
 
@@ -95,6 +98,7 @@ def _volume(context: Context, resource: Resource, obj: Object) -> None:
 
 
 def _volume_claim(context: Context, resource: Resource, obj: Object) -> None:
+    """A claim without a class gets the default class: of several the newest, then the first by name."""
     if "storageClassName" in obj["spec"] or "volume.beta.kubernetes.io/storage-class" in (
         obj["metadata"].get("annotations") or {}
     ):
@@ -112,6 +116,7 @@ def _has_mark(obj: Object, annotation: str) -> bool:
 
 
 def _ingress(context: Context, resource: Resource, obj: Object) -> None:
+    """An ingress without a class gets the default class; several default classes are an error."""
     annotations = obj["metadata"].get("annotations") or {}
     if "ingressClassName" in (obj.get("spec") or {}) or "kubernetes.io/ingress.class" in annotations:
         return
@@ -125,6 +130,7 @@ def _ingress(context: Context, resource: Resource, obj: Object) -> None:
 
 
 def _priority_class(context: Context, resource: Resource, obj: Object) -> None:
+    """There is at most one global default."""
     if obj.get("globalDefault"):
         other = default_priority_class(context)
         if other is not None and other["metadata"]["name"] != obj["metadata"]["name"]:
@@ -133,6 +139,7 @@ def _priority_class(context: Context, resource: Resource, obj: Object) -> None:
 
 
 def _definition(context: Context, resource: Resource, obj: Object) -> None:
+    """A valid definition is served at once."""
     if not any(definition_problems(obj)):
         obj["status"] = established(obj, context.clock.now())
 

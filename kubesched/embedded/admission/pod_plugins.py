@@ -1,7 +1,7 @@
-"""The admission plugins for pods: ServiceAccount, Priority, DefaultTolerationSeconds, RuntimeClass; and matchLabelKeys.
+"""The admission plugins for pods: ServiceAccount, Priority, DefaultTolerationSeconds, RuntimeClass, and label keys.
 
-In: a defaulted pod, new or changed, or a group of pods; and the accounts and classes that it names. Out: the same object, in
-place, with what the plugins give it and the status that it begins with; or a refusal in the plugin's words.
+In: a pod with its defaults, new or changed, or a pod group; and the accounts and classes that it names. Out: the same object,
+in place, with what the plugins give it and the status it begins with; or a refusal in the plugin's words.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from kubesched.embedded.schema.resources import Object, Resource
 from kubesched.embedded.verbs.context import Context
 
 PRIORITY_CLASSES = "priorityclasses.scheduling.k8s.io"
-DEFAULT_ACCOUNT = "default"
+DEFAULT_ACCOUNT = "default"  # of every namespace
 GATED_MESSAGE = "Scheduling is blocked due to non-empty scheduling gates"
 _SYSTEM_PRIORITIES = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
 _PATIENCE = tuple(
@@ -24,7 +24,7 @@ _PATIENCE = tuple(
 
 
 def admit_pod(context: Context, resource: Resource, pod: Object) -> None:
-    """Let the plugins see a new pod."""
+    """Let the plugins change a new pod."""
     spec = pod["spec"]
     apply_limit_ranges(context, pod)
     _give_account(context, resource, pod)
@@ -49,7 +49,7 @@ def admit_pod(context: Context, resource: Resource, pod: Object) -> None:
 
 
 def admit_changed_pod(new: Object, old: Object) -> None:
-    """Keep what was decided when a pod was created; a manifest applied again is silent about it."""
+    """Keep what admission gave a pod when it was created: a manifest that is applied again does not mention it."""
     for name in ("priority", "preemptionPolicy", "nodeName", "serviceAccountName"):
         if name in old["spec"] and name not in new["spec"]:
             new["spec"][name] = old["spec"][name]
@@ -57,10 +57,10 @@ def admit_changed_pod(new: Object, old: Object) -> None:
 
 
 def _give_account(context: Context, resource: Resource, pod: Object) -> None:
-    """Give a pod its service account and the pull secrets of that account. Tokens are not mounted: nobody reads them.
+    """Give a pod its service account, and the pull secrets of that account. Tokens are not mounted: nobody reads them.
 
-    A namespace without an account called `default` is one that no controller looks after, as in a server on its own: its pods
-    stay as they are.
+    A namespace without the account `default` has no controller that looks after it, as in a server without the fake cluster;
+    its pods stay as they are.
     """
     spec, namespace = pod["spec"], pod["metadata"]["namespace"]
     accounts = context.resource("serviceaccounts")
@@ -77,7 +77,7 @@ def _give_account(context: Context, resource: Resource, pod: Object) -> None:
 
 
 def _class_priority(context: Context, resource: Resource, obj: Object) -> tuple[int, str | None]:
-    """Return the priority and the preemption policy of the class that an object names; without one it gets the default's."""
+    """Return priority and preemption policy of an object's class; without one it gets the global default's, or 0."""
     spec, name = obj.setdefault("spec", {}), obj["metadata"]["name"]
     class_name = spec.get("priorityClassName")
     if not class_name:
@@ -95,7 +95,7 @@ def _class_priority(context: Context, resource: Resource, obj: Object) -> tuple[
 
 
 def admit_pod_group(context: Context, resource: Resource, group: Object) -> None:
-    """Give a group of pods, or of groups, the priority of its class."""
+    """Give a pod group, or a group of groups, the priority of its class."""
     if not context.has_priority_admission:
         return
     value, _ = _class_priority(context, resource, group)
@@ -108,6 +108,7 @@ def admit_pod_group(context: Context, resource: Resource, group: Object) -> None
 
 
 def _resolve_priority(context: Context, resource: Resource, pod: Object) -> None:
+    """Give a pod the priority of its class. A pod may state the same numbers, but no others."""
     spec, name = pod["spec"], pod["metadata"]["name"]
     value, policy = _class_priority(context, resource, pod)
     if spec.get("priority") not in (None, value):
@@ -123,7 +124,7 @@ def _resolve_priority(context: Context, resource: Resource, pod: Object) -> None
 
 
 def default_priority_class(context: Context) -> Object | None:
-    """Return the global default; of several, the one with the lowest value."""
+    """Return the global default; if there are several, the one with the lowest value."""
     found: Object | None = None
     for entry in context.table(context.resource(PRIORITY_CLASSES)).entries.values():
         if entry.obj.get("globalDefault") and (found is None or entry.obj["value"] < found["value"]):
@@ -132,7 +133,7 @@ def default_priority_class(context: Context) -> Object | None:
 
 
 def _merge_label_keys(pod: Object) -> None:
-    """Write matchLabelKeys and mismatchLabelKeys into the selectors, with the values this pod has."""
+    """Write matchLabelKeys and mismatchLabelKeys into the selectors, with the values of this pod's labels."""
     labels = pod["metadata"].get("labels") or {}
     for term in affinity_terms(pod["spec"]):
         if term.get("labelSelector") is not None:
@@ -152,7 +153,7 @@ def _require(selector: Object, keys: list[str] | None, operator: str, labels: di
 
 
 def _tolerate_silence(spec: Object) -> None:
-    """Let a pod stay for five minutes on a node that is not heard of, unless it says otherwise."""
+    """Let a pod stay on a node that is not ready or unreachable for five minutes, unless it says otherwise."""
     held = spec.get("tolerations") or []
     missing = [one for one in _PATIENCE if not any(_covers(have, one) for have in held)]
     if missing:
@@ -164,7 +165,7 @@ def _covers(toleration: Object, other: Object) -> bool:
 
 
 def _apply_runtime_class(context: Context, resource: Resource, pod: Object) -> None:
-    """Write what a pod's runtime class says into it."""
+    """Give a pod the overhead, the node selector and the tolerations of its runtime class."""
     spec, name = pod["spec"], pod["metadata"]["name"]
     wanted = spec.get("runtimeClassName")
     found: Object = {}
@@ -184,7 +185,7 @@ def _apply_runtime_class(context: Context, resource: Resource, pod: Object) -> N
 
 
 def check_overhead(context: Context, resource: Resource, pod: Object) -> None:
-    """Refuse a pod that claims an overhead which no runtime class gave it."""
+    """Refuse a pod with an overhead that no runtime class gave it."""
     spec = pod["spec"]
     if spec.get("overhead") is None:
         return
@@ -200,6 +201,7 @@ def _is_same(one: dict[str, str], other: dict[str, str]) -> bool:
 
 
 def _merge_scheduling(resource: Resource, pod: Object, scheduling: Object) -> None:
+    """Merge the node selector and the tolerations of a runtime class into a pod; refuse a contradiction."""
     spec = pod["spec"]
     selector = dict(spec.get("nodeSelector") or {})
     for key, value in (scheduling.get("nodeSelector") or {}).items():

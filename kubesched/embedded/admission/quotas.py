@@ -1,8 +1,8 @@
-"""Resource quotas: how much of each is used, and whether one more object still fits.
+"""Resource quotas: how much of each is used, and whether one more object fits.
 
-In: every change to what a quota counts. Out: the amounts in use, kept up to date by the difference that a change makes;
-and a refusal, in the words of the ResourceQuota plugin, of an object that would exceed one. A namespace without quotas
-costs nothing: tables are followed from the first quota that counts them.
+In: every change to the objects that a quota counts. Out: the amounts in use, kept up to date by the difference that each
+change makes; and the refusal of an object that would exceed a quota, in the words of the ResourceQuota plugin. A namespace
+without quotas costs nothing: a table is followed from the first quota on that counts its objects.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from kubesched.embedded.admission.amounts import (
     Amounts,
     affinity_terms,
     amount,
-    asked_by,
+    amounts_of,
     containers_of,
     pod_amounts,
     qos_class,
@@ -34,7 +34,7 @@ _STORAGE_CLASS = ".storageclass.storage.k8s.io/"
 
 
 class Quotas:
-    """What is used of every quota."""
+    """The usage of every quota."""
 
     def __init__(self, storage: Storage) -> None:
         self._storage = storage
@@ -50,13 +50,17 @@ class Quotas:
         self._listeners.append(listener)
 
     def used(self, key: str) -> Amounts:
-        """Return how much of a quota is used, for each amount it limits, in the style of its limit."""
+        """Return the usage of a quota, for each amount it limits, in the style of the limit."""
         hard = _hard(self._storage.table(TABLE).entries[key].obj)
         used = self._used.get(key, {})
         return {name: quantity.format_quantity(used.get(name, 0), quantity.style_of(text)) for name, text in hard.items()}
 
     def check(self, resource: Resource, new: Object, old: Object | None = None) -> None:
-        """Refuse an object that asks for more than is left of a quota of its namespace."""
+        """Refuse an object that needs more than is left of a quota of its namespace.
+
+        Only what grows can be refused: an object that already exceeds a quota may still shrink. A pod must state every cpu and
+        memory amount that a quota limits, for otherwise nothing could be counted.
+        """
         namespace = new["metadata"].get("namespace", "")
         for entry in self._storage.table(TABLE).in_namespace(namespace) if namespace else ():
             hard, name = _hard(entry.obj), new["metadata"]["name"]
@@ -81,6 +85,7 @@ class Quotas:
                 raise forbidden(resource, name, f"{why}used: {texts[1]}, limited: {texts[2]}")
 
     def _quota_changed(self, change: Change) -> None:
+        """Count from the beginning for a quota that is new or has other limits."""
         if change.new is None:
             self._used.pop(change.key, None)
             return
@@ -89,6 +94,7 @@ class Quotas:
             self._tell(change.key)
 
     def _count_anew(self, quota: Entry) -> None:
+        """Count the objects of a namespace for one quota, and follow their tables from now on."""
         used = self._used[quota.key] = {}
         for table in _tables(_hard(quota.obj)):
             if table not in self._followed:
@@ -98,6 +104,7 @@ class Quotas:
                 self._add(used, quota, table, entry, 1)
 
     def _changed(self, table: str, change: Change) -> None:
+        """Add the difference that a change makes to the quotas of its namespace."""
         for quota in self._storage.table(TABLE).in_namespace(change.namespace):
             used = self._used.setdefault(quota.key, {})
             before = dict(used)
@@ -109,6 +116,7 @@ class Quotas:
                 self._tell(quota.key)
 
     def _add(self, used: dict[str, int], quota: Entry, table: str, entry: Entry, sign: int) -> None:
+        """Add what one object uses to a quota, or subtract it."""
         if not _is_scoped(quota.obj, table, entry.obj):
             return
         hard = _hard(quota.obj)
@@ -127,7 +135,7 @@ def _hard(quota: Object) -> Amounts:
 
 
 def _tables(hard: Amounts) -> set[str]:
-    """Return the tables whose objects these amounts count."""
+    """Return the tables whose objects count towards these amounts."""
     found = set()
     for name in hard:
         if name.startswith("count/"):
@@ -144,7 +152,7 @@ def _tables(hard: Amounts) -> set[str]:
 
 
 def usage_of(table: str, obj: Object) -> Amounts:
-    """Return what one object takes from quotas, under every name that a quota can limit it by."""
+    """Return what one object uses, under every name by which a quota can limit it."""
     found = {f"count/{table}": "1"}
     if table == "pods":
         if (obj.get("status") or {}).get("phase") not in ("Succeeded", "Failed"):
@@ -159,7 +167,7 @@ def usage_of(table: str, obj: Object) -> Amounts:
         found["services.loadbalancers"] = str(int(is_balanced))
         found["services.nodeports"] = str(len(spec.get("ports") or ()) if has_ports else 0)
     elif table == "persistentvolumeclaims":
-        size = asked_by(spec, "requests").get("storage", "0")
+        size = amounts_of(spec, "requests").get("storage", "0")
         found["requests.storage"] = size
         if spec.get("storageClassName"):
             prefix = spec["storageClassName"] + _STORAGE_CLASS
@@ -168,6 +176,7 @@ def usage_of(table: str, obj: Object) -> Amounts:
 
 
 def _pod_usage(requests: Amounts, limits: Amounts) -> Amounts:
+    """Return what a pod uses. `cpu` and `requests.cpu` are two names of the same amount."""
     found = {"pods": "1"}
     for name, text in requests.items():
         found[f"requests.{name}"] = text
@@ -180,34 +189,35 @@ def _pod_usage(requests: Amounts, limits: Amounts) -> Amounts:
 
 
 def _unsaid(spec: Object, hard: Amounts) -> str:
-    """Return what a quota limits and containers are silent about, with their names."""
+    """Return the amounts that a quota limits and containers do not state, with the names of the containers."""
     if (spec.get("resources") or {}).keys() & {"requests", "limits"}:
         return ""
     silent: dict[str, list[str]] = {}
     for container, _, _ in containers_of(spec):
-        said = _pod_usage(asked_by(container, "requests"), asked_by(container, "limits"))
-        for name in (hard.keys() & _MUST_BE_SAID) - said.keys():
+        given = _pod_usage(amounts_of(container, "requests"), amounts_of(container, "limits"))
+        for name in (hard.keys() & _MUST_BE_SAID) - given.keys():
             silent.setdefault(name, []).append(container["name"])
     return "; ".join(f"{name} for: {','.join(sorted(silent[name]))}" for name in sorted(silent))
 
 
 def _is_scoped(quota: Object, table: str, obj: Object) -> bool:
-    """Say whether a quota is about an object; one with scopes is about pods only."""
+    """Return whether an object is in the scopes of a quota. A quota with scopes counts pods only."""
     spec = quota.get("spec") or {}
-    asked: list[Object] = [{"scopeName": scope, "operator": "Exists"} for scope in spec.get("scopes") or ()]
-    asked += (spec.get("scopeSelector") or {}).get("matchExpressions") or ()
-    return all(table == "pods" and _is_in_scope(obj, one) for one in asked)
+    wanted: list[Object] = [{"scopeName": scope, "operator": "Exists"} for scope in spec.get("scopes") or ()]
+    wanted += (spec.get("scopeSelector") or {}).get("matchExpressions") or ()
+    return all(table == "pods" and _is_in_scope(obj, one) for one in wanted)
 
 
-def _is_in_scope(pod: Object, asked: Object) -> bool:
-    spec, scope = pod["spec"], asked.get("scopeName")
+def _is_in_scope(pod: Object, wanted: Object) -> bool:
+    """Return whether a pod is in one scope."""
+    spec, scope = pod["spec"], wanted.get("scopeName")
     if scope in ("Terminating", "NotTerminating"):
         return bool((spec.get("activeDeadlineSeconds") is not None) == (scope == "Terminating"))
     if scope in ("BestEffort", "NotBestEffort"):
         return bool((qos_class(spec) == "BestEffort") == (scope == "BestEffort"))
     if scope == "PriorityClass":
         name = spec.get("priorityClassName")
-        expression = {"key": "PriorityClass", "operator": asked.get("operator"), "values": asked.get("values") or []}
+        expression = {"key": "PriorityClass", "operator": wanted.get("operator"), "values": wanted.get("values") or []}
         return selects({"matchExpressions": [expression]}, {"PriorityClass": name} if name else {})
     if scope == "CrossNamespacePodAffinity":
         return any(term.get("namespaces") or term.get("namespaceSelector") is not None for term in affinity_terms(spec))

@@ -1,7 +1,7 @@
-"""Services: their addresses, one inside the cluster and a port on every node for outside.
+"""Addresses of Services: one inside the cluster, and ports on the nodes for clients outside.
 
-In: a Service that is created or changed. Out: the same Service, in place, with what it did not ask for by name; a refusal
-when it asks for what another one has, or when all are taken.
+In: a Service that is created or changed. Out: the same Service, in place, with the addresses it did not ask for by name. A
+refusal if it asks for one that is taken, or if all are taken.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from kubesched.embedded.validation import field
 from kubesched.embedded.validation.field import Cause
 from kubesched.embedded.verbs.context import Context
 
-_ADDRESSES = tuple(f"10.96.{n >> 8}.{n & 255}" for n in range(1, 65_535))
-_NODE_PORTS = range(30_000, 32_768)
+_ADDRESSES = tuple(f"10.96.{n >> 8}.{n & 255}" for n in range(1, 65_535))  # the service network 10.96.0.0/16
+_NODE_PORTS = range(30_000, 32_768)  # kube-apiserver's default range
 
 
 def give_addresses(context: Context, resource: Resource, service: Object, old: Object | None = None) -> None:
-    """Give a service what it needs to be reached; one that is changed keeps what it has."""
+    """Give a service its addresses; a changed one keeps what it has."""
     spec = service["spec"]
     if old is not None:
         _keep(spec, old["spec"])
@@ -44,6 +44,7 @@ def give_addresses(context: Context, resource: Resource, service: Object, old: O
 
 
 def _keep(spec: Object, old: Object) -> None:
+    """Take over the addresses that the service had, as far as its type still has a use for them."""
     for name in ("clusterIP", "clusterIPs"):
         if name in old and spec["type"] != "ExternalName":
             spec.setdefault(name, old[name])
@@ -55,7 +56,7 @@ def _keep(spec: Object, old: Object) -> None:
 
 
 def _node_ports(spec: Object, others: list[Object]) -> list[Cause]:
-    """Give each port its port on the nodes; TCP and UDP share a number where nothing else does."""
+    """Give each port a port on the nodes. The same number may serve TCP and UDP if both ask for it."""
     taken = {
         (port.get("nodePort"), port.get("protocol", "TCP"))
         for one in others
@@ -64,17 +65,17 @@ def _node_ports(spec: Object, others: list[Object]) -> list[Cause]:
     }
     causes = []
     for at, port in enumerate(spec.get("ports") or ()):
-        protocol, asked = port.get("protocol", "TCP"), port.get("nodePort")
-        if not asked:
-            numbers = {number for number, _ in taken}
-            asked = next((number for number in _NODE_PORTS if number not in numbers), None)
-            if asked is None:
+        protocol, number = port.get("protocol", "TCP"), port.get("nodePort")
+        if not number:
+            numbers = {one for one, _ in taken}
+            number = next((free for free in _NODE_PORTS if free not in numbers), None)
+            if number is None:
                 raise internal("failed to allocate a nodePort: range is full")
-            port["nodePort"] = asked
-        elif (asked, protocol) in taken:
-            causes.append(field.invalid(f"spec.ports[{at}].nodePort", asked, "provided port is already allocated"))
-        elif asked not in _NODE_PORTS:
+            port["nodePort"] = number
+        elif (number, protocol) in taken:
+            causes.append(field.invalid(f"spec.ports[{at}].nodePort", number, "provided port is already allocated"))
+        elif number not in _NODE_PORTS:
             why = f"provided port is not in the valid range. The range of valid ports is {_NODE_PORTS[0]}-{_NODE_PORTS[-1]}"
-            causes.append(field.invalid(f"spec.ports[{at}].nodePort", asked, why))
-        taken.add((asked, protocol))
+            causes.append(field.invalid(f"spec.ports[{at}].nodePort", number, why))
+        taken.add((number, protocol))
     return causes

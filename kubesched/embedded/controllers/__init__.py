@@ -4,7 +4,7 @@
     deployments, replicas, statefulsets, daemonsets, jobs, cronjobs
     disruption, quota_status      disruption budgets, what is used of quotas
     volumes, resource_claims      claims on volumes and devices
-    services                      which pods answer for a service, and its address from outside
+    services                      the pods behind a service, and its address from outside
     first_objects                 accounts, the `kubernetes` service, a storage class
     node_lifecycle, garbage_collector   what fails and what ends
 
@@ -24,18 +24,23 @@ from kubesched.embedded.controllers.node_lifecycle import NodeLifecycle
 from kubesched.embedded.controllers.quota_status import QuotaStatus
 from kubesched.embedded.controllers.resource_claims import ResourceClaimController
 from kubesched.embedded.controllers.services import LoadBalancers, ServiceEndpoints
-from kubesched.embedded.controllers.shared.event_recorder import EventRecorder
-from kubesched.embedded.controllers.shared.pace import INSTANT, Pace
-from kubesched.embedded.controllers.shared.pods import PodIndex
+from kubesched.embedded.controllers.shared.context import INSTANT, ControllerContext, Pace
 from kubesched.embedded.controllers.volumes import EphemeralVolumes, Volumes
 from kubesched.embedded.controllers.workloads.cronjobs import CronJobs
 from kubesched.embedded.controllers.workloads.daemonsets import DaemonSets
 from kubesched.embedded.controllers.workloads.deployments import Deployments
 from kubesched.embedded.controllers.workloads.disruption import DisruptionController
 from kubesched.embedded.controllers.workloads.jobs import Jobs
-from kubesched.embedded.controllers.workloads.replicas import ReplicaSets
+from kubesched.embedded.controllers.workloads.replicas import ReplicaSets, ReplicationControllers
 from kubesched.embedded.controllers.workloads.statefulsets import StatefulSets
 from kubesched.embedded.store import ObjectStore
+
+# In this order they start, so this is the order in which they hear of a change: the garbage collector is the last.
+_CONTROLLERS = (
+    *(Deployments, ReplicaSets, ReplicationControllers, StatefulSets, DaemonSets, Jobs, CronJobs, QuotaStatus),
+    *(DisruptionController, ServiceEndpoints, LoadBalancers, Volumes, EphemeralVolumes, ResourceClaimController),
+    *(NodeLifecycle, GarbageCollector),
+)
 
 
 class _Part(Protocol):
@@ -56,7 +61,7 @@ class Parts:
             part.start()
 
     def stop(self) -> None:
-        """React to nothing any more."""
+        """Stop reacting."""
         for part in self._parts:
             part.stop()
 
@@ -66,43 +71,22 @@ class FakeCluster(Parts):
 
     def __init__(self, store: ObjectStore, pace: Pace | None = None, *, events: bool = True) -> None:
         """`events` off leaves out the Event objects, which large simulations do not want to keep."""
-        pods = PodIndex(store)
-        recorder = EventRecorder(store, events)
+        context = ControllerContext(store, pace, events=events)
         self._store = store
-        self.kubelets = Kubelets(store, pods, pace or Pace(), recorder)
-        parts: list[_Part] = [
-            FirstObjects(store, recorder),
-            self.kubelets,
-            Deployments(store, recorder),
-            ReplicaSets(store, pods, recorder),
-            ReplicaSets(store, pods, recorder, "replicationcontrollers"),
-            StatefulSets(store, pods, recorder),
-            DaemonSets(store, pods, recorder),
-            Jobs(store, pods, recorder),
-            CronJobs(store, recorder),
-            QuotaStatus(store, recorder),
-            DisruptionController(store, pods, recorder),
-            ServiceEndpoints(store, pods, recorder),
-            LoadBalancers(store, recorder),
-            Volumes(store, pace or Pace(), recorder),
-            EphemeralVolumes(store, recorder),
-            ResourceClaimController(store, pods, recorder),
-            NodeLifecycle(store, pods, recorder),
-            GarbageCollector(store, recorder),
-        ]
-        super().__init__(parts)
+        self.kubelets = Kubelets(context)
+        super().__init__([FirstObjects(context), self.kubelets, *(controller(context) for controller in _CONTROLLERS)])
 
     def fail_node(self, name: str) -> None:
-        """Let a node fall silent: its lease expires, it is tainted, its pods are evicted."""
+        """Stop the kubelet of a node: its lease expires, it is tainted, its pods are evicted."""
         self.kubelets.fail(name)
 
     def recover_node(self, name: str) -> None:
-        """Let a silent node come back."""
+        """Start the kubelet of a node again."""
         self.kubelets.recover(name)
 
     def fail_pod(self, namespace: str, name: str, exit_code: int = 1, reason: str = "") -> None:
-        """Let the containers of a running pod end with an exit code."""
+        """End the containers of a running pod with an exit code."""
         self.kubelets.end_pod(self._store.get("pods", name, namespace), exit_code, reason)
 
 
-__all__ = ["INSTANT", "FakeCluster", "Pace", "Parts"]
+__all__ = ["INSTANT", "ControllerContext", "FakeCluster", "Pace", "Parts"]

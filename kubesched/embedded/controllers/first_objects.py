@@ -1,7 +1,7 @@
-"""What a cluster has without anybody asking: an account in every namespace, the `kubernetes` service, a storage class.
+"""The objects of every cluster: an account in each namespace, the `kubernetes` service, a storage class.
 
-In: namespaces, and accounts that are deleted. Out: a ServiceAccount `default` in each namespace that is not ending; at the
-start the Service `kubernetes` and the default StorageClass, unless they are there.
+In: namespaces, and accounts that are deleted. Out: a ServiceAccount `default` in each namespace that is not being deleted; at
+the start the Service `kubernetes` and the default StorageClass, unless they exist.
 """
 
 from __future__ import annotations
@@ -9,10 +9,8 @@ from __future__ import annotations
 from kubesched.embedded.admission.plugins import DEFAULT_CLASS_ANNOTATION
 from kubesched.embedded.admission.pod_plugins import DEFAULT_ACCOUNT
 from kubesched.embedded.controllers.shared.controller import Controller
-from kubesched.embedded.controllers.shared.event_recorder import EventRecorder
 from kubesched.embedded.schema.resources import Object
 from kubesched.embedded.storage.watch import Change
-from kubesched.embedded.store import ObjectStore
 
 _API_SERVICE: Object = {
     "metadata": {"name": "kubernetes", "labels": {"component": "apiserver", "provider": "kubernetes"}},
@@ -26,32 +24,34 @@ _STORAGE_CLASS: Object = {
 
 
 class FirstObjects(Controller):
-    """Gives namespaces their account, and the cluster its service and its storage class."""
+    """Creates the accounts of namespaces; at the start also the service and the storage class."""
 
-    def __init__(self, store: ObjectStore, recorder: EventRecorder) -> None:
-        super().__init__(store, recorder, "namespaces", "serviceaccount-controller")
+    resource_name = "namespaces"
+    component = "serviceaccount-controller"
 
     def start(self) -> None:
         super().start()
         self._store.listen("serviceaccounts", self._account_changed)
-        # Those that are here already need theirs before the first pod comes.
-        for entry in list(self._store.context.table(self._resource).entries.values()):
-            self.sync(entry.obj)
+        # Namespaces that exist already need their account before the first pod is created, not one turn later.
+        for namespace in list(self._store.context.table(self._resource).entries):
+            self._sync_key(namespace)
         if self._store.find("services", "kubernetes", "default") is None:
-            self._store.create("services", _API_SERVICE)  # kept from before, its address would be refused as taken
+            # Not create_if_missing: a service kept on disk has this address already, and the second one would be refused.
+            self._store.create("services", _API_SERVICE)
         if not self._store.list("storageclasses").items:
             self._store.create_if_missing("storageclasses", _STORAGE_CLASS)
 
     def changed(self, change: Change) -> None:
+        """Queue a new namespace. Later changes of it do not matter here."""
         if change.new is not None and change.old is None:
             self._work.add(change.key)
 
     def _account_changed(self, change: Change) -> None:
+        """Queue the namespace of a deleted `default` account, which is created again."""
         if change.new is None and change.key.endswith(f"/{DEFAULT_ACCOUNT}"):
             self._work.add(change.namespace)
 
     def sync(self, obj: Object) -> float | None:
-        if "deletionTimestamp" not in obj["metadata"]:
-            metadata = {"name": DEFAULT_ACCOUNT, "namespace": obj["metadata"]["name"]}
-            self._store.create_if_missing("serviceaccounts", {"metadata": metadata})
+        metadata = {"name": DEFAULT_ACCOUNT, "namespace": obj["metadata"]["name"]}
+        self._store.create_if_missing("serviceaccounts", {"metadata": metadata})
         return None

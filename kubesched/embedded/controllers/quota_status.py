@@ -1,22 +1,17 @@
-"""The ResourceQuota controller: writes into each quota what is used of it.
-
-In: what the server counts (admission/quotas.py). Out: the status of every ResourceQuota.
-"""
+"""The ResourceQuota controller: writes into the status of each quota what is used of it, as admission/quotas.py counts it."""
 
 from __future__ import annotations
 
 from kubesched.embedded.controllers.shared.controller import Controller
-from kubesched.embedded.controllers.shared.event_recorder import EventRecorder
 from kubesched.embedded.controllers.shared.pods import key_of
 from kubesched.embedded.schema.resources import Object
-from kubesched.embedded.store import ObjectStore
 
 
 class QuotaStatus(Controller):
     """Keeps the status of quotas."""
 
-    def __init__(self, store: ObjectStore, recorder: EventRecorder) -> None:
-        super().__init__(store, recorder, "resourcequotas")
+    resource_name = "resourcequotas"
+    syncs_deleted = True
 
     def start(self) -> None:
         super().start()

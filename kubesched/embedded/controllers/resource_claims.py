@@ -1,29 +1,28 @@
-"""The resource claim controller: claims for pods that ask by template, and the end of claims nobody uses.
+"""The resource claim controller: makes claims from templates, and removes claims that nobody uses.
 
-In: pods with resourceClaims, claims. Out: a claim per template reference, named in the pod's status; reservations of
-ended pods removed; an allocation nobody has reserved given back; generated claims deleted with their pods.
+In: pods with resourceClaims, claims, templates. Out: a claim for each template that a pod names, recorded in the pod's status;
+the reservations of finished pods removed; an allocation without reservations given back; generated claims deleted with their
+pods.
 """
 
 from __future__ import annotations
 
+from kubesched.embedded.controllers.shared.context import ControllerContext
 from kubesched.embedded.controllers.shared.controller import Workers
-from kubesched.embedded.controllers.shared.event_recorder import EventRecorder
-from kubesched.embedded.controllers.shared.pods import PodIndex, is_finished, key_of, owned_by, split
+from kubesched.embedded.controllers.shared.pods import is_finished, key_of, owned_by, split
 from kubesched.embedded.schema.resources import Object
 from kubesched.embedded.storage.watch import Change
-from kubesched.embedded.store import ObjectStore
 from kubesched.embedded.verbs.patching import MERGE_PATCH, copied
 from kubesched.kube.api import DELETE_PROTECTION_FINALIZER
 
-FROM_POD_CLAIM = "resource.kubernetes.io/pod-claim-name"
+FROM_POD_CLAIM = "resource.kubernetes.io/pod-claim-name"  # annotation: the entry of the pod that a claim was made for
 
 
 class ResourceClaimController(Workers):
     """Keeps resource claims in step with pods."""
 
-    def __init__(self, store: ObjectStore, pods: PodIndex, recorder: EventRecorder) -> None:
-        super().__init__(store, recorder)
-        self._pods = pods
+    def __init__(self, context: ControllerContext) -> None:
+        super().__init__(context)
         self._generated: dict[tuple[str, str], str] = {}  # pod uid and name of the entry to the claim made for it
         self._pod_work = self.worker("pod claims", self._sync_pod)
         self._claim_work = self.worker("resourceclaims", self._sync_claim)
@@ -40,13 +39,17 @@ class ResourceClaimController(Workers):
             self._claim_work.add(entry.key)
 
     def _pod_changed(self, change: Change) -> None:
+        """Queue a pod with claims, and the claims: a reservation may have ended."""
         for entry in (change.old, change.new):
             if entry is not None and entry.obj["spec"].get("resourceClaims"):
                 self._pod_work.add(change.key)
-                for name in _claims_of(entry.obj):
-                    self._claim_work.add(f"{entry.namespace}/{name}")
+                statuses = (entry.obj.get("status") or {}).get("resourceClaimStatuses") or ()
+                for one in (*entry.obj["spec"]["resourceClaims"], *statuses):
+                    if one.get("resourceClaimName"):
+                        self._claim_work.add(f"{entry.namespace}/{one['resourceClaimName']}")
 
     def _claim_changed(self, change: Change) -> None:
+        """Queue a claim; forget which pod a deleted one was made for."""
         if change.new is not None:
             self._learn(change.new.obj)
             self._claim_work.add(change.key)
@@ -54,16 +57,19 @@ class ResourceClaimController(Workers):
             self._generated.pop(_origin(change.old.obj), None)
 
     def _learn(self, claim: Object) -> None:
+        """Note which pod a claim was made for, so that no second one is made."""
         origin = _origin(claim)
         if origin != ("", ""):
             self._generated[origin] = claim["metadata"]["name"]
 
     def _template_changed(self, change: Change) -> None:
+        """Queue the pods that may have waited for this template."""
         for pod in self._pods.in_namespace(change.namespace):
             if pod["spec"].get("resourceClaims"):
                 self._pod_work.add(key_of(pod))
 
     def _sync_pod(self, key: str) -> float | None:
+        """Make the claims that a pod's templates ask for, and record them in its status."""
         pod = self._pods.get(key)
         if pod is None or is_finished(pod) or "deletionTimestamp" in pod["metadata"]:
             return None
@@ -81,7 +87,7 @@ class ResourceClaimController(Workers):
         return None
 
     def _claim_for(self, pod: Object, wanted: Object) -> str:
-        """Return the name of the claim made for this entry of the pod, making it if it is not there."""
+        """Return the name of the claim for an entry of the pod; make the claim if there is none."""
         known = self._generated.get((pod["metadata"]["uid"], wanted["name"]))
         if known is not None:
             return known
@@ -99,6 +105,7 @@ class ResourceClaimController(Workers):
         return str(made["metadata"]["name"])
 
     def _sync_claim(self, key: str) -> float | None:
+        """Remove the reservations that have ended, then what depends on there being one."""
         namespace, name = split(key)
         claim = self._store.get("resourceclaims", name, namespace)
         status = claim.get("status") or {}
@@ -120,9 +127,10 @@ class ResourceClaimController(Workers):
         return None
 
     def _release(self, claim: Object) -> None:
-        """Give back what a deleted claim still holds, and take off the finalizer that nothing needs any more.
+        """Give back the allocation of a claim, and remove the finalizer that protects it.
 
-        Only where something has just ended: a claim that is protected and has no devices yet is about to get them.
+        Only after a reservation has ended or the claim was deleted: a claim that is protected and has no allocation is just
+        being allocated by the scheduler, which sets the finalizer first.
         """
         metadata, status = claim["metadata"], claim.get("status") or {}
         if DELETE_PROTECTION_FINALIZER not in (metadata.get("finalizers") or ()) or status.get("reservedFor"):
@@ -135,21 +143,16 @@ class ResourceClaimController(Workers):
         self._store.patch("resourceclaims", metadata["name"], patch, metadata["namespace"], patch_type=MERGE_PATCH)
 
     def _is_used(self, namespace: str, consumer: Object) -> bool:
+        """Return whether a reservation still counts. Only those of pods are ours to remove."""
         if consumer.get("resource") != "pods":
-            return True  # somebody else's reservation is somebody else's to remove
+            return True  # another controller's reservation
         pod = self._pods.get(f"{namespace}/{consumer.get('name', '')}")
         return pod is not None and pod["metadata"]["uid"] == consumer.get("uid") and not is_finished(pod)
 
 
 def _origin(claim: Object) -> tuple[str, str]:
-    """Return the pod uid and the entry that a claim was made for; two empty texts for one made by hand."""
+    """Return the pod uid and the entry that a claim was made for; two empty texts for one made by a user."""
     metadata = claim["metadata"]
     name = (metadata.get("annotations") or {}).get(FROM_POD_CLAIM, "")
     owner = next(iter(metadata.get("ownerReferences") or ()), None)
     return (owner["uid"], name) if name and owner is not None else ("", "")
-
-
-def _claims_of(pod: Object) -> list[str]:
-    named = [one["resourceClaimName"] for one in pod["spec"].get("resourceClaims") or () if one.get("resourceClaimName")]
-    statuses = (pod.get("status") or {}).get("resourceClaimStatuses") or ()
-    return named + [one["resourceClaimName"] for one in statuses if one.get("resourceClaimName")]

@@ -1,26 +1,25 @@
-"""The controllers of Services: which pods answer for one, as EndpointSlices and as the older Endpoints; load balancers.
+"""The controllers of Services: their endpoints, as EndpointSlices and as the older Endpoints, and load balancers.
 
-In: Services with a selector, and their pods. Out: for each Service slices of at most a hundred endpoints, one group of
-slices for each set of ports that its pods have, and one Endpoints object of at most a thousand. What is right stays as it
-is: a pod that comes or goes changes one slice.
+In: Services with a selector, and their pods. Out: for each Service, slices of at most 100 endpoints, one group of slices for
+each set of ports that its pods have; and one Endpoints object of at most 1,000 addresses. A slice that is right is not
+written, so a pod that comes or goes changes one slice.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from kubesched.embedded.controllers.shared.context import ControllerContext
 from kubesched.embedded.controllers.shared.controller import Controller
-from kubesched.embedded.controllers.shared.event_recorder import EventRecorder
-from kubesched.embedded.controllers.shared.pods import MANY, PodIndex, is_finished, is_ready, owned_by, split
+from kubesched.embedded.controllers.shared.pods import MANY, is_finished, is_ready, owned_by, split
 from kubesched.embedded.schema.resources import Object
 from kubesched.embedded.storage.selectors import selects
 from kubesched.embedded.storage.watch import Change
-from kubesched.embedded.store import ObjectStore
 from kubesched.errors import NotFound
 from kubesched.kube.values import ZONE
 
-MAX_PER_SLICE = 100
-MAX_PER_ENDPOINTS = 1_000
+MAX_PER_SLICE = 100  # as in kube-controller-manager
+MAX_PER_ENDPOINTS = 1_000  # likewise; an annotation says that the rest was cut off
 SERVICE_NAME = "kubernetes.io/service-name"
 _MANAGED_SLICE = {"endpointslice.kubernetes.io/managed-by": "endpointslice-controller.k8s.io"}
 _MANAGED_ENDPOINTS = {"endpoints.kubernetes.io/managed-by": "endpoint-controller"}
@@ -32,12 +31,14 @@ Ports = tuple[tuple[str, str, int, str], ...]  # name, protocol, number, appProt
 
 
 class ServiceEndpoints(Controller):
-    """Keeps EndpointSlices and Endpoints of Services."""
+    """Keeps the EndpointSlices and Endpoints of Services."""
 
-    def __init__(self, store: ObjectStore, pods: PodIndex, recorder: EventRecorder) -> None:
-        super().__init__(store, recorder, "services", "endpoint-controller")
-        self._pods = pods
-        self._slices = store.context.resource(_SLICES)
+    resource_name = "services"
+    component = "endpoint-controller"
+
+    def __init__(self, context: ControllerContext) -> None:
+        super().__init__(context)
+        self._slices = self._store.context.resource(_SLICES)
         self._n_pods: dict[str, int] = {}  # by service
 
     def start(self) -> None:
@@ -46,9 +47,11 @@ class ServiceEndpoints(Controller):
         self._store.listen(self._slices, self._slice_changed)
 
     def changed(self, change: Change) -> None:
+        """Queue a service, also a deleted one: its Endpoints have no owner and must be removed."""
         self._work.add(change.key)
 
     def _pod_changed(self, change: Change) -> None:
+        """Queue the services that select a pod, if anything that they show of it has changed."""
         old, new = (None if entry is None else entry.obj for entry in (change.old, change.new))
         if old is not None and new is not None and _seen_of(old) == _seen_of(new):
             return
@@ -58,6 +61,7 @@ class ServiceEndpoints(Controller):
                 self._work.add(service.key, 0.0 if n_pods < MANY else min(1.0, n_pods / 5_000))
 
     def _slice_changed(self, change: Change) -> None:
+        """Queue the service of a slice that somebody deleted."""
         if change.new is None and change.old is not None:
             name = (change.old.obj["metadata"].get("labels") or {}).get(SERVICE_NAME)
             if name:
@@ -73,7 +77,7 @@ class ServiceEndpoints(Controller):
 
     def sync(self, obj: Object) -> float | None:
         service, metadata = obj, obj["metadata"]
-        if "deletionTimestamp" in metadata or not service["spec"].get("selector") or service["spec"]["type"] == "ExternalName":
+        if not service["spec"].get("selector") or service["spec"]["type"] == "ExternalName":
             return None
         pods = [
             pod
@@ -88,6 +92,7 @@ class ServiceEndpoints(Controller):
     # EndpointSlices
 
     def _write_slices(self, service: Object, pods: list[Object]) -> None:
+        """Bring the slices of a service up to date."""
         wanted: dict[Ports, dict[str, Object]] = {}
         for pod in pods:
             wanted.setdefault(_ports(service, pod), {})[pod["metadata"]["uid"]] = self._endpoint(service, pod)
@@ -108,6 +113,7 @@ class ServiceEndpoints(Controller):
     def _write_slice(
         self, service: Object, labels: dict[str, str], ports: Ports, held: Object | None, content: list[Object]
     ) -> None:
+        """Create, change or delete one slice."""
         namespace = service["metadata"]["namespace"]
         if held is None:
             metadata = {
@@ -131,6 +137,7 @@ class ServiceEndpoints(Controller):
                 yield entry.obj
 
     def _endpoint(self, service: Object, pod: Object) -> Object:
+        """Return a pod as an endpoint of a slice."""
         metadata, spec = pod["metadata"], pod["spec"]
         serving, terminating = is_ready(pod), "deletionTimestamp" in metadata
         ready = bool(service["spec"].get("publishNotReadyAddresses")) or (serving and not terminating)
@@ -152,6 +159,7 @@ class ServiceEndpoints(Controller):
     # Endpoints
 
     def _write_endpoints(self, service: Object, pods: Iterable[Object]) -> None:
+        """Bring the Endpoints object of a service up to date."""
         there = [pod for pod in pods if "deletionTimestamp" not in pod["metadata"]]
         subsets: dict[Ports, Object] = {}
         not_ready_too = bool(service["spec"].get("publishNotReadyAddresses"))
@@ -173,9 +181,9 @@ class ServiceEndpoints(Controller):
         if before is None:
             self._store.create("endpoints", body)
             return
-        said = (before.get("subsets") or [], before["metadata"].get("labels"), before["metadata"].get("annotations") or {})
-        if said != (written, labels, annotations):
-            kept = {key: value for key, value in before["metadata"].items() if key != "annotations"}
+        held = before["metadata"]
+        if (before.get("subsets") or [], held.get("labels"), held.get("annotations") or {}) != (written, labels, annotations):
+            kept = {key: value for key, value in held.items() if key != "annotations"}
             self._store.update("endpoints", {**before, "subsets": written, "metadata": {**kept, **metadata}})
 
     def _drop_endpoints(self, namespace: str, name: str) -> None:
@@ -185,10 +193,11 @@ class ServiceEndpoints(Controller):
 
 
 class LoadBalancers(Controller):
-    """Gives Services of type LoadBalancer an address of 172.18.0.0/16; others look after those with a loadBalancerClass."""
+    """Gives Services of type LoadBalancer an address of 172.18.0.0/16, unless a loadBalancerClass names another controller."""
 
-    def __init__(self, store: ObjectStore, recorder: EventRecorder) -> None:
-        super().__init__(store, recorder, "services", "service-controller")
+    resource_name = "services"
+    component = "service-controller"
+    syncs_deleted = True
 
     def sync(self, obj: Object) -> float | None:
         spec, status = obj["spec"], obj.get("status") or {}
@@ -197,17 +206,17 @@ class LoadBalancers(Controller):
         if bool(given) == wanted or spec.get("loadBalancerClass"):
             return None
         if wanted:
-            self.tell(obj, "EnsuringLoadBalancer", "Ensuring load balancer")
+            self.record(obj, "EnsuringLoadBalancer", "Ensuring load balancer")
             address = {"ip": self._free_address(spec.get("loadBalancerIP", "")), "ipMode": "VIP"}
             self.report(obj, {**status, "loadBalancer": {"ingress": [address]}})
-            self.tell(obj, "EnsuredLoadBalancer", "Ensured load balancer")
+            self.record(obj, "EnsuredLoadBalancer", "Ensured load balancer")
         else:
             self.report(obj, {**status, "loadBalancer": {}})
         return None
 
-    def _free_address(self, asked: str) -> str:
-        if asked:
-            return asked
+    def _free_address(self, wanted: str) -> str:
+        if wanted:
+            return wanted
         taken = {
             one.get("ip")
             for entry in self._store.context.table(self._resource).entries.values()
@@ -222,14 +231,18 @@ def _selects(service: Object, pod: Object) -> bool:
 
 
 def _seen_of(pod: Object) -> tuple[object, ...]:
-    """Return what a service can see of a pod."""
+    """Return what endpoints show of a pod."""
     metadata, status = pod["metadata"], pod.get("status") or {}
     node = pod["spec"].get("nodeName")
     return metadata.get("labels"), node, status.get("podIP"), is_finished(pod), is_ready(pod), "deletionTimestamp" in metadata
 
 
 def _shared_out(slices: list[Object], wanted: dict[str, Object]) -> Iterator[tuple[Object | None, list[Object]]]:
-    """Give each slice what it holds and shall hold, then what is new to slices with room, then to new slices."""
+    """Yield each slice with its new content.
+
+    A slice keeps the endpoints it has. New ones fill up the slices that have room, then new slices. So most slices stay as
+    they are.
+    """
     new = dict(wanted)
     contents = []
     for one in slices:
@@ -248,6 +261,7 @@ def _shared_out(slices: list[Object], wanted: dict[str, Object]) -> Iterator[tup
 
 
 def _labels(service: Object) -> dict[str, str]:
+    """Return the labels of a service's slices: its own, and one for a headless service."""
     headless = _HEADLESS if service["spec"].get("clusterIP") == "None" else {}
     return {**(service["metadata"].get("labels") or {}), **headless}
 
@@ -258,7 +272,7 @@ def _reference(pod: Object) -> Object:
 
 
 def _ports(service: Object, pod: Object) -> Ports:
-    """Return a service's ports as numbers of a pod; a named one that the pod does not have is left out."""
+    """Return a service's ports as numbers of a pod. A named port that the pod does not have is left out."""
     found = []
     for port in service["spec"].get("ports") or ():
         number = _number(port, pod)
@@ -268,6 +282,7 @@ def _ports(service: Object, pod: Object) -> Ports:
 
 
 def _number(port: Object, pod: Object) -> int | None:
+    """Return the number of a port, by its name in the containers if it is a name."""
     target: int | str = port["targetPort"]
     if not isinstance(target, str):
         return target
@@ -280,6 +295,7 @@ def _number(port: Object, pod: Object) -> int | None:
 
 
 def _ports_of(slice_: Object) -> Ports:
+    """Return the ports of a slice."""
     return tuple(
         (one.get("name", ""), one.get("protocol", "TCP"), one["port"], one.get("appProtocol", ""))
         for one in slice_.get("ports") or ()
@@ -287,5 +303,6 @@ def _ports_of(slice_: Object) -> Ports:
 
 
 def _written(ports: Ports) -> list[Object]:
+    """Return ports as slices and Endpoints list them."""
     fields = ("name", "protocol", "port", "appProtocol")
     return [{key: value for key, value in zip(fields, port, strict=True) if value or key == "name"} for port in ports]

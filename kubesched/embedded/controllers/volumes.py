@@ -1,33 +1,30 @@
-"""The volume binder, a provisioner, and the ephemeral volume controller: claims get volumes, and pods claims.
+"""The volume binder, a provisioner, and the ephemeral volume controller.
 
-In: claims, volumes, classes. Out: claims and volumes bound to each other, volumes made for claims whose class has a
-provisioner, volumes released, and deleted when their policy says so. A claim that waits for its first consumer is left
-alone until the scheduler has chosen a node for it, or a volume.
+In: claims, volumes, classes. Out: claims and volumes bound to each other; volumes made for claims whose class has a
+provisioner; volumes released, and deleted if their policy says so. A claim whose class waits for the first consumer is left
+alone until the scheduler has chosen a node or a volume.
 """
 
 from __future__ import annotations
 
+from kubesched.embedded.controllers.shared.context import ControllerContext
 from kubesched.embedded.controllers.shared.controller import Controller, Workers
-from kubesched.embedded.controllers.shared.event_recorder import EventRecorder
-from kubesched.embedded.controllers.shared.pace import Pace
 from kubesched.embedded.controllers.shared.pods import is_finished, key_of, owned_by, split
 from kubesched.embedded.schema.resources import Object
 from kubesched.embedded.storage.selectors import selects
 from kubesched.embedded.storage.watch import Change
-from kubesched.embedded.store import ObjectStore
 from kubesched.embedded.verbs.patching import copied
 from kubesched.kube.values import BIND_COMPLETED, BOUND_BY_CONTROLLER, SELECTED_NODE, ZONE, quantity
 
-PROVISIONED_BY = "pv.kubernetes.io/provisioned-by"
-NO_PROVISIONER = "kubernetes.io/no-provisioner"
+PROVISIONED_BY = "pv.kubernetes.io/provisioned-by"  # annotation: the driver that made a volume
+NO_PROVISIONER = "kubernetes.io/no-provisioner"  # volumes of such a class are made by hand
 
 
 class Volumes(Workers):
-    """Binds claims to volumes."""
+    """Binds claims to volumes, and makes volumes."""
 
-    def __init__(self, store: ObjectStore, pace: Pace, recorder: EventRecorder) -> None:
-        super().__init__(store, recorder)
-        self._pace = pace
+    def __init__(self, context: ControllerContext) -> None:
+        super().__init__(context)
         self._due: dict[str, float] = {}
         self._reserved: dict[str, str] = {}  # claim to the volume that names it
         self._claim_work = self.worker("persistentvolumeclaims", self._sync_claim)
@@ -56,6 +53,7 @@ class Volumes(Workers):
                 self._volume_work.add(change.old.obj["spec"]["volumeName"])
 
     def _volume_changed(self, change: Change) -> None:
+        """Queue a volume and the claim it is reserved for. One that became free may suit any claim."""
         if change.old is not None:
             held = _claim_key(change.old.obj)
             if self._reserved.get(held) == change.key:
@@ -71,6 +69,7 @@ class Volumes(Workers):
             self._all_claims()
 
     def _learn(self, volume: Object) -> None:
+        """Note the claim that a volume is reserved for."""
         claim = _claim_key(volume)
         if claim:
             self._reserved[claim] = volume["metadata"]["name"]
@@ -78,6 +77,7 @@ class Volumes(Workers):
     # --- volumes
 
     def _sync_volume(self, name: str) -> float | None:
+        """Set the phase of a volume; delete it if its claim is gone and its policy says so."""
         volume = self._store.get("persistentvolumes", name)
         reference = volume["spec"].get("claimRef")
         if reference is None:
@@ -96,6 +96,7 @@ class Volumes(Workers):
         return None
 
     def _claim(self, reference: Object) -> Object | None:
+        """Return the claim that a volume refers to, if it is still the same claim."""
         claim = self._store.find("persistentvolumeclaims", reference["name"], reference["namespace"])
         return claim if claim is not None and reference.get("uid") in (None, "", claim["metadata"]["uid"]) else None
 
@@ -108,6 +109,10 @@ class Volumes(Workers):
     # --- claims
 
     def _sync_claim(self, key: str) -> float | None:
+        """Bind a claim: to the volume reserved for it, to the best free one, or to a new one.
+
+        A class that waits for the first consumer skips the second step: there the scheduler chooses.
+        """
         namespace, name = split(key)
         claim = self._store.get("persistentvolumeclaims", name, namespace)
         if _is_bound(claim) or "deletionTimestamp" in claim["metadata"]:
@@ -118,7 +123,8 @@ class Volumes(Workers):
             return None
         if claim["spec"].get("volumeName"):
             return None
-        storage_class = self._class_of(claim)
+        class_name = claim["spec"].get("storageClassName")
+        storage_class = self._store.find("storageclasses", class_name) if class_name else None
         waits = (storage_class or {}).get("volumeBindingMode") == "WaitForFirstConsumer"
         node = (claim["metadata"].get("annotations") or {}).get(SELECTED_NODE, "")
         if waits and not node:
@@ -130,15 +136,13 @@ class Volumes(Workers):
                 return None
         if storage_class is None or storage_class.get("provisioner") == NO_PROVISIONER:
             return None
-        wait = self._provisioning_left(claim)
+        now, uid = self._clock.monotonic(), claim["metadata"]["uid"]
+        wait = self._due.setdefault(uid, now + self._pace.provision_seconds) - now
         if wait > 0:
             return wait
+        del self._due[uid]
         self._bind(claim, self._provision(claim, storage_class, node))
         return None
-
-    def _class_of(self, claim: Object) -> Object | None:
-        name = claim["spec"].get("storageClassName")
-        return self._store.find("storageclasses", name) if name else None
 
     def _reserved_for(self, claim: Object) -> Object | None:
         """Return the volume that names this claim, or that this claim names."""
@@ -153,9 +157,9 @@ class Volumes(Workers):
         return volume if self._claim(reference) is claim else None
 
     def _best_volume(self, claim: Object) -> Object | None:
-        """Return the smallest free volume that is large enough and of the right kind."""
+        """Return the smallest free volume that is large enough and of the right class and mode."""
         spec = claim["spec"]
-        asked = quantity.parse(((spec.get("resources") or {}).get("requests") or {}).get("storage", "0"))
+        wanted = quantity.parse(((spec.get("resources") or {}).get("requests") or {}).get("storage", "0"))
         fitting = []
         for volume in self._store.list("persistentvolumes").items:
             held = volume["spec"]
@@ -163,7 +167,7 @@ class Volumes(Workers):
                 continue
             size = quantity.parse((held.get("capacity") or {}).get("storage", "0"))
             if (
-                size >= asked
+                size >= wanted
                 and (held.get("storageClassName") or "") == (spec.get("storageClassName") or "")
                 and set(spec.get("accessModes") or ()) <= set(held.get("accessModes") or ())
                 and held.get("volumeMode", "Filesystem") == spec.get("volumeMode", "Filesystem")
@@ -173,6 +177,7 @@ class Volumes(Workers):
         return min(fitting, key=lambda one: one[:2])[2] if fitting else None
 
     def _bind(self, claim: Object, volume: Object) -> None:
+        """Write the binding: first into the volume, so that no other claim can take it, then into the claim."""
         metadata = claim["metadata"]
         held = volume["spec"].get("claimRef") or {}
         if held.get("uid") != metadata["uid"]:
@@ -196,14 +201,8 @@ class Volumes(Workers):
 
     # --- provisioning
 
-    def _provisioning_left(self, claim: Object) -> float:
-        now, uid = self._clock.monotonic(), claim["metadata"]["uid"]
-        left = self._due.setdefault(uid, now + self._pace.provision_seconds) - now
-        if left <= 0:
-            del self._due[uid]
-        return left
-
     def _provision(self, claim: Object, storage_class: Object, node: str) -> Object:
+        """Make a volume for a claim, in the zone of the chosen node."""
         uid, driver = claim["metadata"]["uid"], storage_class["provisioner"]
         requested = ((claim["spec"].get("resources") or {}).get("requests") or {}).get("storage", "1Gi")
         spec: Object = {
@@ -215,26 +214,23 @@ class Volumes(Workers):
             "csi": {"driver": driver, "volumeHandle": f"vol-{uid}"},
             "claimRef": _reference(claim),
         }
-        zone = self._zone_of(node)
+        chosen = self._store.find("nodes", node) if node else None
+        zone = (chosen["metadata"].get("labels") or {}).get(ZONE) if chosen is not None else None
         if zone:
             term = {"matchExpressions": [{"key": ZONE, "operator": "In", "values": [zone]}]}
             spec["nodeAffinity"] = {"required": {"nodeSelectorTerms": [term]}}
         metadata = {"name": f"pvc-{uid}", "annotations": {PROVISIONED_BY: driver}}
         volume = self._store.create("persistentvolumes", {"metadata": metadata, "spec": spec})
         text = f"Successfully provisioned volume {metadata['name']}"
-        self._recorder.tell(claim, driver, "ProvisioningSucceeded", text)
+        self._recorder.record(claim, driver, "ProvisioningSucceeded", text)
         return volume
-
-    def _zone_of(self, node: str) -> str:
-        found = self._store.find("nodes", node) if node else None
-        return str((found["metadata"].get("labels") or {}).get(ZONE, "")) if found is not None else ""
 
 
 class EphemeralVolumes(Controller):
-    """Makes a claim for each volume that a pod brings a template for: named after both, and owned by the pod."""
+    """Makes a claim for each volume that a pod has a template for. It is named after both, and owned by the pod."""
 
-    def __init__(self, store: ObjectStore, recorder: EventRecorder) -> None:
-        super().__init__(store, recorder, "pods", "ephemeral-volume-controller")
+    resource_name = "pods"
+    component = "ephemeral-volume-controller"
 
     def add_all(self) -> None:
         for entry in list(self._store.context.table(self._resource).entries.values()):
@@ -246,7 +242,7 @@ class EphemeralVolumes(Controller):
             self._work.add(change.key)
 
     def sync(self, obj: Object) -> float | None:
-        if is_finished(obj) or "deletionTimestamp" in obj["metadata"]:
+        if is_finished(obj):
             return None
         for volume, template in _templates(obj):
             given, name = template.get("metadata") or {}, f"{obj['metadata']['name']}-{volume}"
@@ -257,6 +253,7 @@ class EphemeralVolumes(Controller):
 
 
 def _templates(pod: Object) -> list[tuple[str, Object]]:
+    """Return name and template of a pod's ephemeral volumes."""
     held = ((one["name"], (one.get("ephemeral") or {}).get("volumeClaimTemplate")) for one in pod["spec"].get("volumes") or ())
     return [(name, template) for name, template in held if template is not None]
 
@@ -267,10 +264,12 @@ def _reference(claim: Object) -> Object:
 
 
 def _claim_key(volume: Object) -> str:
+    """Return the key of the claim that a volume is reserved for, or an empty text."""
     reference = volume["spec"].get("claimRef")
     return f"{reference.get('namespace', '')}/{reference.get('name', '')}" if reference else ""
 
 
 def _is_bound(claim: Object) -> bool:
+    """Return whether a claim is bound, and the binder has finished with it."""
     done = (claim["metadata"].get("annotations") or {}).get(BIND_COMPLETED)
     return bool(claim["spec"].get("volumeName")) and (claim.get("status") or {}).get("phase") == "Bound" and bool(done)

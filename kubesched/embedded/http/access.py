@@ -1,10 +1,9 @@
-"""Who may do what: bearer tokens become users, and users get what roles and bindings grant them.
+"""Authentication and authorization: bearer tokens become users, and users get what roles and bindings grant them.
 
-In: a token file, the RBAC objects in the store. Out: a user for a request, a yes or no for what it asks. Without a
-token file the server is open and everybody is an administrator. Besides the roles in the store, administrators
-(system:masters) may do everything, everybody may look at health and version, every known user at discovery, and
-system:kube-scheduler may do what a scheduler does. The roles cluster-admin and extension-apiserver-authentication-reader
-are known without being stored.
+In: a token file, and the RBAC objects in the store. Out: the user of a request, and whether a user may do something. Without a
+token file every caller is an administrator. Some rights need no role in the store: administrators (system:masters) may do
+everything, everybody may read health and version, every user with a token discovery, and system:kube-scheduler may do what a
+scheduler does. The roles cluster-admin and extension-apiserver-authentication-reader are built in.
 """
 
 from __future__ import annotations
@@ -29,7 +28,10 @@ AUTHENTICATION_CONFIG = "extension-apiserver-authentication"
 
 
 def _rules(table: str) -> list[Object]:
-    """Read rules from lines `verbs: resources or paths`. A resource is `name.group`; an object of it stands in brackets."""
+    """Read rules from lines of `verbs: resources or paths`.
+
+    A resource is `name.group`; a single object of it stands in brackets.
+    """
     found: list[Object] = []
     for line in table.strip().splitlines():
         verbs, _, targets = line.strip().partition(": ")
@@ -71,7 +73,7 @@ _ADMINISTRATOR: list[Object] = [
 
 @dataclass(frozen=True, slots=True)
 class User:
-    """Who asks."""
+    """The sender of a request."""
 
     name: str
     groups: tuple[str, ...] = ()
@@ -83,10 +85,10 @@ ANONYMOUS = User("system:anonymous", ("system:unauthenticated",))
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
-    """What somebody asks to do: a verb on a resource, or on a path when there is no resource."""
+class AccessRequest:
+    """What a request does: a verb on a resource, or on a path if there is no resource (RBAC's `attributes`)."""
 
-    verb: str
+    verb: str  # get, list, watch, create, update, patch, delete, deletecollection
     group: str = ""
     resource: str = ""  # with its subresource: pods/binding
     namespace: str = ""
@@ -112,15 +114,15 @@ def read_tokens(path: Path) -> dict[str, User]:
 
 
 class Access:
-    """Decides for one server."""
+    """Authenticates and authorizes for one server."""
 
     def __init__(self, context: Context, tokens: Mapping[str, User] | None = None) -> None:
-        """With no `tokens` at all, everybody is an administrator."""
+        """With no `tokens` at all, every caller is an administrator."""
         self._context = context
         self._tokens = tokens
 
     def user_for(self, authorization: str) -> User:
-        """Return who sends this Authorization header; 401 for a token nobody has."""
+        """Return the user of an Authorization header; 401 for a token that is not known."""
         if self._tokens is None:
             return ADMIN
         scheme, _, token = authorization.partition(" ")
@@ -132,26 +134,28 @@ class Access:
         return user
 
     def user_of_token(self, token: str) -> User | None:
+        """Return the user of a token, or None. All tokens are compared in full, so the time tells nothing about them."""
         found = None
         for known, user in (self._tokens or {}).items():
             if hmac.compare_digest(known.encode(), token.encode()):
                 found = user
         return found
 
-    def require(self, user: User, wish: Wish) -> None:
+    def require(self, user: User, wanted: AccessRequest) -> None:
         """Refuse with 403 what a user may not do."""
-        if not self.allows(user, wish):
-            details = {"kind": wish.resource, "name": wish.name, "group": wish.group} if wish.resource else {}
+        if not self.allows(user, wanted):
+            details = {"kind": wanted.resource, "name": wanted.name, "group": wanted.group} if wanted.resource else {}
             found = {key: value for key, value in details.items() if value}
-            raise Forbidden(403, "Forbidden", _refusal(user, wish), details=found)
+            raise Forbidden(403, "Forbidden", _refusal(user, wanted), details=found)
 
-    def allows(self, user: User, wish: Wish) -> bool:
-        """Say whether a user may do something."""
+    def allows(self, user: User, wanted: AccessRequest) -> bool:
+        """Return whether a user may do something."""
         if "system:masters" in user.groups:
             return True
-        return any(_grants(rule, wish) for rule in self._rules(user, wish.namespace))
+        return any(_grants(rule, wanted) for rule in self._rules(user, wanted.namespace))
 
     def _rules(self, user: User, namespace: str) -> Iterator[Object]:
+        """Yield every rule that holds for a user in a namespace."""
         yield from _EVERYBODY
         if "system:authenticated" in user.groups:
             yield from _AUTHENTICATED
@@ -167,6 +171,7 @@ class Access:
                     yield from self._role_rules(entry.obj.get("roleRef") or {}, namespace)
 
     def _role_rules(self, reference: Object, namespace: str) -> list[Object]:
+        """Return the rules of the role that a binding refers to; none if it does not exist."""
         name = reference.get("name", "")
         if reference.get("kind") == "ClusterRole":
             if name == "cluster-admin":
@@ -179,7 +184,7 @@ class Access:
         return entry.obj.get("rules") or [] if entry is not None else []
 
     def review(self, table: str, obj: Object, user: User) -> Object:
-        """Answer a TokenReview, a SubjectAccessReview or one about oneself."""
+        """Answer a TokenReview, a SubjectAccessReview, or a review about the caller."""
         spec = obj.get("spec") if isinstance(obj.get("spec"), dict) else {}
         assert isinstance(spec, dict)
         if table.startswith("tokenreviews"):
@@ -193,12 +198,12 @@ class Access:
             return self._rules_of(user, str(spec.get("namespace") or ""))
         if not table.startswith("selfsubject"):
             user = User(str(spec.get("user") or ""), tuple(str(one) for one in spec.get("groups") or ()))
-        wish = _wish_of(spec)
-        allowed = self.allows(user, wish)
-        return {"allowed": allowed} if allowed else {"allowed": False, "reason": _refusal(user, wish)}
+        wanted = _request_of(spec)
+        allowed = self.allows(user, wanted)
+        return {"allowed": allowed} if allowed else {"allowed": False, "reason": _refusal(user, wanted)}
 
     def _rules_of(self, user: User, namespace: str) -> Object:
-        """Return everything a user may do in a namespace, as `kubectl auth can-i --list` shows it."""
+        """Return everything that a user may do in a namespace, for `kubectl auth can-i --list`."""
         rules = list(self._rules(user, namespace))
         if "system:masters" in user.groups:
             rules += _ADMINISTRATOR
@@ -214,33 +219,35 @@ def _user_info(user: User) -> Object:
     return info | ({"uid": user.uid} if user.uid else {})
 
 
-def _wish_of(spec: Object) -> Wish:
-    asked: Any = spec.get("resourceAttributes")
-    if isinstance(asked, dict):
-        resource, sub = str(asked.get("resource") or ""), str(asked.get("subresource") or "")
-        return Wish(
-            str(asked.get("verb") or ""),
-            str(asked.get("group") or ""),
+def _request_of(spec: Object) -> AccessRequest:
+    """Return what a SubjectAccessReview is about."""
+    attributes: Any = spec.get("resourceAttributes")
+    if isinstance(attributes, dict):
+        resource, sub = str(attributes.get("resource") or ""), str(attributes.get("subresource") or "")
+        return AccessRequest(
+            str(attributes.get("verb") or ""),
+            str(attributes.get("group") or ""),
             f"{resource}/{sub}" if sub else resource,
-            str(asked.get("namespace") or ""),
-            str(asked.get("name") or ""),
+            str(attributes.get("namespace") or ""),
+            str(attributes.get("name") or ""),
         )
-    asked = spec.get("nonResourceAttributes")
-    asked = asked if isinstance(asked, dict) else {}
-    return Wish(str(asked.get("verb") or ""), path=str(asked.get("path") or ""))
+    attributes = spec.get("nonResourceAttributes")
+    attributes = attributes if isinstance(attributes, dict) else {}
+    return AccessRequest(str(attributes.get("verb") or ""), path=str(attributes.get("path") or ""))
 
 
 def check_review(resource: Resource, body: Object) -> None:
-    """Refuse a question about access that asks for nothing, or for two things."""
+    """Refuse a review that is about nothing, or about two things."""
     spec = body.get("spec") or {}
-    asked = [name for name in ("resourceAttributes", "nonResourceAttributes") if isinstance(spec, dict) and spec.get(name)]
-    if len(asked) != 1:
+    attributes = [name for name in ("resourceAttributes", "nonResourceAttributes") if isinstance(spec, dict) and spec.get(name)]
+    if len(attributes) != 1:
         text = "exactly one of nonResourceAttributes or resourceAttributes must be specified"
         cause = field.invalid("spec.resourceAttributes", None, text)
         raise invalid(dataclasses.replace(resource, kind=""), "", [cause])
 
 
 def _binds(binding: Object, user: User) -> bool:
+    """Return whether a binding is for a user: by name, by group, or as a service account."""
     for subject in binding.get("subjects") or ():
         kind, name = subject.get("kind"), subject.get("name")
         if (kind == "User" and name == user.name) or (kind == "Group" and name in user.groups):
@@ -250,19 +257,20 @@ def _binds(binding: Object, user: User) -> bool:
     return False
 
 
-def _grants(rule: Object, wish: Wish) -> bool:
-    if not _listed(rule.get("verbs"), wish.verb):
+def _grants(rule: Object, wanted: AccessRequest) -> bool:
+    """Return whether a rule allows a request."""
+    if not _listed(rule.get("verbs"), wanted.verb):
         return False
-    if not wish.resource:
-        return any(_covers(pattern, wish.path) for pattern in rule.get("nonResourceURLs") or ())
-    if not _listed(rule.get("apiGroups"), wish.group):
+    if not wanted.resource:
+        return any(_covers(pattern, wanted.path) for pattern in rule.get("nonResourceURLs") or ())
+    if not _listed(rule.get("apiGroups"), wanted.group):
         return False
     resources = rule.get("resources") or ()
-    _, slash, sub = wish.resource.partition("/")
-    if wish.resource not in resources and "*" not in resources and not (slash and f"*/{sub}" in resources):
+    _, slash, sub = wanted.resource.partition("/")
+    if wanted.resource not in resources and "*" not in resources and not (slash and f"*/{sub}" in resources):
         return False
     names = rule.get("resourceNames")
-    return not names or wish.name in names
+    return not names or wanted.name in names
 
 
 def _listed(allowed: Any, one: str) -> bool:
@@ -270,14 +278,16 @@ def _listed(allowed: Any, one: str) -> bool:
 
 
 def _covers(pattern: str, path: str) -> bool:
+    """Return whether a path matches a pattern; a trailing * stands for the rest."""
     return path.startswith(pattern[:-1]) if pattern.endswith("*") else path == pattern
 
 
-def _refusal(user: User, wish: Wish) -> str:
-    if not wish.resource:
-        return f'forbidden: User "{user.name}" cannot {wish.verb} path "{wish.path}"'
-    what = f"{wish.resource}.{wish.group}" if wish.group else wish.resource
-    what += f' "{wish.name}"' if wish.name else ""
-    where = f'in the namespace "{wish.namespace}"' if wish.namespace else "at the cluster scope"
-    text = f'User "{user.name}" cannot {wish.verb} resource "{wish.resource}" in API group "{wish.group}" {where}'
+def _refusal(user: User, wanted: AccessRequest) -> str:
+    """Return why a request is refused, in the words of kube-apiserver."""
+    if not wanted.resource:
+        return f'forbidden: User "{user.name}" cannot {wanted.verb} path "{wanted.path}"'
+    what = f"{wanted.resource}.{wanted.group}" if wanted.group else wanted.resource
+    what += f' "{wanted.name}"' if wanted.name else ""
+    where = f'in the namespace "{wanted.namespace}"' if wanted.namespace else "at the cluster scope"
+    text = f'User "{user.name}" cannot {wanted.verb} resource "{wanted.resource}" in API group "{wanted.group}" {where}'
     return f"{what} is forbidden: {text}"

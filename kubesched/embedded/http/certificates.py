@@ -1,21 +1,21 @@
-"""Serving certificates: an authority of our own and a certificate signed by it, made on the spot.
+"""The serving certificate of the embedded server, made when it starts and kept in a directory.
 
-In: a directory and the names the server is reached by. Out: files that a TLS context and a kubeconfig point at. A
-certificate that is still valid for these names is kept, so a kubeconfig written once goes on working.
+In: a directory, and the names by which the server is reached. Out: files for a TLS context and a kubeconfig. A certificate
+that is still valid for these names is used again, so a kubeconfig that was written once goes on working.
 """
 
 from __future__ import annotations
 
-import ipaddress
 import ssl
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+from kubesched.http import PEM, Authority, key_pem
 
 _LIFETIME = timedelta(days=365)
 _MARGIN = timedelta(days=7)
@@ -23,7 +23,7 @@ _MARGIN = timedelta(days=7)
 
 @dataclass(frozen=True, slots=True)
 class Certificate:
-    """Where the files are."""
+    """The files of a certificate."""
 
     authority: Path
     chain: Path
@@ -38,9 +38,8 @@ class Certificate:
 
 
 def authority_alone(name: str) -> str:
-    """Return the certificate of an authority, as PEM, whose key nobody has: it vouches for nobody."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    return _authority(_named(name), key).public_bytes(serialization.Encoding.PEM).decode()
+    """Return the certificate of an authority, as PEM. Its key is thrown away, so it never signs anything."""
+    return _authority(name).certificate().public_bytes(PEM).decode()
 
 
 def serving_certificate(directory: Path, hosts: list[str]) -> Certificate:
@@ -52,6 +51,7 @@ def serving_certificate(directory: Path, hosts: list[str]) -> Certificate:
 
 
 def _is_good(found: Certificate, hosts: list[str]) -> bool:
+    """Return whether the files are there, are for these hosts, and are valid for another week."""
     if not (found.authority.exists() and found.chain.exists() and found.key.exists()):
         return False
     try:
@@ -65,70 +65,20 @@ def _is_good(found: Certificate, hosts: list[str]) -> bool:
 
 
 def _make(found: Certificate, hosts: list[str]) -> None:
+    """Write a new authority, and a certificate that it signs. The authority's key is not kept."""
     found.authority.parent.mkdir(parents=True, exist_ok=True)
-    authority_key, server_key = ec.generate_private_key(ec.SECP256R1()), ec.generate_private_key(ec.SECP256R1())
-    authority_name = _named(f"kubesched {x509.random_serial_number():x}"[:64])
-    authority = _authority(authority_name, authority_key)
-    server = (
-        _builder(_named("kube-apiserver"), authority_name, server_key.public_key())
-        .add_extension(x509.SubjectAlternativeName([_alternative(host) for host in hosts]), critical=False)
-        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
-        .add_extension(_usage(signs_certificates=False), critical=True)
-        .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
-        .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(authority_key.public_key()), critical=False)
-        .sign(authority_key, hashes.SHA256())
-    )
-    pem = serialization.Encoding.PEM
-    found.authority.write_bytes(authority.public_bytes(pem))
-    found.chain.write_bytes(server.public_bytes(pem) + authority.public_bytes(pem))
+    authority, key = _authority(f"kubesched {x509.random_serial_number():x}"[:64]), _new_key()
+    own = authority.certificate().public_bytes(PEM)
+    found.authority.write_bytes(own)
+    found.chain.write_bytes(authority.serving("kube-apiserver", key, hosts).public_bytes(PEM) + own)
     found.key.touch(mode=0o600)
-    found.key.write_bytes(server_key.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()))
+    found.key.write_bytes(key_pem(key, serialization.PrivateFormat.PKCS8))
 
 
-def _named(name: str) -> x509.Name:
-    return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
-
-
-def _authority(name: x509.Name, key: ec.EllipticCurvePrivateKey) -> x509.Certificate:
-    return (
-        _builder(name, name, key.public_key())
-        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-        .add_extension(_usage(signs_certificates=True), critical=True)
-        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
-        .sign(key, hashes.SHA256())
-    )
-
-
-def _builder(subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePublicKey) -> x509.CertificateBuilder:
+def _authority(name: str) -> Authority:
     now = datetime.now(UTC)
-    return (
-        x509.CertificateBuilder()
-        .subject_name(subject)
-        .issuer_name(issuer)
-        .public_key(key)
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now - timedelta(minutes=5))
-        .not_valid_after(now + _LIFETIME)
-    )
+    return Authority.of(name, _new_key(), now - timedelta(minutes=5), now + _LIFETIME)
 
 
-def _usage(*, signs_certificates: bool) -> x509.KeyUsage:
-    # Python 3.13 refuses an authority that does not say what its key is for.
-    return x509.KeyUsage(
-        digital_signature=not signs_certificates,
-        key_cert_sign=signs_certificates,
-        content_commitment=False,
-        key_encipherment=False,
-        data_encipherment=False,
-        key_agreement=False,
-        crl_sign=False,
-        encipher_only=False,
-        decipher_only=False,
-    )
-
-
-def _alternative(host: str) -> x509.GeneralName:
-    try:
-        return x509.IPAddress(ipaddress.ip_address(host))
-    except ValueError:
-        return x509.DNSName(host)
+def _new_key() -> ec.EllipticCurvePrivateKey:
+    return ec.generate_private_key(ec.SECP256R1())

@@ -1,6 +1,7 @@
-"""Discovery: what a client can ask for, in both forms clients know.
+"""Discovery: the documents under /api, /apis and /version, in the old form and in the aggregated one.
 
-In: the catalogue. Out: the documents under /api, /apis and /version, made once per state of the catalogue.
+In: the catalogue. Out: documents that list groups, versions, resources, their verbs and subresources. kubectl asks for the
+aggregated form (one request for everything), older clients for the other.
 """
 
 from __future__ import annotations
@@ -70,8 +71,8 @@ def resource_list(catalogue: Catalogue, group_name: str, version: str) -> Object
                 one |= {"group": sub_group, "version": sub_version}
             listed.append(one)
     api_version = f"{group_name}/{version}" if group_name else version
-    told: Object = {"kind": "APIResourceList", "groupVersion": api_version, "resources": listed}
-    return {**told, "apiVersion": "v1"} if group_name else told  # the oldest of them has none
+    document: Object = {"kind": "APIResourceList", "groupVersion": api_version, "resources": listed}
+    return {**document, "apiVersion": "v1"} if group_name else document  # the oldest of them has none
 
 
 def aggregated(catalogue: Catalogue, core: bool) -> Object:
@@ -102,16 +103,19 @@ def aggregated(catalogue: Catalogue, core: bool) -> Object:
 
 
 def _group(name: str, versions: list[str]) -> Object:
+    """Return the entry of a group; the first version is the preferred one."""
     listed = [{"groupVersion": f"{name}/{version}", "version": version} for version in versions]
     return {"name": name, "versions": listed, "preferredVersion": listed[0]}
 
 
 def _of_version(catalogue: Catalogue, group_name: str, version: str) -> list[Resource]:
+    """Return the resources of a group and version, by name."""
     found = [one for one in catalogue if one.group == group_name and one.version == version]
     return sorted(found, key=lambda one: one.plural)
 
 
 def _listed(resource: Resource) -> Object:
+    """Return the entry of a resource in the old form."""
     one: Object = {
         "name": resource.plural,
         "singularName": resource.singular,
@@ -123,11 +127,13 @@ def _listed(resource: Resource) -> Object:
 
 
 def _nicknames(resource: Resource) -> Object:
+    """Return short names and categories, such as `po` and `all`."""
     listed = {"shortNames": list(resource.short_names), "categories": list(resource.categories)}
     return {field: names for field, names in listed.items() if names}
 
 
 def _aggregated_resource(resource: Resource) -> Object:
+    """Return the entry of a resource in the aggregated form, with its subresources inside."""
     one: Object = {
         "resource": resource.plural,
         "responseKind": _kind(resource.group, resource.version, resource.kind),

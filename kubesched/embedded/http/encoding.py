@@ -1,7 +1,7 @@
-"""How objects leave: JSON as asked for, from the bytes each version of an object keeps.
+"""How objects go out: as JSON, from the bytes that each entry keeps.
 
-In: the Accept header, entries, listings. Out: bytes. Three forms: the object itself, its metadata alone, and the Table
-that kubectl prints. What only speaks protobuf is refused with 406.
+In: the Accept header, entries and listings. Out: bytes, in one of three forms: the object, its metadata alone, or the Table
+that `kubectl get` prints. A client that accepts nothing but protobuf gets 406.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from kubesched.embedded.verbs.reading import Listing
 
 encode = msgspec.json.Encoder().encode
 JSON = "application/json"
-_METADATA_VERSION = "meta.k8s.io/v1"
+_METADATA_VERSION = "meta.k8s.io/v1"  # of PartialObjectMetadata, which clients ask for to follow many kinds cheaply
 
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """The form an answer takes: `Table`, `PartialObjectMetadata` or "" for the object itself."""
+    """The form of an answer: "Table", "PartialObjectMetadata", or "" for the object itself."""
 
     kind: str = ""
     version: str = "v1"
@@ -32,7 +32,7 @@ class Form:
 
 
 def wanted_form(accept: str) -> Form:
-    """Return the first form of an Accept header that we can write."""
+    """Return the first form of an Accept header that this server writes."""
     if not accept:
         return Form()
     for part in accept.split(","):
@@ -53,7 +53,7 @@ def wanted_form(accept: str) -> Form:
 
 
 def encoder_for(resource: Resource, form: Form) -> Callable[[Entry], bytes]:
-    """Return the function that writes one entry of `resource` in a form other than a table."""
+    """Return the function that writes an entry in a form other than a table. Stored versions cost nothing: they are bytes."""
     if form.kind == "PartialObjectMetadata":
         return _metadata_only
     if resource.is_storage:
@@ -70,7 +70,7 @@ def _metadata_only(entry: Entry) -> bytes:
 
 
 def encode_listing(resource: Resource, listing: Listing, form: Form) -> bytes:
-    """Return a list whose items are the bytes the entries keep."""
+    """Return a list; its items are the bytes that the entries keep."""
     if form.kind == "PartialObjectMetadata":
         kind, api_version = "PartialObjectMetadataList", _METADATA_VERSION
     else:
@@ -81,6 +81,7 @@ def encode_listing(resource: Resource, listing: Listing, form: Form) -> bytes:
 
 
 def list_metadata(listing: Listing) -> Object:
+    """Return the metadata of a list: its version, and how to go on if it is a page."""
     metadata: Object = {"resourceVersion": listing.resource_version}
     if listing.continue_token:
         metadata["continue"] = listing.continue_token

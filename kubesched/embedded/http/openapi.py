@@ -32,7 +32,7 @@ _WRITE_PARAMETERS = ("dryRun", "fieldManager", "fieldValidation")
 
 
 class OpenApi:
-    """The documents of one catalogue."""
+    """The documents of one catalogue, made when they are first asked for and again when a custom resource comes or goes."""
 
     def __init__(self, catalogue: Catalogue) -> None:
         self._catalogue = catalogue
@@ -65,6 +65,7 @@ class OpenApi:
         return self._v2
 
     def _refresh(self) -> None:
+        """Make the documents anew if the catalogue has changed. Each link has a hash, by which kubectl caches the document."""
         if self._revision == self._catalogue.revision:
             return
         self._revision, self._v2, self._documents = self._catalogue.revision, b"", {}
@@ -81,6 +82,7 @@ class OpenApi:
 
 
 def _document_path(resource: Resource) -> str:
+    """Return where the document of a resource's version stands below /openapi/v3."""
     return f"apis/{resource.group}/{resource.version}" if resource.group else f"api/{resource.version}"
 
 
@@ -89,6 +91,7 @@ def _info(release: int) -> Object:
 
 
 def _document(resources: list[Resource], release: int) -> Object:
+    """Return the v3 document of a group and version."""
     paths: Object = {}
     schemas: dict[str, Object] = {}
     for resource in resources:
@@ -98,6 +101,7 @@ def _document(resources: list[Resource], release: int) -> Object:
 
 
 def _paths(resource: Resource, is_v3: bool) -> Object:
+    """Return the paths of a resource with their write operations; kubectl reads from them which parameters are understood."""
     prefix = f"/{_document_path(resource)}/" + ("namespaces/{namespace}/" if resource.namespaced else "")
     kind = {"group": resource.group, "version": resource.version, "kind": resource.kind}
     text: Object = {"schema": {"type": "string"}} if is_v3 else {"type": "string"}
@@ -120,6 +124,7 @@ def _paths(resource: Resource, is_v3: bool) -> Object:
 
 
 def _add_schemas(resource: Resource, schemas: dict[str, Object], prefix: str) -> None:
+    """Add the schema of a resource, and all that it refers to."""
     kind = {"group": resource.group, "version": resource.version, "kind": resource.kind}
     shape = shape_of(resource)
     if resource.custom is not None:
@@ -177,6 +182,7 @@ def _schema_of(shape: Shape, schemas: dict[str, Object], prefix: str) -> Object:
 
 
 def _described(schema: Object, type_name: str, field_name: str) -> Object:
+    """Return a schema with the sentence of its field. A reference cannot have one beside it, so it is wrapped."""
     text = words_for(type_name, field_name)
     if "$ref" in schema:
         return {"allOf": [schema], "description": text} if text else schema

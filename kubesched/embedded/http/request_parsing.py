@@ -1,7 +1,7 @@
-"""What a request asks for: its parameters and its body become the values that the verbs take.
+"""Requests become values: parameters and bodies as the verbs take them.
 
-In: an HTTP request. Out: list queries, write and delete options, decoded objects; or the API's refusal of a parameter
-that nobody understands. Nothing here reads or writes an object.
+In: an HTTP request. Out: list queries, write and delete options, decoded objects; or the refusal of a parameter. Nothing here
+reads or writes an object.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from kubesched.embedded.schema import protobuf
 from kubesched.embedded.schema.resources import Object
 from kubesched.embedded.validation import field
 from kubesched.embedded.validation.field import Cause
-from kubesched.embedded.verbs.context import Asked
+from kubesched.embedded.verbs.context import WriteOptions
 from kubesched.embedded.verbs.deletion import DeleteOptions
 from kubesched.embedded.verbs.patching import APPLY_PATCH
 from kubesched.embedded.verbs.reading import ListQuery
@@ -27,22 +27,22 @@ from kubesched.errors import ConfigError
 from kubesched.kube.values import yaml_document
 
 JSON, YAML = "application/json", "application/yaml"
-MAX_BODY_BYTES = 3 * 1024 * 1024
+MAX_BODY_BYTES = 3 * 1024 * 1024  # kube-apiserver's limit
 BODY_SECONDS = 60.0
-_LONGEST_MANAGER = 128
+_LONGEST_MANAGER = 128  # characters of a field manager
 _OPTIONS = {"POST": "CreateOptions", "PUT": "UpdateOptions", "PATCH": "PatchOptions"}
 _VALIDATIONS = ("", "Ignore", "Strict", "Warn")
 _decode = msgspec.json.Decoder().decode
 
 
 def flag(query: Any, name: str) -> bool:
-    """Read a flag as the API does: there is one unless it says no."""
+    """Return a boolean parameter: present means true, unless it says false or 0."""
     value = query.get(name)
     return value is not None and value.lower() not in ("false", "0")
 
 
 def number(query: Any, name: str) -> int | None:
-    """Read a number; None when there is none."""
+    """Return a whole number, or None if the parameter is absent."""
     text = query.get(name)
     if not text:
         return None
@@ -55,7 +55,7 @@ def number(query: Any, name: str) -> int | None:
 
 
 def list_query(query: Any, namespace: str) -> ListQuery:
-    """Read what a list or a watch asks for."""
+    """Return the parameters of a list or a watch."""
     number(query, "timeoutSeconds")
     return ListQuery(
         namespace,
@@ -69,8 +69,8 @@ def list_query(query: Any, namespace: str) -> ListQuery:
     )
 
 
-def asked(request: web.BaseRequest, patch_type: str = "") -> Asked:
-    """Read how a write is asked for."""
+def write_options(request: web.BaseRequest, patch_type: str = "") -> WriteOptions:
+    """Return the options of a write; refuse values that the API does not have."""
     query = request.rel_url.query
     causes = _dry_run_problems(query)
     validation = query.get("fieldValidation", "")
@@ -87,11 +87,11 @@ def asked(request: web.BaseRequest, patch_type: str = "") -> Asked:
     if causes:
         raise invalid_options(_OPTIONS.get(request.method, "CreateOptions"), causes)
     manager = manager or request.headers.get("User-Agent", "").partition("/")[0][:_LONGEST_MANAGER] or "unknown"
-    return Asked("dryRun" in query, manager, force, field_validation=validation or "Warn")
+    return WriteOptions("dryRun" in query, manager, force, field_validation=validation or "Warn")
 
 
 def delete_options(request: web.BaseRequest, raw: bytes) -> DeleteOptions:
-    """Read the options of a deletion, from the body and the parameters."""
+    """Return the options of a deletion: those of the body, with the parameters over them."""
     body = decoded_object(request, raw) if raw else {}
     if body.get("kind") not in (None, "", "DeleteOptions"):
         raise bad_request(f"DeleteOptions: the body is a {body['kind']}")
@@ -110,12 +110,13 @@ def delete_options(request: web.BaseRequest, raw: bytes) -> DeleteOptions:
 
 
 def _dry_run_problems(query: Any) -> list[Cause]:
+    """Return what is wrong with dryRun: only All is a value."""
     given = query.getall("dryRun", [])
     return [] if all(one == "All" for one in given) else [field.not_supported("dryRun", list(given), ("All",))]
 
 
 async def read_body(request: web.BaseRequest) -> bytes:
-    """Return the body, all of it; 413 for more than anybody needs, 504 for one that takes longer than anybody waits."""
+    """Return the whole body; 413 if it is too large, 504 if it takes too long."""
     if request.content_length is not None and request.content_length > MAX_BODY_BYTES:
         raise too_large_body(MAX_BODY_BYTES)
     try:
@@ -130,7 +131,7 @@ async def read_body(request: web.BaseRequest) -> bytes:
 
 
 def decoded_object(request: web.BaseRequest, raw: bytes) -> Object:
-    """Return the object in a body, in whichever of the three forms it came."""
+    """Return the object in a body: JSON, YAML or protobuf."""
     kind = request.content_type
     if kind == protobuf.MEDIA_TYPE:
         try:
@@ -151,7 +152,7 @@ def decoded_object(request: web.BaseRequest, raw: bytes) -> Object:
 
 
 def decoded(raw: bytes) -> Any:
-    """Return a JSON value."""
+    """Return the JSON value in a body."""
     try:
         return _decode(raw)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
@@ -159,7 +160,7 @@ def decoded(raw: bytes) -> Any:
 
 
 def decoded_yaml(raw: bytes) -> Any:
-    """Return a JSON value written as YAML. Most of what comes as YAML is JSON, and that is read a hundred times faster."""
+    """Return the value in a YAML body. Most of what is sent as YAML is JSON, which is read a hundred times faster."""
     try:
         return _decode(raw)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):

@@ -1,8 +1,9 @@
-"""The HTTP face: paths, methods, query and body of a request become calls, results become JSON.
+"""The HTTP side: paths, methods, parameters and bodies become calls of the verbs, and results become JSON.
 
-In: HTTP requests. Out: objects, lists, tables, streams of watch events; every refusal as a Status. The handler reads
-the whole body first and then acts without waiting, so a write is never half done. A client that stops reading its watch
-is cut off; nobody waits for it.
+In: HTTP requests. Out: objects, lists, tables, watch streams; every refusal as a Status. The handler first reads the whole
+body and then acts without waiting, so a write is never half done. A client that stops reading its watch is cut off.
+
+    handle  >  _answer: origin, user, target, rights  >  _resource_request: by method  >  _get, _list, _watch, _post, ...
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from kubesched.embedded.api_errors import (
     unsupported_media_type,
 )
 from kubesched.embedded.http import discovery, request_parsing
-from kubesched.embedded.http.access import Access, User, Wish, check_review
+from kubesched.embedded.http.access import Access, AccessRequest, User, check_review
 from kubesched.embedded.http.encoding import JSON, Form, encode, encode_listing, encoder_for, wanted_form
 from kubesched.embedded.http.openapi import V2_PROTOBUF, V2_PROTOBUF_TYPE, OpenApi
 from kubesched.embedded.http.request_parsing import MAX_BODY_BYTES as MAX_BODY_BYTES
@@ -39,7 +40,7 @@ from kubesched.embedded.schema import protobuf
 from kubesched.embedded.schema.resources import SUBRESOURCE_VERBS, Object, Resource
 from kubesched.embedded.storage.watch import Entry
 from kubesched.embedded.verbs import deletion, reading, subresources, writing
-from kubesched.embedded.verbs.context import Asked, Context, Target
+from kubesched.embedded.verbs.context import Context, Target, WriteOptions
 from kubesched.embedded.verbs.deletion import DeleteOptions
 from kubesched.embedded.verbs.patching import (
     APPLY_PATCH,
@@ -63,7 +64,7 @@ _logger = logging.getLogger(__name__)
 
 
 class HttpFace:
-    """Answers requests from one context."""
+    """Answers the requests to one server."""
 
     def __init__(
         self,
@@ -73,7 +74,7 @@ class HttpFace:
         bookmark_seconds: float = 60.0,
         stall_seconds: float = 30.0,
     ) -> None:
-        """Prepare to answer. With `origins`, nobody shows credentials, and only what they let through is answered."""
+        """With `origins` no caller shows credentials, and requests that a web site could have sent are refused."""
         self._context = context
         self._origins = origins
         self._access = access
@@ -82,7 +83,7 @@ class HttpFace:
         self._stall_seconds = stall_seconds
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
-        """Answer one request; whatever goes wrong is answered with a Status."""
+        """Answer one request. Whatever goes wrong becomes a Status."""
         try:
             return await self._answer(request)
         except ApiError as error:
@@ -94,6 +95,7 @@ class HttpFace:
             return _refusal(internal(f"{type(error).__name__}: {error}"))
 
     async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
+        """Find out who asks and for what, check the rights, and answer."""
         if self._origins is not None:
             _require_own_origin(self._origins, request)
         user = self._access.user_for(request.headers.get("Authorization", ""))
@@ -101,10 +103,10 @@ class HttpFace:
         first = steps[0] if steps else ""
         if first in ("api", "apis") and len(steps) > (2 if first == "api" else 3):
             target = self._target(steps)
-            self._access.require(user, _wish(request, target))
+            self._access.require(user, _access_request(request, target))
             return await self._resource_request(request, target, user)
         verb = "get" if request.method in ("GET", "HEAD") else request.method.lower()
-        self._access.require(user, Wish(verb, path=request.path))
+        self._access.require(user, AccessRequest(verb, path=request.path))
         if verb != "get":
             raise method_not_allowed() if first in _KNOWN_PATHS else page_not_found()
         if first in ("api", "apis"):
@@ -112,7 +114,7 @@ class HttpFace:
         return self._document(steps, request.headers.get("Accept", ""))
 
     def _document(self, steps: list[str], accept: str) -> web.StreamResponse:
-        """Answer for the paths that are neither resources nor discovery."""
+        """Answer the paths that are neither resources nor discovery: health, version and OpenAPI."""
         if not steps:
             return _json({"paths": [f"/{path}" for path in _KNOWN_PATHS]})
         if steps[0] in ("healthz", "livez", "readyz"):
@@ -133,6 +135,7 @@ class HttpFace:
         return web.Response(body=body, headers=_JSON_HEADERS)
 
     def _discover(self, request: web.BaseRequest, steps: list[str]) -> web.StreamResponse:
+        """Answer /api, /apis and the lists of groups and resources below them."""
         catalogue = self._context.catalogue
         document: Object | None
         if len(steps) == 1:
@@ -156,6 +159,10 @@ class HttpFace:
         return _json(document)
 
     def _target(self, steps: list[str]) -> Target:
+        """Return what a path addresses.
+
+        /api/v1/namespaces/NS/pods/NAME/status, /apis/apps/v1/deployments, /api/v1/namespaces/NS/finalize, ...
+        """
         group, version, rest = ("", steps[1], steps[2:]) if steps[0] == "api" else (steps[1], steps[2], steps[3:])
         namespace = ""
         if rest[0] == "namespaces" and len(rest) > 2 and rest[2] not in ("status", "finalize"):
@@ -179,6 +186,7 @@ class HttpFace:
         return Target(resource, namespace, name, subresource)
 
     async def _resource_request(self, request: web.BaseRequest, target: Target, user: User) -> web.StreamResponse:
+        """Answer a request to a resource by its method."""
         method = request.method
         query = request.rel_url.query
         _require_subresource_verb(method, target)
@@ -205,6 +213,7 @@ class HttpFace:
     # --- reading
 
     def _get(self, request: web.BaseRequest, target: Target) -> web.StreamResponse:
+        """Answer with one object, or with its Scale."""
         _require_verb(target, "get")
         if is_metrics(target.resource):
             made = get_metrics(self._context, target.resource, target.namespace, target.name)
@@ -215,6 +224,7 @@ class HttpFace:
         return self._entry(request, target.resource, entry)
 
     def _list(self, request: web.BaseRequest, target: Target, query: ListQuery) -> web.StreamResponse:
+        """Answer with a list or a table."""
         _require_verb(target, "list")
         form = wanted_form(request.headers.get("Accept", ""))
         listed = list_metrics if is_metrics(target.resource) else reading.list_objects
@@ -227,6 +237,7 @@ class HttpFace:
         return web.Response(body=body, headers=_JSON_HEADERS)
 
     async def _watch(self, request: web.BaseRequest, target: Target, query: ListQuery) -> web.StreamResponse:
+        """Answer with a stream of events."""
         _require_verb(target, "watch")
         return await stream_watch(
             self._context,
@@ -239,6 +250,7 @@ class HttpFace:
         )
 
     def _writer(self, request: web.BaseRequest, resource: Resource) -> tuple[Form, Callable[[Entry], bytes]]:
+        """Return the form that the Accept header asks for, and the function that writes an entry in it."""
         form = wanted_form(request.headers.get("Accept", ""))
         if form.kind != "Table":
             return form, encoder_for(resource, form)
@@ -251,31 +263,30 @@ class HttpFace:
         return dataclasses.replace(form, version=f"v1 with {include}"), one_row
 
     def _entry(
-        self, request: web.BaseRequest, resource: Resource, entry: Entry, status: int = 200, asked: Asked | None = None
+        self, request: web.BaseRequest, resource: Resource, entry: Entry, status: int = 200, options: WriteOptions | None = None
     ) -> web.Response:
+        """Answer with one entry; warnings go out as headers, which kubectl prints."""
         _, write = self._writer(request, resource)
         response = web.Response(body=write(entry), status=status, headers=_JSON_HEADERS)
-        for warning in asked.warnings if asked is not None else ():
+        for warning in options.warnings if options is not None else ():
             response.headers.add("Warning", f'299 - "{_quotable(warning)}"')
         return response
 
     # --- writing
 
     def _post(self, request: web.BaseRequest, target: Target, raw: bytes, user: User) -> web.StreamResponse:
-        asked = request_parsing.asked(request)
+        """Create an object, or do what the subresource does. Reviews are answered and not stored."""
+        options = request_parsing.write_options(request)
         body = request_parsing.decoded_object(request, raw)
         resource = target.resource
-        if target.subresource == "binding":
-            subresources.bind_object(self._context, target.namespace, target.name, body, asked)
+        if target.subresource == "binding" or resource.table == "bindings":
+            name = target.name or (body.get("metadata") or {}).get("name") or ""
+            subresources.bind_object(self._context, target.namespace, name, body, options)
             return _json(_success(201), 201)
         if target.subresource == "eviction":
-            return self._evict(target, body, asked)
+            return self._evict(target, body, options)
         if target.name:
             raise method_not_allowed()
-        if resource.table == "bindings":
-            name = (body.get("metadata") or {}).get("name") or ""
-            subresources.bind_object(self._context, target.namespace, name, body, asked)
-            return _json(_success(201), 201)
         if resource.group in ("authentication.k8s.io", "authorization.k8s.io"):
             if resource.plural.endswith("accessreviews"):
                 check_review(resource, body)
@@ -284,36 +295,39 @@ class HttpFace:
         _require_verb(target, "create")
         if resource.namespaced and not target.namespace:
             raise method_not_allowed()
-        entry = writing.create(self._context, target, body, asked)
-        return self._entry(request, resource, entry, 201, asked)
+        entry = writing.create(self._context, target, body, options)
+        return self._entry(request, resource, entry, 201, options)
 
-    def _evict(self, target: Target, body: Object, asked: Asked) -> web.StreamResponse:
+    def _evict(self, target: Target, body: Object, options: WriteOptions) -> web.StreamResponse:
+        """Evict the pod that an Eviction object names."""
         if (body.get("metadata") or {}).get("name") != target.name:
             raise bad_request("name in URL does not match name in Eviction object")
-        options = DeleteOptions.read({**(body.get("deleteOptions") or {}), **({"dryRun": 1} if asked.dry_run else {})})
-        subresources.evict(self._context, target.namespace, target.name, options)
+        delete_options = DeleteOptions.read({**(body.get("deleteOptions") or {}), **({"dryRun": 1} if options.dry_run else {})})
+        subresources.evict(self._context, target.namespace, target.name, delete_options)
         return _json(_success(201), 201)
 
     def _put(self, request: web.BaseRequest, target: Target, raw: bytes) -> web.StreamResponse:
-        asked = request_parsing.asked(request)
+        """Replace an object, its scale, or the finalizers of a namespace."""
+        options = request_parsing.write_options(request)
         body = request_parsing.decoded_object(request, raw)
         context, resource = self._context, target.resource
         if target.subresource == "scale":
             entry = context.get(resource, target.namespace, target.name)
-            return _json(subresources.scale_of(resource, subresources.set_scale(context, resource, entry, body, asked)))
+            return _json(subresources.scale_of(resource, subresources.set_scale(context, resource, entry, body, options)))
         if target.subresource == "finalize":
             finalizers = [str(one) for one in (body.get("spec") or {}).get("finalizers") or ()]
-            return self._entry(request, resource, deletion.finalize_namespace(context, target.name, finalizers, asked))
+            return self._entry(request, resource, deletion.finalize_namespace(context, target.name, finalizers, options))
         _require_verb(target, "update")
         is_new = context.find(resource, target.namespace, target.name) is None
-        entry = writing.update(context, target, body, asked)
-        return self._entry(request, resource, entry, 201 if is_new else 200, asked)
+        entry = writing.update(context, target, body, options)
+        return self._entry(request, resource, entry, 201 if is_new else 200, options)
 
     def _patch(self, request: web.BaseRequest, target: Target, raw: bytes) -> web.StreamResponse:
+        """Patch an object or its scale. A scale is not stored, so it is read, patched and set."""
         patch_type = request.content_type
         if patch_type not in PATCH_TYPES:
             raise unsupported_media_type(patch_type, PATCH_TYPES)
-        asked = request_parsing.asked(request, patch_type)
+        options = request_parsing.write_options(request, patch_type)
         body = request_parsing.decoded_yaml(raw) if patch_type == APPLY_PATCH else request_parsing.decoded(raw)
         context, resource = self._context, target.resource
         if target.subresource == "scale":
@@ -326,16 +340,20 @@ class HttpFace:
             else:
                 raise unsupported_media_type(patch_type, (JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH))
             try:
-                scaled = subresources.set_scale(context, resource, entry, after, asked)
+                scaled = subresources.set_scale(context, resource, entry, after, options)
             except Undecoded as error:
                 raise unfit_patch(str(error)) from error
             return _json(subresources.scale_of(resource, scaled))
         _require_verb(target, "patch")
         is_new = context.find(resource, target.namespace, target.name) is None
-        entry = writing.patch(context, target, body, patch_type, asked)
-        return self._entry(request, resource, entry, 201 if is_new else 200, asked)
+        entry = writing.patch(context, target, body, patch_type, options)
+        return self._entry(request, resource, entry, 201 if is_new else 200, options)
 
     def _delete(self, request: web.BaseRequest, target: Target, raw: bytes) -> web.StreamResponse:
+        """Delete an object or a collection.
+
+        Most resources answer with a Status once the object is gone, some with the object.
+        """
         context, resource = self._context, target.resource
         if resource.namespaced and not target.namespace:
             raise method_not_allowed()
@@ -356,7 +374,8 @@ class HttpFace:
         return _json(_success() | {"details": details})
 
 
-def _wish(request: web.BaseRequest, target: Target) -> Wish:
+def _access_request(request: web.BaseRequest, target: Target) -> AccessRequest:
+    """Return the verb and the object of a request, as RBAC names them."""
     method = request.method
     if method in ("GET", "HEAD"):
         if target.name:
@@ -369,11 +388,11 @@ def _wish(request: web.BaseRequest, target: Target) -> Wish:
         verb = {"POST": "create", "PUT": "update", "PATCH": "patch"}.get(method, method.lower())
     resource = target.resource
     path = f"{resource.plural}/{target.subresource}" if target.subresource else resource.plural
-    return Wish(verb, resource.group, path, target.namespace, target.name)
+    return AccessRequest(verb, resource.group, path, target.namespace, target.name)
 
 
 def _require_own_origin(origins: Origins, request: web.BaseRequest) -> None:
-    """Refuse what a web site makes a browser send: everybody is an administrator here, the browser's owner too."""
+    """Refuse what a web site makes a browser send: without tokens every caller is an administrator, a browser too."""
     refused = origins.refusal(request.headers)
     if refused:
         raise Forbidden(403, "Forbidden", refused)
@@ -385,11 +404,13 @@ def _require_own_origin(origins: Origins, request: web.BaseRequest) -> None:
 
 
 def _require_verb(target: Target, verb: str) -> None:
+    """Refuse with 405 a verb that the resource does not have."""
     if verb not in target.resource.verbs:
         raise method_not_allowed()
 
 
 def _require_subresource_verb(method: str, target: Target) -> None:
+    """Refuse with 405 a method that the subresource does not have."""
     if target.subresource:
         verb = {"POST": "create", "PUT": "update", "PATCH": "patch", "GET": "get", "HEAD": "get"}.get(method, "")
         if verb not in SUBRESOURCE_VERBS[target.subresource]:
@@ -397,7 +418,7 @@ def _require_subresource_verb(method: str, target: Target) -> None:
 
 
 def _included(request: web.BaseRequest) -> str:
-    """Return how much of an object a row of a table shall carry."""
+    """Return how much of each object the rows of a table carry."""
     found = request.rel_url.query.get("includeObject", "")
     if found not in _INCLUDED:
         text = f"includeObject: Invalid value: \"{found}\": must be 'Metadata', 'Object', 'None', or empty"
@@ -410,11 +431,13 @@ def _json(document: Object, status: int = 200) -> web.Response:
 
 
 def _success(code: int | None = None) -> Object:
+    """Return the Status of something that was done and has no object to show."""
     status: Object = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"}
     return status if code is None else {**status, "code": code}
 
 
 def _refusal(error: ApiError) -> web.Response:
+    """Return an error as a response; one without a reason is plain text."""
     if not error.reason:
         return web.Response(text=error.message, status=error.status)
     response = _json(status_of(error), error.status)
@@ -424,4 +447,5 @@ def _refusal(error: ApiError) -> web.Response:
 
 
 def _quotable(text: str) -> str:
+    """Return a text as it may stand in a Warning header."""
     return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", " ")

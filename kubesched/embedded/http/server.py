@@ -1,6 +1,7 @@
-"""The API server: a store behind HTTP and HTTPS, started and stopped.
+"""The embedded API server: a store behind HTTP and HTTPS.
 
-In: where to listen, what to keep, who may come. Out: a running server, its addresses and a kubeconfig for it.
+In: where to listen, where to keep certificates, which tokens are valid. Out: a running server, its addresses, and a
+kubeconfig.
 """
 
 from __future__ import annotations
@@ -25,9 +26,9 @@ from kubesched.errors import AlreadyExists, ConfigError
 from kubesched.files import write_private
 from kubesched.http import Listener, Origins
 
-_KEEPALIVE_SECONDS = 300.0
+_KEEPALIVE_SECONDS = 300.0  # clients keep connections open between requests
 _MOST_CONNECTIONS = 16384
-_SHARE_OF_FILES = 0.75
+_SHARE_OF_FILES = 0.75  # of the open files that the process may have
 
 
 class ApiServer:
@@ -74,7 +75,7 @@ class ApiServer:
         return {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(self.host, self.host)
 
     async def start(self) -> None:
-        """Begin to listen."""
+        """Listen. Whatever fails, what was opened is closed again."""
         server = web.Server(self._face.handle, request_factory=_make_request, handler_cancellation=True)
         self._runner = web.ServerRunner(server, shutdown_timeout=1.0)
         await self._runner.setup()
@@ -92,10 +93,10 @@ class ApiServer:
             self._tell_whom_to_trust()
 
     def _tell_whom_to_trust(self) -> None:
-        """Create the ConfigMap that extension servers and schedulers read at start, unless there is one.
+        """Create the ConfigMap from which schedulers and extension servers learn which client certificates to trust.
 
-        Its authorities vouch for nobody: their keys are gone, and this server knows no client certificates. Without them,
-        or without the ConfigMap, whoever reads it warns for as long as it runs.
+        Its authorities sign nothing: their keys are thrown away, for this server knows no client certificates. Without the
+        ConfigMap, or without authorities in it, a kube-scheduler warns for as long as it runs.
         """
         ca = (
             self.certificate.authority.read_text("utf-8")
@@ -115,6 +116,7 @@ class ApiServer:
             self.store.create("configmaps", {"metadata": {"name": AUTHENTICATION_CONFIG}, "data": data}, "kube-system")
 
     async def _listen(self, runner: web.ServerRunner, port: int, tls: ssl.SSLContext | None) -> int:
+        """Listen on one port and return its number."""
         site = Listener(
             runner,
             self.host,
@@ -133,12 +135,12 @@ class ApiServer:
         return int(runner.addresses[-1][1])
 
     def connection(self) -> asyncio.Protocol:
-        """Return our side of one connection, for whoever brings connections of their own instead of sockets."""
+        """Return the server's end of one connection, for tests and simulations that bring their own transport."""
         assert self._runner is not None and self._runner.server is not None
         return self._runner.server()
 
     async def stop(self) -> None:
-        """End every watch, answer nobody any more, and close the store."""
+        """End every watch, stop answering, and close the store."""
         self.store.close()
         if self._runner is not None:
             await self._runner.cleanup()
@@ -172,5 +174,6 @@ class ApiServer:
 
 
 def _make_request(message: Any, payload: Any, protocol: Any, writer: Any, task: asyncio.Task[None]) -> web.BaseRequest:
+    """Make a request object as aiohttp does, with a limit on its body."""
     loop = asyncio.get_running_loop()
     return web.BaseRequest(message, payload, protocol, writer, task, loop, client_max_size=MAX_BODY_BYTES)

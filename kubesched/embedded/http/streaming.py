@@ -1,7 +1,7 @@
-"""Watch streams: events of one watch as lines of a chunked answer, until somebody has had enough.
+"""Watch streams: the events of one watch as lines of a chunked response.
 
-In: an opened request. Out: a line per event, bookmarks when asked for, and an end: the client's timeout, its
-disconnection, its failure to read, or the server's stop.
+In: a request. Out: a line for each event, bookmarks if asked for, and an end: after the client's timeout, when the client
+disconnects or stops reading, or when the server stops.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from kubesched.embedded.verbs.reading import ListQuery, open_watch
 from kubesched.errors import Gone
 
 _SHORTEST_DEFAULT_SECONDS = 1800.0
-_CHUNK_BYTES = 256 * 1024
+_CHUNK_BYTES = 256 * 1024  # a chunk is sent when it is this large
 
 
 async def stream_watch(
@@ -34,7 +34,7 @@ async def stream_watch(
     bookmark_seconds: float,
     stall_seconds: float,
 ) -> web.StreamResponse:
-    """Answer a watch request; returns when the stream has ended."""
+    """Answer a watch request; return when the stream has ended."""
     arguments = request.rel_url.query
     bookmarks = flag(arguments, "allowWatchBookmarks")
     timeout = _timeout(number(arguments, "timeoutSeconds"))
@@ -63,7 +63,7 @@ async def stream_watch(
 
 
 class _Stream:
-    """One connection that receives one watch."""
+    """One response that carries one watch."""
 
     def __init__(
         self,
@@ -81,7 +81,7 @@ class _Stream:
         self._stall_seconds = stall_seconds
 
     async def send_buffered(self, ending: bytes = b"") -> None:
-        """Send what has arrived, in chunks of a bounded size."""
+        """Send what is buffered, in chunks of at most 256 KiB or one event."""
         lines: list[bytes] = []
         size = 0
         for event in self._watch.drain():
@@ -97,7 +97,7 @@ class _Stream:
             await self._send(b"".join(lines))
 
     async def run(self, context: Context, seconds: float, bookmark_seconds: float | None) -> None:
-        """Send what arrives until the time is over or the watch is closed."""
+        """Send events until the time is over or the watch is closed."""
         loop = asyncio.get_running_loop()
         end = loop.time() + seconds
         marked = context.storage.version  # a last bookmark is worth sending only if it says something new
@@ -122,11 +122,15 @@ class _Stream:
                 return
 
     async def _send(self, data: bytes) -> None:
+        """Write to the client; TimeoutError if it does not read."""
         async with asyncio.timeout(self._stall_seconds):
             await self._response.write(data)
 
 
 def _timeout(seconds: int | None) -> float:
+    """Return how long a stream lasts: as the client says, or 30 to 60 minutes, spread so that clients do not all return at
+    once.
+    """
     if not seconds or seconds < 0:
         return _SHORTEST_DEFAULT_SECONDS * (1 + random.random())  # spread, so that clients do not return all at once
     return float(seconds)

@@ -1,6 +1,7 @@
-"""Cells: how one object reads in the tables of `kubectl get`.
+"""The cells of `kubectl get` that need more than a field: how one object reads in a table.
 
-In: objects of the kinds with a story of their own. Out: the texts of their cells, as the reference prints them.
+In: an object, or a field of one. Out: the text of a cell, as kube-apiserver prints it. columns.py says which function is in
+which column.
 """
 
 from __future__ import annotations
@@ -8,7 +9,6 @@ from __future__ import annotations
 from typing import Any
 
 from kubesched.embedded.admission.amounts import amount
-from kubesched.embedded.admission.plugins import DEFAULT_CLASS_ANNOTATION, DEFAULT_INGRESS_CLASS_ANNOTATION
 from kubesched.embedded.clock import seconds_of
 from kubesched.embedded.schema.resources import Object
 from kubesched.embedded.storage.selectors import written_selector
@@ -32,7 +32,7 @@ def _status(obj: Object) -> Object:
 
 
 def human_duration(seconds: float) -> str:
-    """Return a span as kubectl writes it: two units while they matter, then one."""
+    """Return a duration as kubectl writes it: two units while the second one matters, then one."""
     total = int(seconds)
     if total < -1:
         return "<invalid>"
@@ -57,7 +57,7 @@ def human_duration(seconds: float) -> str:
 
 
 def since(text: Any, now: float) -> str:
-    """Return how long ago a timestamp was."""
+    """Return how long ago a timestamp is."""
     if not text:
         return UNKNOWN
     try:
@@ -71,7 +71,7 @@ def age(obj: Object, now: float) -> str:
 
 
 def pod_status(pod: Object) -> str:
-    """Return the word under STATUS: the phase, unless something more telling is known."""
+    """Return the word under STATUS: the phase, unless a container, a gate or a deletion says more."""
     status = _status(pod)
     reason = status.get("reason") or status.get("phase") or ""
     for condition in status.get("conditions") or ():
@@ -102,6 +102,7 @@ def pod_status(pod: Object) -> str:
 
 
 def _containers_reason(status: Object, reason: str) -> str:
+    """Return the reason of the first container that has one; Completed only if no container runs."""
     has_running = False
     for container in reversed(status.get("containerStatuses") or ()):
         state = container.get("state") or {}
@@ -127,6 +128,7 @@ def pod_ready(pod: Object) -> str:
 
 
 def pod_restarts(pod: Object, now: float) -> str:
+    """Return the number of restarts, and when the last one was."""
     statuses = _status(pod).get("containerStatuses") or ()
     n_restarts = sum(one.get("restartCount", 0) for one in statuses)
     ended = [((one.get("lastState") or {}).get("terminated") or {}).get("finishedAt") for one in statuses]
@@ -135,6 +137,7 @@ def pod_restarts(pod: Object, now: float) -> str:
 
 
 def readiness_gates(pod: Object) -> str:
+    """Return how many readiness gates are open, of how many."""
     gates = pod["spec"].get("readinessGates") or ()
     if not gates:
         return NONE
@@ -144,6 +147,7 @@ def readiness_gates(pod: Object) -> str:
 
 
 def node_status(node: Object) -> str:
+    """Return Ready, NotReady or Unknown, and whether the node is cordoned."""
     conditions = _status(node).get("conditions") or ()
     ready = next((one.get("status") for one in conditions if one.get("type") == "Ready"), None)
     words = ["Ready" if ready == "True" else "NotReady" if ready is not None else "Unknown"]
@@ -153,6 +157,7 @@ def node_status(node: Object) -> str:
 
 
 def node_roles(node: Object) -> str:
+    """Return the roles, which are labels: node-role.kubernetes.io/ROLE, and kubernetes.io/role for a single one."""
     labels = node["metadata"].get("labels") or {}
     roles = {key.removeprefix(_ROLE_PREFIX) for key in labels if key.startswith(_ROLE_PREFIX)}
     if labels.get("kubernetes.io/role"):
@@ -160,15 +165,7 @@ def node_roles(node: Object) -> str:
     return ",".join(sorted(role for role in roles if role)) or NONE
 
 
-def internal_ip(node: Object) -> str:
-    return _node_address(node, "InternalIP")
-
-
-def external_ip(node: Object) -> str:
-    return _node_address(node, "ExternalIP")
-
-
-def _node_address(node: Object, kind: str) -> str:
+def node_address(node: Object, kind: str) -> str:
     return next((one["address"] for one in _status(node).get("addresses") or () if one.get("type") == kind), NONE)
 
 
@@ -185,7 +182,7 @@ def access_modes(modes: Any) -> str:
 
 
 def service_external_ip(service: Object) -> str:
-    """Return what is reachable from outside: given addresses, a balancer's, or that one is waited for."""
+    """Return the addresses for clients outside: given ones, the load balancer's, or <pending>."""
     spec = _spec(service)
     given = list(spec.get("externalIPs") or ())
     if spec.get("type") == "ExternalName":
@@ -213,9 +210,9 @@ def service_ports(service: Object) -> str:
 def job_status(job: Object) -> str:
     status = _status(job)
     true = {one.get("type") for one in status.get("conditions") or () if one.get("status") == "True"}
-    for kind, word in (("Complete", "Complete"), ("Failed", "Failed")):
+    for kind in ("Complete", "Failed"):
         if kind in true:
-            return word
+            return kind
     if "deletionTimestamp" in job["metadata"]:
         return "Terminating"
     for kind in ("Suspended", "FailureTarget", "SuccessCriteriaMet"):
@@ -225,6 +222,7 @@ def job_status(job: Object) -> str:
 
 
 def job_completions(job: Object) -> str:
+    """Return how many pods have succeeded, of how many. Without a number of completions one is enough."""
     spec, status = _spec(job), _status(job)
     done = status.get("succeeded", 0)
     if spec.get("completions") is not None:
@@ -242,6 +240,7 @@ def job_duration(job: Object, now: float) -> str:
 
 
 def endpoints_text(obj: Object) -> str:
+    """Return the first three addresses with their ports, and how many more there are."""
     found = [
         f"{address.get('ip')}:{port.get('port')}"
         for subset in obj.get("subsets") or ()
@@ -264,6 +263,7 @@ def event_source(event: Object) -> str:
 
 
 def event_last_seen(event: Object, now: float) -> str:
+    """Return when an event was last seen, and how often since when."""
     series = event.get("series") or {}
     last = event.get("lastTimestamp") or series.get("lastObservedTime") or event.get("eventTime")
     first = event.get("firstTimestamp") or event.get("eventTime")
@@ -274,6 +274,7 @@ def event_last_seen(event: Object, now: float) -> str:
 
 
 def claim_state(claim: Object) -> str:
+    """Return the state of a resource claim."""
     status = _status(claim)
     if "deletionTimestamp" in claim["metadata"]:
         return "deleted" + (",allocated" if status.get("allocation") else "")
@@ -294,11 +295,13 @@ def truth(value: Any) -> str:
     return "True" if value else "False"
 
 
-def kind_and_name(reference: Any) -> str:
-    return f"{(reference or {}).get('kind', '')}/{(reference or {}).get('name', '')}"
+def pair(held: Any, *names: str) -> str:
+    """Return some fields of an object with slashes between them; a text, which stands for no object, as it is."""
+    return held if isinstance(held, str) else "/".join(str(held.get(name, "")) for name in names)
 
 
 def phase(obj: Object) -> str:
+    """Return the phase, unless the object is being deleted."""
     return "Terminating" if "deletionTimestamp" in obj["metadata"] else _status(obj).get("phase", "")
 
 
@@ -310,12 +313,8 @@ def ready_ratio(obj: Object) -> str:
     return f"{_status(obj).get('readyReplicas', 0)}/{_spec(obj).get('replicas', 0)}"
 
 
-def volume_claim(volume: Object) -> str:
-    claim = _spec(volume).get("claimRef")
-    return f"{claim.get('namespace', '')}/{claim.get('name', '')}" if claim else ""
-
-
 def bound_capacity(claim: Object) -> str:
+    """Return the size of a claim once it has a volume."""
     return str((_status(claim).get("capacity") or {}).get("storage", "")) if _spec(claim).get("volumeName") else ""
 
 
@@ -323,16 +322,9 @@ def bound_modes(claim: Object) -> str:
     return access_modes(_status(claim).get("accessModes")) if _spec(claim).get("volumeName") else ""
 
 
-def storage_class_name(obj: Object) -> str:
-    return _marked_default(obj, DEFAULT_CLASS_ANNOTATION)
-
-
-def ingress_class_name(obj: Object) -> str:
-    return _marked_default(obj, DEFAULT_INGRESS_CLASS_ANNOTATION)
-
-
-def _marked_default(obj: Object, annotation: str) -> str:
-    is_default = (obj["metadata"].get("annotations") or {}).get(annotation) == "true"
+def class_name(obj: Object, kind: str) -> str:
+    """Return the name of a storage or ingress class, and whether it is the default one."""
+    is_default = (obj["metadata"].get("annotations") or {}).get(f"{kind}.kubernetes.io/is-default-class") == "true"
     return str(obj["metadata"]["name"]) + (" (default)" if is_default else "")
 
 
@@ -350,13 +342,14 @@ def last_schedule(cron_job: Object, now: float) -> str:
 
 
 def autoscaler_targets(obj: Object) -> str:
+    """Return current and wanted value of the first two metrics, and how many more there are."""
     wanted = _spec(obj).get("metrics") or []
-    told = _status(obj).get("currentMetrics") or []
+    current = _status(obj).get("currentMetrics") or []
     texts = []
     for at_, one in enumerate(wanted):
         field = one.get("type", "")[:1].lower() + one.get("type", "")[1:]
         source = one.get(field) or {}
-        held = ((told[at_].get(field) or {}).get("current") or {}) if at_ < len(told) else {}
+        held = ((current[at_].get(field) or {}).get("current") or {}) if at_ < len(current) else {}
         target = source.get("target") or {}
         name = f"{source['name']}: " if "name" in source else ""
         if "averageUtilization" in target:
@@ -373,21 +366,15 @@ def autoscaler_targets(obj: Object) -> str:
     return ", ".join(texts[:2]) + (f" + {rest} more..." if rest > 0 else "")
 
 
-def quota_requests(quota: Object) -> str:
-    return _quota(quota, limits=False)
-
-
-def quota_limits(quota: Object) -> str:
-    return _quota(quota, limits=True)
-
-
-def _quota(obj: Object, limits: bool) -> str:
+def quota(obj: Object, side: str) -> str:
+    """Return what a quota limits of one side, with what is used of it. All that is not a limit counts as a request."""
     hard, used = _status(obj).get("hard") or {}, _status(obj).get("used") or {}
-    names = [name for name in sorted(hard) if name.startswith("limits.") == limits]
+    names = [name for name in sorted(hard) if name.startswith("limits.") == (side == "limits")]
     return ", ".join(f"{name}: {used.get(name, '0')}/{hard[name]}" for name in names)
 
 
 def ingress_hosts(obj: Object) -> str:
+    """Return the first three hosts; * if the rules name none."""
     rules = _spec(obj).get("rules") or []
     hosts = [one["host"] for one in rules if one.get("host")]
     text = ",".join(hosts[:_SHOWN]) or "*"
@@ -415,39 +402,21 @@ def slice_endpoints(obj: Object) -> str:
 
 
 def _limited(values: list[str]) -> str:
+    """Return the first three values, and how many more there are."""
     if not values:
         return "<unset>"
     rest = len(values) - _SHOWN
     return ",".join(values[:_SHOWN]) + (f" + {rest} more..." if rest > 0 else "")
 
 
-def bound_users(binding: Object) -> str:
-    return ", ".join(one["name"] for one in _subjects(binding, "User"))
-
-
-def bound_groups(binding: Object) -> str:
-    return ", ".join(one["name"] for one in _subjects(binding, "Group"))
-
-
-def bound_accounts(binding: Object) -> str:
-    return ", ".join(f"{one.get('namespace', '')}/{one['name']}" for one in _subjects(binding, "ServiceAccount"))
-
-
-def _subjects(binding: Object, kind: str) -> list[Object]:
-    return [one for one in binding.get("subjects") or () if one.get("kind") == kind]
-
-
-def param_kind(held: Any) -> str:
-    return f"{held.get('apiVersion', '')}/{held.get('kind', '')}" if held else "<unset>"
+def subjects(binding: Object, kind: str) -> str:
+    """Return the subjects of a role binding that are of one kind; accounts with their namespace."""
+    found = [one for one in binding.get("subjects") or () if one.get("kind") == kind]
+    return ", ".join(pair(one, "namespace", "name") if kind == "ServiceAccount" else one["name"] for one in found)
 
 
 def param_ref(held: Any) -> str:
     return f"{held.get('namespace') or '*'}/{held.get('name') or '*'}" if held else "<unset>"
-
-
-def api_service(obj: Object) -> str:
-    held = _spec(obj).get("service")
-    return f"{held.get('namespace', '')}/{held.get('name', '')}" if held else "Local"
 
 
 def api_available(obj: Object) -> str:
@@ -457,15 +426,8 @@ def api_available(obj: Object) -> str:
     return "Unknown"
 
 
-def used_cpu(metrics: Object) -> str:
-    return _used(metrics, "cpu")
-
-
-def used_memory(metrics: Object) -> str:
-    return _used(metrics, "memory")
-
-
-def _used(metrics: Object, name: str) -> str:
+def usage(metrics: Object, name: str) -> str:
+    """Return how much of a resource a node uses, or all containers of a pod together."""
     held = [one.get("usage") or {} for one in metrics.get("containers") or [metrics]]
     texts = [one[name] for one in held if name in one]
     return quantity.format_quantity(sum(map(amount, texts)), quantity.style_of(texts[0] if texts else "0"))

@@ -1,7 +1,7 @@
-"""Tables: lists and objects as rows, so that `kubectl get` looks as it does on a cluster.
+"""Tables: lists and objects as rows, so that `kubectl get` looks as on a cluster.
 
-In: entries of any resource. Out: a Table with the columns of its kind; kinds without columns of their own get a name
-and an age, custom ones what their definition says.
+In: entries of any resource. Out: a Table with the columns of its kind. Kinds without columns of their own have a name and an
+age, custom resources what their definition says.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ def columns_of(resource: Resource) -> list[Column]:
 
 
 def _custom_column(wanted: Object) -> Column:
+    """Return the column that a definition describes. Its jsonPath may name fields, but not filter lists."""
     path = [step for step in str(wanted.get("jsonPath", "")).replace("\\.", "\0").split(".") if step]
     steps = [step.replace("\0", ".") for step in path]
     is_date = wanted.get("type") == "date"
@@ -39,7 +40,7 @@ def _custom_column(wanted: Object) -> Column:
 
 
 def row(columns: list[Column], entry: Entry, now: float, include: str) -> Object:
-    """Return one row; `include` says how much of the object goes along."""
+    """Return one row; `include` says how much of the object goes along: kubectl needs the metadata, for labels and names."""
     found: Object = {"cells": [column.cell(entry.obj, now) for column in columns]}
     ending = _ENDINGS.get((entry.obj.get("status") or {}).get("phase", "")) if entry.obj.get("kind") == "Pod" else None
     if ending is not None:

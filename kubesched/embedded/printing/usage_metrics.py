@@ -1,8 +1,8 @@
-"""metrics.k8s.io: what nodes and pods use, made up, so that `kubectl top` has something to show.
+"""metrics.k8s.io: made-up usage of nodes and pods, so that `kubectl top` has something to show.
 
-In: running pods and what they ask for. Out: NodeMetrics and PodMetrics. Nothing runs here, so nothing is measured: a
-container uses a share of its requests that follows from its pod's uid and drifts a little with time, the same for
-everybody who asks at the same moment. A node uses what its pods use, and something for itself.
+In: running pods and their requests. Out: NodeMetrics and PodMetrics. Nothing runs, so nothing is measured. A container uses a
+share of its requests that follows from its pod's uid and changes a little over ten minutes, so all clients see the same. A
+node uses what its pods use, and something for itself.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from kubesched.embedded.verbs.context import Context
 from kubesched.embedded.verbs.reading import Listing, ListQuery, list_objects
 from kubesched.kube.values import quantity
 
-_WINDOW_SECONDS = 15
-_DRIFT_SECONDS = 600.0
+_WINDOW_SECONDS = 15  # of metrics-server; usage stays the same within one
+_DRIFT_SECONDS = 600.0  # usage rises and falls within this time
 _NANO = 10**9
 _CPU_OF_NOTHING, _MEMORY_OF_NOTHING = _NANO // 100, 32 * 2**20 * _NANO  # of a container that asks for nothing
 _CPU_OF_A_NODE, _MEMORY_OF_A_NODE = _NANO // 10, 400 * 2**20 * _NANO
 
 
 def is_metrics(resource: Resource) -> bool:
-    """Say whether a resource is one of those that are made up here and kept nowhere."""
+    """Return whether a resource is made up here and stored nowhere."""
     return resource.group == METRICS_GROUP
 
 
 def list_metrics(context: Context, resource: Resource, query: ListQuery) -> Listing:
-    """Return the metrics of what a list of the nodes or pods themselves would return."""
+    """Return the metrics of the nodes or pods that a list would return."""
     found = list_objects(context, context.resource(resource.plural), dataclasses.replace(query, limit=0))
     by_node = _node_usage(context) if resource.plural == "nodes" else {}
     made = [_metrics(context, resource, entry, by_node) for entry in found.entries]
@@ -42,7 +42,7 @@ def list_metrics(context: Context, resource: Resource, query: ListQuery) -> List
 
 
 def get_metrics(context: Context, resource: Resource, namespace: str, name: str) -> Entry:
-    """Return the metrics of one node or pod; there are none of a pod that does not run."""
+    """Return the metrics of one node or pod; a pod that does not run has none."""
     entry = context.find(context.resource(resource.plural), namespace, name)
     by_node = _node_usage(context) if resource.plural == "nodes" else {}
     found = _metrics(context, resource, entry, by_node) if entry is not None else None
@@ -52,6 +52,7 @@ def get_metrics(context: Context, resource: Resource, namespace: str, name: str)
 
 
 def _metrics(context: Context, resource: Resource, entry: Entry, by_node: dict[str, tuple[int, int]]) -> Entry | None:
+    """Return the metrics of one object, or None."""
     now, held = context.clock.now(), entry.obj["metadata"]
     metadata: Object = {"name": held["name"], "creationTimestamp": timestamp(now), "labels": dict(held.get("labels") or {})}
     obj: Object = {"kind": resource.kind, "apiVersion": resource.api_version, "metadata": metadata}
@@ -84,12 +85,13 @@ def _is_running(pod: Object) -> bool:
 
 
 def _containers(pod: Object, now: float) -> Iterator[tuple[str, int, int]]:
+    """Yield name, cpu and memory of each container."""
     for container in pod["spec"]["containers"]:
         dice = zlib.crc32(f"{pod['metadata']['uid']} {container['name']}".encode()) / 2**32
         wave = math.sin(2 * math.pi * (now // _WINDOW_SECONDS * _WINDOW_SECONDS / _DRIFT_SECONDS + dice))
-        asked = (container.get("resources") or {}).get("requests") or {}
-        cpu = amount(asked.get("cpu", "0")) or _CPU_OF_NOTHING
-        memory = amount(asked.get("memory", "0")) or _MEMORY_OF_NOTHING
+        wanted = (container.get("resources") or {}).get("requests") or {}
+        cpu = amount(wanted.get("cpu", "0")) or _CPU_OF_NOTHING
+        memory = amount(wanted.get("memory", "0")) or _MEMORY_OF_NOTHING
         yield container["name"], int(cpu * (0.25 + 0.5 * dice + 0.15 * wave)), int(memory * (0.4 + 0.5 * dice))
 
 

@@ -1,7 +1,8 @@
-"""Reading an object by its shape: drop what the API would drop, refuse what it could not decode.
+"""Decoding: an object is read by the shape of its kind; what the API would drop is dropped, what it could not decode is
+refused.
 
-In: an object as it came from JSON. Out: the same object, in place, without nulls and unknown fields, quantities as
-text; and the paths of the unknown fields, which the caller refuses, warns of or ignores as the request asks.
+In: an object as it came from JSON. Out: the same object, in place, without nulls and unknown fields, quantities in canonical
+form; and the paths of the unknown fields, which the caller refuses, reports or ignores as the request says.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from kubesched.kube.values import QuantityError, quantity
 
 
 class Undecodable(Exception):
-    """A value of the wrong type; `field` is where."""
+    """A value of the wrong type."""
 
     def __init__(self, field: str, found: object, wanted: str) -> None:
         super().__init__(f"cannot unmarshal {_kind_of(found)} into field {field} of type {wanted}")
@@ -26,13 +27,14 @@ class Undecodable(Exception):
 
 
 def settle(obj: Object, shape: Shape) -> list[str]:
-    """Bring `obj` into the form in which it is stored; return the paths of fields nobody knows."""
+    """Bring `obj` into the form in which it is stored; return the paths of unknown fields."""
     unknown: list[str] = []
     _object(obj, shape, "", unknown)
     return unknown
 
 
 def _object(obj: Any, shape: Shape, path: str, unknown: list[str]) -> None:
+    """Settle an object. This runs for every field of every write, so texts, the most frequent values, are checked inline."""
     if not isinstance(obj, dict):
         raise Undecodable(path, obj, shape.name)
     fields = shape.fields
@@ -56,6 +58,7 @@ def _object(obj: Any, shape: Shape, path: str, unknown: list[str]) -> None:
 
 
 def _value(value: Any, shape: Shape, path: str, unknown: list[str]) -> Any:
+    """Settle a value and return it, or what replaces it."""
     form = shape.form
     if form == "object":
         _object(value, shape, path, unknown)
@@ -85,6 +88,20 @@ def _value(value: Any, shape: Shape, path: str, unknown: list[str]) -> Any:
     return value
 
 
+def _of_type(types: type | tuple[type, ...], wanted: str) -> Callable[[Any, str], Any]:
+    """Return the reader of values that JSON has itself. A boolean is no number, although Python counts it as one."""
+
+    def read(value: Any, path: str) -> Any:
+        if not isinstance(value, types) or (isinstance(value, bool) and types is not bool):
+            raise Undecodable(path, value, wanted)
+        return value
+
+    return read
+
+
+_text = _of_type(str, "string")
+
+
 def _bytes(value: Any, path: str) -> Any:
     try:
         base64.b64decode(_text(value, path), validate=True)
@@ -93,30 +110,13 @@ def _bytes(value: Any, path: str) -> Any:
     return value
 
 
-def _text(value: Any, path: str) -> Any:
-    if not isinstance(value, str):
-        raise Undecodable(path, value, "string")
-    return value
-
-
 def _integer(value: Any, path: str) -> Any:
+    """Return a whole number of 64 bits. 5.0 is one: JSON has no integers."""
     if isinstance(value, bool) or not isinstance(value, (int, float)) or value != value or int(value) != value:
         raise Undecodable(path, value, "integer")
     if not -(2**63) <= value < 2**63:
         raise Undecodable(path, value, "int64")
     return int(value) if isinstance(value, float) else value
-
-
-def _number(value: Any, path: str) -> Any:
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise Undecodable(path, value, "number")
-    return value
-
-
-def _flag(value: Any, path: str) -> Any:
-    if not isinstance(value, bool):
-        raise Undecodable(path, value, "bool")
-    return value
 
 
 def _moment(value: Any, path: str) -> Any:
@@ -130,6 +130,7 @@ def _moment(value: Any, path: str) -> Any:
 
 
 def _quantity(value: Any, path: str) -> Any:
+    """Return a quantity in the form the API stores. A number is read as its digits."""
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         value = repr(value) if isinstance(value, float) else str(value)
     if not isinstance(value, str):
@@ -144,29 +145,22 @@ def _quantity(value: Any, path: str) -> Any:
 _canonical = lru_cache(maxsize=16384)(quantity.canonical)
 
 
-def _integer_or_text(value: Any, path: str) -> Any:
-    return value if isinstance(value, str) else _integer(value, path)
-
-
-def _anything(value: Any, path: str) -> Any:
-    return value
-
-
 _VALUE_READERS: dict[str, Callable[[Any, str], Any]] = {
     "str": _text,
     "int": _integer,
-    "num": _number,
-    "bool": _flag,
+    "num": _of_type((int, float), "number"),
+    "bool": _of_type(bool, "bool"),
     "time": _moment,
     "microtime": _moment,
     "quantity": _quantity,
-    "intstr": _integer_or_text,
+    "intstr": lambda value, path: value if isinstance(value, str) else _integer(value, path),
     "bytes": _bytes,
-    "any": _anything,
+    "any": lambda value, path: value,
 }
 
 
 def _kind_of(value: object) -> str:
+    """Return what Go's JSON decoder calls a value."""
     if isinstance(value, bool):
         return "bool"
     if isinstance(value, (int, float)):

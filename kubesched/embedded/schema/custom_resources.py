@@ -1,8 +1,8 @@
-"""Custom resources: a CustomResourceDefinition becomes resources, and its schema becomes rules.
+"""Custom resources: a CustomResourceDefinition becomes resources in the catalogue, and its schema becomes rules.
 
-In: definitions as they are created, changed and deleted. Out: entries in the catalogue, the shape and the defaults of
-their objects, and causes for values that break the schema. Expressions (x-kubernetes-validations) are not evaluated;
-a definition that has some is answered with a warning.
+In: definitions as they are created, changed and deleted. Out: resources, the shape and the defaults of their objects, and
+causes for values that break the schema. Expressions (x-kubernetes-validations) are not evaluated; a definition that has some
+is answered with a warning.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from kubesched.embedded.verbs.patching import copied
 from kubesched.kube.values import RegexError, compile_regex
 
 TABLE = "customresourcedefinitions.apiextensions.k8s.io"
-_VALUE_FORMS = {"string": "str", "integer": "int", "number": "num", "boolean": "bool"}
+_VALUE_FORMS = {"string": "str", "integer": "int", "number": "num", "boolean": "bool"}  # OpenAPI's types and ours
 _MOST_STEPS = 100_000_000  # of a pattern on a value: a sixth of a second, in which the server does nothing else
 
 
 def follow(storage: Storage, catalogue: Catalogue) -> None:
-    """Serve what definitions there are, and keep serving what they say from now on."""
+    """Serve the definitions that there are, and follow their changes. A deleted definition takes its objects along."""
     for entry in storage.table(TABLE).entries.values():
         for resource in resources_of(entry.obj):
             catalogue.add(resource)
@@ -43,9 +43,7 @@ def follow(storage: Storage, catalogue: Catalogue) -> None:
         for resource in after:
             catalogue.add(resource)
         if change.new is None and before:
-            table = storage.table(before[0].table)
-            for key in list(table.entries):
-                storage.remove(table, key)
+            storage.drop_table(storage.table(before[0].table))
 
     storage.listen(TABLE, changed)
 
@@ -55,7 +53,7 @@ def _place(resource: Resource) -> tuple[str, str, str]:
 
 
 def resources_of(definition: Object) -> list[Resource]:
-    """Return the served versions of a definition."""
+    """Return a resource for each served version of a definition."""
     spec = definition["spec"]
     names = spec["names"]
     found = []
@@ -138,6 +136,7 @@ def definition_problems(definition: Object) -> list[Cause]:
 
 
 def _pattern_problems(schema: Any, path: str) -> Iterator[Cause]:
+    """Yield the patterns in a schema that are not regular expressions."""
     if isinstance(schema, list):
         for at, one in enumerate(schema):
             yield from _pattern_problems(one, f"{path}[{at}]")
@@ -158,13 +157,14 @@ def _pattern_problems(schema: Any, path: str) -> Iterator[Cause]:
 
 
 def has_expressions(value: Any) -> bool:
-    """Say whether a schema contains expressions."""
+    """Return whether a schema contains expressions."""
     if isinstance(value, dict):
         return "x-kubernetes-validations" in value or any(has_expressions(one) for one in value.values())
     return isinstance(value, list) and any(has_expressions(one) for one in value)
 
 
 def schema_of(resource: Resource) -> Object:
+    """Return the OpenAPI schema of a custom resource, empty for a built-in one."""
     return ((resource.custom or {}).get("schema") or {}).get("openAPIV3Schema") or {}
 
 
@@ -177,6 +177,7 @@ def shape_of(resource: Resource) -> Shape:
 
 @lru_cache(maxsize=256)
 def _root_shape(schema: bytes) -> Shape:
+    """Return the shape of a schema with the fields that every kind has. Cached by the schema's text."""
     shape = _shape(msgspec.json.decode(schema))
     if shape.form != "object":
         shape = Shape("object", "custom", {}, is_open=True)
@@ -190,6 +191,7 @@ def _root_shape(schema: bytes) -> Shape:
 
 
 def _shape(schema: Any) -> Shape:
+    """Return the shape of a schema, as far as decoding and merging need it."""
     if not isinstance(schema, dict):
         return ANY
     is_open = bool(schema.get("x-kubernetes-preserve-unknown-fields"))
@@ -212,7 +214,7 @@ def _shape(schema: Any) -> Shape:
 
 
 def fill_defaults(value: Any, schema: Any) -> None:
-    """Write the schema's defaults where an object is silent."""
+    """Write the defaults of a schema into an object that lacks them."""
     if not isinstance(schema, dict):
         return
     if isinstance(value, dict):
@@ -263,6 +265,7 @@ def value_problems(value: Any, schema: Any, path: str = "") -> Iterator[Cause]:
 
 
 def _text_problems(value: str, schema: Object, path: str) -> Iterator[Cause]:
+    """Yield what is wrong with a text: its length, its pattern. A search that would take too long is refused."""
     if "maxLength" in schema and len(value) > schema["maxLength"]:
         yield field.too_long(path, schema["maxLength"])
     if "minLength" in schema and len(value) < schema["minLength"]:

@@ -1,4 +1,4 @@
-"""The notation in which the types_*.py modules write down the fields of the API, and its reader.
+"""The notation in which the tables write down the fields of the API, and its reader.
 
 One paragraph per type: `Name: field#1 type rule rule, field#2! type, ...`. The number is the field's number in protobuf,
 several of them with dots when the field stands inside messages that JSON inlines. The mark `!` means required. A `*` after
@@ -16,6 +16,7 @@ A strategic merge patch uses the first key only, server-side apply all of them, 
 and what is refused (validation/rules.py has the messages):
 
     =value              the default, as JSON or as plain text
+    if:field=A|B        the default is only for objects whose other field is one of these words
     needed              refused when it is not there or empty
     in:A|B|C            one of these words
     >=0 >0 >zero        a number's least value; `>0` and `>zero` differ in their message only
@@ -34,7 +35,7 @@ from functools import cache, lru_cache
 
 import msgspec
 
-from kubesched.embedded.schema import types_cluster, types_pod, types_policy, types_workload
+from kubesched.embedded.schema.tables import table
 
 VALUES = frozenset(("str", "int", "num", "bool", "time", "microtime", "quantity", "intstr", "bytes", "any"))
 # Kinds whose paragraph has another name, because two groups use the same one, or two versions differ.
@@ -47,7 +48,7 @@ _ROOT_NAMES = {
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """A type: a value, an object with named fields, a map or a list."""
+    """A type of the API: a value, an object with named fields, a map or a list."""
 
     form: str  # one of VALUES, or object, map, list
     name: str = ""  # of an object
@@ -71,6 +72,7 @@ class Field:
     required: bool = False
     numbers: tuple[int, ...] = ()  # in protobuf; none for fields of the kinds that are never sent so
     default: str = ""  # JSON, or "" for none
+    default_if: tuple[str, tuple[str, ...]] = ("", ())  # another field, and the values with which the default is filled in
     rules: tuple[str, ...] = ()
 
 
@@ -79,10 +81,10 @@ ANY = Shape("any")
 
 @cache
 def _paragraphs() -> dict[str, str]:
+    """Return the fields of every type, as they are written in the tables."""
     found = {}
-    for text in (types_pod.TYPES, types_workload.TYPES, types_cluster.TYPES, types_policy.TYPES):
-        for paragraph in re.split(r"\n(?=\S)", text.strip()):
-            name, _, body = " ".join(paragraph.split()).partition(": ")
+    for file in ("pod", "workload", "cluster", "policy"):
+        for name, body in table(file).items():
             is_kind = name.endswith("*")
             found[name.rstrip("*")] = f"apiVersion str, kind str, metadata#1 ObjectMeta, {body}" if is_kind else body
     return found
@@ -92,7 +94,7 @@ _objects: dict[str, Shape] = {}
 
 
 def shape_named(name: str) -> Shape:
-    """Return the shape of a paragraph; a type that contains itself is the same shape again."""
+    """Return the shape of a type. A type that contains itself refers to the same shape."""
     shape = _objects.get(name)
     if shape is None:
         fields: dict[str, Field] = {}
@@ -107,13 +109,15 @@ def shape_named(name: str) -> Shape:
                 continue
             kind, *rules = written.split()
             default = next((_json(rule[1:]) for rule in rules if rule.startswith("=")), "")
-            kept = tuple(rule for rule in rules if not rule.startswith("="))
-            fields[plain] = Field(plain, _read(kind), label.endswith("!"), numbers, default, kept)
+            other, _, words = next((rule[3:] for rule in rules if rule.startswith("if:")), "").partition("=")
+            kept = tuple(rule for rule in rules if not rule.startswith(("=", "if:")))
+            condition = (other, tuple(words.split("|")))
+            fields[plain] = Field(plain, _read(kind), label.endswith("!"), numbers, default, condition, kept)
     return shape
 
 
 def _json(text: str) -> str:
-    """Return a default as JSON: a word that is none is a text."""
+    """Return a default as JSON; a word that is not JSON is a text."""
     try:
         msgspec.json.decode(text)
     except msgspec.DecodeError:
@@ -123,12 +127,13 @@ def _json(text: str) -> str:
 
 @lru_cache(maxsize=512)
 def root_shape(api_version: str, kind: str) -> Shape | None:
-    """Return the shape of a built-in kind, or None for one we have no fields of."""
+    """Return the shape of a built-in kind; None for one without a table."""
     name = _ROOT_NAMES.get((api_version, kind), kind)
     return shape_named(name) if name in _paragraphs() else None
 
 
 def _read(written: str) -> Shape:
+    """Return the shape that a type's notation describes."""
     if written in VALUES:
         return Shape(written)
     if written.startswith("{"):

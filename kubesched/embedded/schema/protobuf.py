@@ -1,7 +1,10 @@
-"""Reading protobuf: the form in which kubectl and kube-scheduler send the objects of built-in kinds.
+"""Reading protobuf: the form in which kubectl and kube-scheduler send objects of built-in kinds.
 
-In: the bytes of a request body, whose envelope names the kind. Out: the object as it would stand in JSON. Only reading
-is done: answers are JSON, which every client accepts. The field numbers stand in the types_*.py tables.
+In: the bytes of a body; its envelope names the kind. Out: the object as it would be in JSON. Protobuf is only read: answers
+are JSON, which every client accepts. The field numbers stand in the tables.
+
+A message is a list of fields, each with a number, a wire type and a value. For example `0a 03 77 65 62` is field 1 (0a = 1 <<
+3 | 2), wire type 2 (bytes), 3 bytes long: "web".
 """
 
 from __future__ import annotations
@@ -42,7 +45,7 @@ Place = tuple[str, Shape] | dict[int, Any]
 
 
 class Unreadable(Exception):
-    """The bytes are not an object that we can read."""
+    """Bytes that are not an object this server can read."""
 
 
 def decode(body: bytes) -> Object:
@@ -95,6 +98,7 @@ def _fields(data: memoryview) -> Iterator[tuple[int, int | memoryview]]:
 
 
 def _varint(data: memoryview, at: int) -> tuple[int, int]:
+    """Return a number of seven bits a byte, the lowest first, and where it ends."""
     value = shift = 0
     while at < len(data) and shift < 70:
         byte = data[at]
@@ -108,7 +112,7 @@ def _varint(data: memoryview, at: int) -> tuple[int, int]:
 
 @cache
 def _places(shape_name: str, shape: Shape) -> dict[int, Place]:
-    """Return what each field number of a type means; an inlined message is a table of its own."""
+    """Return name and shape of each field number of a type. A message that JSON inlines is a table of its own."""
     places: dict[int, Place] = {}
     for field in shape.fields.values():
         table = places
@@ -122,6 +126,7 @@ def _places(shape_name: str, shape: Shape) -> dict[int, Place]:
 
 
 def _message(data: memoryview, shape: Shape, depth: int) -> Object:
+    """Return the object in a message."""
     if depth > MAX_DEPTH:
         raise Unreadable("the object is nested too deeply")
     obj: Object = {}
@@ -130,6 +135,7 @@ def _message(data: memoryview, shape: Shape, depth: int) -> Object:
 
 
 def _fill(obj: Object, data: memoryview, places: dict[int, Place], depth: int) -> None:
+    """Read the fields of a message into an object, then drop zero values where zero and absent mean the same."""
     for number, value in _fields(data):
         place = places.get(number)
         if place is None:
@@ -151,6 +157,7 @@ def _fill(obj: Object, data: memoryview, places: dict[int, Place], depth: int) -
 
 
 def _pair(data: memoryview, item: Shape, depth: int) -> tuple[str, Any]:
+    """Return key and value of one entry of a map."""
     key, held = "", _value(memoryview(b""), item, depth) if item.form != "bool" else False
     for number, value in _fields(data):
         if number == 1:
@@ -161,6 +168,7 @@ def _pair(data: memoryview, item: Shape, depth: int) -> tuple[str, Any]:
 
 
 def _value(value: int | memoryview, shape: Shape, depth: int) -> Any:
+    """Return a value by the shape of its field."""
     form = shape.form
     if form == "str":
         return _text(value)
@@ -186,6 +194,7 @@ def _value(value: int | memoryview, shape: Shape, depth: int) -> Any:
 
 
 def _time(data: memoryview, micro: bool) -> str | None:
+    """Return a timestamp; the zero time means that there is none."""
     seconds = nanos = 0
     empty = True
     for number, value in _fields(data):
@@ -213,7 +222,7 @@ def _integer_or_text(data: memoryview) -> int | str:
 
 
 def _embedded(data: memoryview) -> Any:
-    """Return JSON that is carried inside a message, as in RawExtension and FieldsV1."""
+    """Return JSON that a message carries, as in RawExtension and FieldsV1."""
     for number, value in _fields(data):
         if number == 1:
             try:

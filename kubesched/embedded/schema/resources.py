@@ -1,9 +1,9 @@
-"""The table of what is served: groups, versions, resources, kinds, names, scopes and subresources.
+"""The catalogue: which groups, versions and resources are served, with their kinds, names, scopes and subresources.
 
-In: the built-in table below, and CustomResourceDefinitions as they come and go. Out: a `Resource` for a path or a name.
-Several versions of one resource share a table of objects (`table`); exactly one of them is how objects are stored. A server
-stands for one release of Kubernetes, and serves the versions that this release has (`since`, `until`); the others are known
-to whoever uses the store without HTTP.
+In: tables/resources.txt, and CustomResourceDefinitions as they come and go. Out: a `Resource` for a path or a name. Several
+versions of a resource share one table of objects; they are stored in exactly one of these versions. A server stands for one
+release of Kubernetes and serves the versions that this release has (`since`, `until`); callers of the store may use all of
+them.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
+
+from kubesched.embedded.schema.tables import lines
 
 Object = dict[str, Any]
 ADMISSION_GROUP = "admissionregistration.k8s.io"
@@ -39,127 +41,27 @@ _FLAGS = {  # word of the table: field of a Resource, and its value
     "returned": ("returned_when_deleted", True),
     "not-stored": ("is_storage", False),
 }
-# A line for each group and version, and under it one for each resource: its plural, its kind, and what is special about it.
-# `/status` is a subresource, `in:all` a category; `since` and `until` are minors of releases.
-_TABLE = """
-v1
-  namespaces Namespace short:ns cluster /status /finalize label-names returned without:deletecollection
-  nodes Node short:no cluster /status keeps-status
-  pods Pod short:po in:all /status /binding /ephemeralcontainers /eviction /resize generation returned
-  bindings Binding only:create
-  services Service short:svc in:all /status label-names returned
-  endpoints Endpoints short:ep
-  persistentvolumes PersistentVolume short:pv cluster /status returned
-  persistentvolumeclaims PersistentVolumeClaim short:pvc /status returned
-  replicationcontrollers ReplicationController short:rc in:all /status /scale generation
-  configmaps ConfigMap short:cm
-  secrets Secret
-  serviceaccounts ServiceAccount short:sa returned
-  limitranges LimitRange short:limits put-creates
-  resourcequotas ResourceQuota short:quota /status returned
-  podtemplates PodTemplate generation returned
-  events Event short:ev put-creates
-events.k8s.io/v1
-  events Event short:ev put-creates not-stored table:events
-apps/v1
-  deployments Deployment short:deploy in:all /status /scale generation
-  replicasets ReplicaSet short:rs in:all /status /scale generation
-  statefulsets StatefulSet short:sts in:all /status /scale generation
-  daemonsets DaemonSet short:ds in:all /status generation
-  controllerrevisions ControllerRevision
-batch/v1
-  jobs Job in:all /status generation
-  cronjobs CronJob short:cj in:all /status generation
-autoscaling/v2
-  horizontalpodautoscalers HorizontalPodAutoscaler short:hpa in:all /status
-policy/v1
-  poddisruptionbudgets PodDisruptionBudget short:pdb /status generation needs-version
-coordination.k8s.io/v1
-  leases Lease needs-version put-creates
-scheduling.k8s.io/v1
-  priorityclasses PriorityClass short:pc cluster generation
-scheduling.k8s.io/v1beta1
-  podgroups PodGroup /status generation since:37
-  workloads Workload generation since:37
-scheduling.k8s.io/v1alpha3
-  podgroups PodGroup /status generation not-stored since:37
-  workloads Workload generation not-stored since:37
-  compositepodgroups CompositePodGroup /status generation since:37
-scheduling.k8s.io/v1alpha2
-  podgroups PodGroup /status generation not-stored until:36
-  workloads Workload generation not-stored until:36
-storage.k8s.io/v1
-  storageclasses StorageClass short:sc cluster returned
-  csinodes CSINode cluster returned
-  csidrivers CSIDriver cluster returned
-  csistoragecapacities CSIStorageCapacity
-  volumeattachments VolumeAttachment cluster /status returned
-resource.k8s.io/v1
-  resourceclaims ResourceClaim /status returned
-  resourceclaimtemplates ResourceClaimTemplate returned
-  resourceslices ResourceSlice cluster generation returned
-  deviceclasses DeviceClass cluster generation returned
-resource.k8s.io/v1beta2
-  devicetaintrules DeviceTaintRule cluster /status generation returned
-resource.k8s.io/v1
-  devicetaintrules DeviceTaintRule cluster /status generation returned not-stored since:37
-networking.k8s.io/v1
-  ingresses Ingress short:ing /status generation
-  ingressclasses IngressClass cluster generation
-  networkpolicies NetworkPolicy short:netpol generation
-node.k8s.io/v1
-  runtimeclasses RuntimeClass cluster needs-version put-creates
-admissionregistration.k8s.io/v1
-  validatingwebhookconfigurations ValidatingWebhookConfiguration cluster in:api-extensions generation needs-version
-  mutatingwebhookconfigurations MutatingWebhookConfiguration cluster in:api-extensions generation needs-version
-  validatingadmissionpolicies ValidatingAdmissionPolicy cluster in:api-extensions /status generation
-  validatingadmissionpolicybindings ValidatingAdmissionPolicyBinding cluster in:api-extensions generation
-  mutatingadmissionpolicies MutatingAdmissionPolicy cluster in:api-extensions generation
-  mutatingadmissionpolicybindings MutatingAdmissionPolicyBinding cluster in:api-extensions generation
-apiregistration.k8s.io/v1
-  apiservices APIService cluster in:api-extensions /status needs-version
-metrics.k8s.io/v1beta1
-  nodes NodeMetrics cluster only:get,list
-  pods PodMetrics only:get,list
-discovery.k8s.io/v1
-  endpointslices EndpointSlice generation
-rbac.authorization.k8s.io/v1
-  roles Role
-  rolebindings RoleBinding
-  clusterroles ClusterRole cluster
-  clusterrolebindings ClusterRoleBinding cluster
-apiextensions.k8s.io/v1
-  customresourcedefinitions CustomResourceDefinition short:crd,crds cluster in:api-extensions /status generation needs-version
-authentication.k8s.io/v1
-  tokenreviews TokenReview cluster only:create
-  selfsubjectreviews SelfSubjectReview cluster only:create
-authorization.k8s.io/v1
-  subjectaccessreviews SubjectAccessReview cluster only:create
-  selfsubjectaccessreviews SelfSubjectAccessReview cluster only:create
-  localsubjectaccessreviews LocalSubjectAccessReview only:create
-  selfsubjectrulesreviews SelfSubjectRulesReview cluster only:create
-"""
 
 
 @dataclass(frozen=True, slots=True)
 class Resource:
     """One resource in one version, and how its objects behave."""
 
-    group: str
+    group: str  # empty for the core group
     version: str
     plural: str
     kind: str
     namespaced: bool
     short_names: tuple[str, ...] = ()
     categories: tuple[str, ...] = ()
-    subresources: tuple[str, ...] = ()
+    subresources: tuple[str, ...] = ()  # status, scale, ...
     table: str = ""  # where the objects are kept; shared by the versions of one resource
     is_storage: bool = True
     verbs: tuple[str, ...] = _VERBS
-    has_generation: bool = False
-    keeps_status_on_create: bool = False
-    needs_version_on_update: bool = False
-    creates_on_update: bool = False
+    has_generation: bool = False  # metadata.generation counts changes of the spec
+    keeps_status_on_create: bool = False  # nodes register with their status
+    needs_version_on_update: bool = False  # an update without a resourceVersion is refused
+    creates_on_update: bool = False  # a PUT of an object that does not exist creates it
     names_are_labels: bool = False  # DNS label instead of DNS subdomain
     returned_when_deleted: bool = False  # a deletion is answered with the object that is gone, else with a Status
     custom: Mapping[str, Any] | None = field(default=None, compare=False)  # the CRD version this came from
@@ -182,8 +84,9 @@ class Resource:
 
 
 def _rows() -> Iterator[Resource]:
+    """Yield the resources of the table."""
     group = version = ""
-    for line in _TABLE.strip().splitlines():
+    for line in lines("resources"):
         if not line.startswith(" "):
             group, _, version = line.rpartition("/")
             continue
@@ -207,7 +110,7 @@ def _rows() -> Iterator[Resource]:
 
 
 class Catalogue:
-    """Every resource that a release serves; custom ones are added and removed while the server runs."""
+    """The resources that a release serves. Custom ones are added and removed while the server runs."""
 
     def __init__(self, release: int = NEWEST_RELEASE) -> None:
         """Serve what the release of this minor serves."""
@@ -223,7 +126,7 @@ class Catalogue:
         return (resource for resource in self._by_path.values() if self._serves(resource))
 
     def stored(self) -> Iterator[Resource]:
-        """Yield every resource once, in the version that it is stored in, served or not."""
+        """Yield every resource once, in its storage version, served or not."""
         return (resource for resource in self._by_path.values() if resource.is_storage)
 
     def _serves(self, resource: Resource) -> bool:
@@ -238,6 +141,7 @@ class Catalogue:
         self._index()
 
     def _index(self) -> None:
+        """Rebuild the lookup by name. Core names win over names of later groups."""
         self.revision += 1
         self._by_name = {}
         for resource in self._by_path.values():  # in order of the table, so core names win over later groups
@@ -256,7 +160,7 @@ class Catalogue:
         return self._by_name[name]
 
     def of_kind(self, api_version: str, kind: str) -> Resource | None:
-        """Return the resource that has `kind` in `api_version` in any release, or None."""
+        """Return the resource with this kind, in any release, or None."""
         group, _, version = api_version.rpartition("/")
         for resource in self._by_path.values():
             if resource.kind == kind and resource.group == group and resource.version == version:
@@ -264,7 +168,7 @@ class Catalogue:
         return None
 
     def stored_in(self, table: str) -> Resource | None:
-        """Return the resource whose version the objects of `table` are stored in."""
+        """Return the resource in whose version the objects of a table are stored."""
         return next((resource for resource in self.stored() if resource.table == table), None)
 
     def groups(self) -> dict[str, list[str]]:
@@ -277,7 +181,7 @@ class Catalogue:
 
 
 def _version_rank(version: str) -> tuple[int, int, int, str]:
-    """Order versions as discovery prefers them: v2, v1, v1beta2, v1beta1, v1alpha1, then other names."""
+    """Return the sort key of a version: v2, v1, v1beta2, v1beta1, v1alpha1, then other names."""
     body = version[1:] if version.startswith("v") else ""
     for rank, stage in ((1, "beta"), (2, "alpha")):
         major, found, minor = body.partition(stage)

@@ -1,6 +1,7 @@
-"""The end of Event objects: each lives an hour after its last write, and the oldest go when there are too many.
+"""The expiry of Event objects: each lives an hour after its last write, and at most 20,000 are kept.
 
-In: every change to Events. Out: Events removed, at the next write of anything. They are kept as JSON: most are never read.
+In: every change to Events. Out: expired Events removed, at the next write of anything. Events are kept as JSON, because most
+are never read.
 """
 
 from __future__ import annotations
@@ -17,7 +18,10 @@ MOST_EVENTS = 20_000
 
 
 class EventExpiry:
-    """When each Event ends, the next to end first."""
+    """The Events by expiry time, the next one to expire first.
+
+    A write moves its Event to the end, so the order needs no heap.
+    """
 
     def __init__(self, storage: Storage, clock: ServerClock) -> None:
         self._storage = storage
@@ -32,15 +36,16 @@ class EventExpiry:
         return len(self._ends)
 
     def _changed(self, change: Change) -> None:
+        """Note a new expiry time for an Event that was written; forget one that was deleted."""
         self._ends.pop(change.key, None)
         if change.new is not None:
             self._ends[change.key] = self._clock.now() + TTL_SECONDS
             change.new.pack()
 
     def remove_expired(self) -> None:
-        """Remove the Events whose hour is over, and the oldest of too many."""
+        """Remove the Events that have expired, and the oldest ones if there are too many."""
         now, table = self._clock.now(), self._storage.table(TABLE)
         while self._ends and (len(self._ends) > MOST_EVENTS or next(iter(self._ends.values())) <= now):
             key, _ = self._ends.popitem(last=False)
-            if key in table.entries:  # it may be deleted already, and the listeners not yet told
+            if key in table.entries:  # a deletion whose change is not delivered yet
                 self._storage.remove(table, key)

@@ -1,7 +1,7 @@
-"""Selectors over JSON objects: label selectors (as query text and as LabelSelector) and field selectors.
+"""Selectors over stored objects: label selectors (as query text and as LabelSelector) and field selectors.
 
-In: what a client wrote. Out: a predicate over objects, or None when everything matches, so that the common case costs
-nothing. A selector that cannot be read is refused with the text of the API.
+In: the text of a request. Out: a predicate over objects, or None if it selects everything, so that the common case costs
+nothing. A selector that cannot be read is refused in the API's words.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from kubesched.kube.values import label_value_complaints, qualified_name_complai
 Predicate = Callable[[Object], bool]
 Pin = tuple[str, str]  # a field and the value it must have
 
-# A kubelet watches the pods of its node and kubectl a single object: thousands of these must not be asked every time.
+# The fields by which watches are looked up (see `Feed`).
 PINNABLE = {"metadata.name": ("metadata", "name"), "spec.nodeName": ("spec", "nodeName")}
 
 _TOKEN = re.compile(r"\s*(==|!=|=|!|\(|\)|,|<|>|[^\s,()=!<>]+)\s*")
@@ -61,7 +61,10 @@ _EVENT_ALIASES = {"regarding": "involvedObject", "reportingController": "reporti
 
 
 def parse_labels(text: str) -> list[Requirement]:
-    """Return the requirements of a label selector in its query form, such as `a=b,c in (d,e),!f`."""
+    """Return the requirements of a label selector in its query form, such as `a=b,c in (d,e),!f`.
+
+    The grammar and its error texts are those of apimachinery's `labels.Parse`; kubectl shows the texts to its users.
+    """
     requirements: list[Requirement] = []
     tokens = _tokens(text)
     at = 0
@@ -124,12 +127,12 @@ def written_selector(selector: Mapping[str, Any]) -> str:
 
 
 def selects(selector: Mapping[str, Any] | None, labels: Mapping[str, str] | None) -> bool:
-    """Say whether a LabelSelector selects `labels`: none selects nothing, an empty one everything."""
+    """Return whether a LabelSelector selects `labels`. None selects nothing, an empty one everything."""
     return selector is not None and all(one.matches(labels or {}) for one in requirements_of(selector))
 
 
 def predicate(resource: Resource, label_text: str, field_text: str) -> Predicate | None:
-    """Return the test that both selectors of a request make, or None when they let everything through."""
+    """Return a function that tests objects against both selectors of a request, or None if both are empty."""
     labels = parse_labels(label_text) if label_text.strip() else []
     fields = _parse_fields(resource, field_text) if field_text.strip() else []
     if not labels and not fields:
@@ -145,7 +148,7 @@ def predicate(resource: Resource, label_text: str, field_text: str) -> Predicate
 
 
 def field_value(obj: Object, path: tuple[str, ...]) -> str:
-    """Return a field as a selector compares it: text, with "" for what is absent and `false` for an absent flag."""
+    """Return a field as field selectors compare it: as text, "" if absent, "false" for an absent flag."""
     found: Any = obj
     for step in path:
         found = found.get(step) if isinstance(found, dict) else None
@@ -168,7 +171,7 @@ def name_in(field_text: str) -> str:
 
 
 def pin_of(field_text: str) -> Pin | None:
-    """Return a field and the one value that a field selector demands of it, for the fields watches are sorted by."""
+    """Return a field and the value it must have, for the fields by which watches are looked up; None if there is none."""
     for part in field_text.split(","):
         name, _, value = part.partition("=")
         if name.strip() in PINNABLE and not value.startswith("="):
@@ -177,6 +180,7 @@ def pin_of(field_text: str) -> Pin | None:
 
 
 def _parse_fields(resource: Resource, field_text: str) -> list[tuple[tuple[str, ...], bool, str]]:
+    """Return path, operator and value of each part of a field selector; refuse fields that the resource does not offer."""
     supported = set(_SUPPORTED_FIELDS.get(resource.table, ()))
     supported.add("metadata.name")
     if resource.namespaced:
@@ -200,6 +204,7 @@ def _parse_fields(resource: Resource, field_text: str) -> list[tuple[tuple[str, 
 
 
 def _unknown_field(resource: Resource, name: str) -> ApiError:
+    """Return the refusal of a field. Resources with fields of their own and plain ones have different texts."""
     if resource.table in _SUPPORTED_FIELDS:
         return bad_request(f"field label not supported: {name}")
     known = '"metadata.name", "metadata.namespace"'
@@ -207,6 +212,7 @@ def _unknown_field(resource: Resource, name: str) -> ApiError:
 
 
 def _tokens(text: str) -> list[str]:
+    """Split a label selector into words and marks."""
     tokens = []
     at = 0
     while at < len(text):
@@ -219,6 +225,7 @@ def _tokens(text: str) -> list[str]:
 
 
 def _parenthesised(key: str, take: Callable[[], str]) -> tuple[str, ...]:
+    """Read the values of `in (a,b)`. An empty place between commas is the empty value."""
     if (found := take()) != "(":
         raise _unparsable(f"found '{found}' expected: '('")
     values: list[str] = []
@@ -240,12 +247,14 @@ def _parenthesised(key: str, take: Callable[[], str]) -> tuple[str, ...]:
 
 
 def _key(key: str) -> str:
+    """Return a label key, or refuse it."""
     for complaint in qualified_name_complaints(key):
         raise _unparsable(f'<nil>: Invalid value: "{key}": {complaint}')
     return key
 
 
 def _value(key: str, value: str) -> str:
+    """Return a label value, or refuse it."""
     for complaint in label_value_complaints(value):
         raise _unparsable(f'values[0][{key}]: Invalid value: "{value}": {complaint}')
     return value

@@ -1,10 +1,10 @@
-"""Watching: what happened to the objects of one table, for those who look now and those who come a little late.
+"""Watches: the changes of one table for readers that follow along, and the recent past for readers that resume.
 
-In: one `Change` per write, in order of version. Out: `WatchEvent`s in each reader's buffer, and the recent past.
-A reader with a selector sees an update that enters its selection as ADDED and one that leaves it as DELETED.
-A change is encoded once for all its readers. The past is bounded in changes and in bytes: who asks for more gets 410. It
-is kept as JSON, which has a fifth of the size of the parsed objects. A reader that lets its buffer fill up is closed; it
-never holds back the writer.
+In: one `Change` per write, in the order of versions. Out: `WatchEvent`s in the buffer of each reader.
+
+* A reader with a selector sees an update that enters its selection as ADDED, and one that leaves it as DELETED. * A change is
+encoded once for all readers that see it in the same form. * The past is bounded by count and by bytes; a reader that needs more
+gets 410. It is kept as JSON, a fifth of the parsed size. * A reader whose buffer is full is closed. It never blocks the writer.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from kubesched.embedded.schema.resources import Object
 from kubesched.embedded.storage.selectors import PINNABLE, Pin, field_value
 
 ADDED, MODIFIED, DELETED, BOOKMARK, ERROR = "ADDED", "MODIFIED", "DELETED", "BOOKMARK", "ERROR"
-BUFFER_LIMIT = 65_536
-HISTORY_BYTES = 32 * 1024 * 1024
+BUFFER_LIMIT = 65_536  # events that a reader may be behind
+HISTORY_BYTES = 32 * 1024 * 1024  # of JSON, for each table
 _encode = msgspec.json.Encoder().encode
 
 
 class Entry:
-    """One version of one object; never changed once it is stored."""
+    """One version of one object. It never changes."""
 
     __slots__ = ("_obj", "_raw", "key", "namespace", "version")
 
@@ -40,7 +40,7 @@ class Entry:
 
     @property
     def obj(self) -> Object:
-        """The object; parsed anew each time once only its JSON is kept."""
+        """The object. After `pack` it is parsed again at each access."""
         if self._obj is not None:
             return self._obj
         parsed: Object = msgspec.json.decode(self.raw)
@@ -54,13 +54,13 @@ class Entry:
         return self._raw
 
     def pack(self) -> None:
-        """Keep the JSON alone, for a version that few will ask for."""
+        """Keep the JSON alone: for old versions, and for objects that are rarely read."""
         self._raw = self.raw
         self._obj = None
 
 
 class WatchEvent:
-    """What one change means to a reader; shared by all readers to whom it means the same."""
+    """One event of a watch. All readers that see a change in the same way share it."""
 
     __slots__ = ("_frames", "entry", "type")
 
@@ -74,7 +74,7 @@ class WatchEvent:
         return self.entry.obj
 
     def frame(self, form: Hashable, encode: Callable[[Entry], bytes]) -> bytes:
-        """Return the line of the watch stream in one form (a version, a table); the first reader pays for it."""
+        """Return the line of the stream in one form (a version, a table). The first reader encodes it, the others reuse it."""
         line = self._frames.get(form)
         if line is None:
             line = b'{"type":"%b","object":%b}\n' % (self.type.encode(), encode(self.entry))
@@ -83,7 +83,7 @@ class WatchEvent:
 
 
 class Change:
-    """One write: the object before and after, either of them None."""
+    """One write: the entry before and after. A creation has no old entry, a deletion no new one."""
 
     __slots__ = ("_events", "new", "old", "version")
 
@@ -95,7 +95,7 @@ class Change:
 
     @property
     def size(self) -> int:
-        """The bytes of JSON that this change wrote, or took away."""
+        """The bytes of JSON that this change added to the past."""
         entry = self.new or self.old
         assert entry is not None
         return len(entry.raw)
@@ -113,7 +113,7 @@ class Change:
         return entry.namespace
 
     def event(self, matches: Callable[[Object], bool] | None) -> WatchEvent | None:
-        """Return what a reader with this predicate sees, or None."""
+        """Return the event that a reader with this selector sees, or None."""
         was = self.old is not None and (matches is None or matches(self.old.obj))
         now = self.new is not None and (matches is None or matches(self.new.obj))
         if now:
@@ -121,12 +121,13 @@ class Change:
         return self._shared(DELETED) if was else None
 
     def settle(self) -> None:
-        """Give up what only those who hear of the change at once have use for: parsed objects and encoded lines."""
+        """Drop the parsed old object and the encoded lines: after delivery only resuming readers need this change."""
         self._events = {}
         if self.old is not None:
             self.old.pack()
 
     def _shared(self, kind: str) -> WatchEvent:
+        """Return the event of a type, made once for all readers."""
         event = self._events.get(kind)
         if event is None:
             entry = self._last_seen() if kind == DELETED else self.new
@@ -135,7 +136,7 @@ class Change:
         return event
 
     def _last_seen(self) -> Entry:
-        """Return the old object under the version of its disappearance."""
+        """Return the old object with the version of the change: a DELETED event carries the version of the deletion."""
         assert self.old is not None
         obj = dict(self.old.obj)
         obj["metadata"] = {**obj["metadata"], "resourceVersion": str(self.version)}
@@ -143,7 +144,7 @@ class Change:
 
 
 class Watch:
-    """One reader of one table. Drain it, or iterate over it in an event loop, and close it in the end."""
+    """One reader of a table. Drain it, or iterate over it in an event loop; close it in the end."""
 
     def __init__(
         self,
@@ -163,7 +164,7 @@ class Watch:
         self._waiter: asyncio.Future[None] | None = None
 
     def offer(self, change: Change) -> None:
-        """Take what `change` means to this reader."""
+        """Buffer the event that `change` is for this reader, if it is one."""
         if self._namespace and change.namespace != self._namespace:
             return
         event = change.event(self._matches)
@@ -171,6 +172,7 @@ class Watch:
             self.put(event)
 
     def put(self, event: WatchEvent) -> None:
+        """Buffer an event. A full buffer is thrown away and the watch closed: the reader has to list again anyway."""
         if len(self._buffer) >= self._limit:
             self._buffer.clear()  # the reader must start over anyway; do not keep old versions alive for it
             self.close()
@@ -179,12 +181,12 @@ class Watch:
         self._wake()
 
     def preload(self, events: Iterable[WatchEvent]) -> None:
-        """Put the state at the beginning into the buffer, however much that is."""
+        """Buffer the initial state; it does not count against the limit."""
         self._buffer.extend(events)
         self._limit += len(self._buffer)
 
     def drain(self) -> list[WatchEvent]:
-        """Return what has arrived since the last time."""
+        """Return and clear what is buffered."""
         events = list(self._buffer)
         self._buffer.clear()
         return events
@@ -219,7 +221,11 @@ class Watch:
 
 
 class Feed:
-    """The recent changes of one table and those who watch it."""
+    """The recent changes of one table, and its readers.
+
+    Kubelets watch the pods of one node, and `kubectl get -w` a single name: there may be thousands of such readers. They are
+    kept by the value that they pin (`spec.nodeName=n1`), so a change is offered only to those of its old and new value.
+    """
 
     def __init__(self, start_version: int, limit: int) -> None:
         self.oldest = start_version  # changes after this version are known
@@ -227,16 +233,18 @@ class Feed:
         self._n_bytes = 0
         self._history: deque[Change] = deque()
         self._watches: dict[Watch, None] = {}
-        self._pinned: dict[str, dict[str, dict[Watch, None]]] = {}  # field to value to those who want nothing else
+        self._pinned: dict[str, dict[str, dict[Watch, None]]] = {}  # field: value: the readers that want no other
         self._listeners: list[Callable[[Change], None]] = []
 
     def record(self, change: Change) -> None:
+        """Append a change to the past, and forget the oldest ones beyond the limits."""
         self._history.append(change)
         self._n_bytes += change.size
         while len(self._history) > self._limit or self._n_bytes > HISTORY_BYTES:
             self._forget_oldest()
 
     def deliver(self, change: Change) -> None:
+        """Offer a change to the readers, then to the listeners."""
         for watch in list(self._watches):
             watch.offer(change)
         for field, by_value in self._pinned.items():
@@ -246,7 +254,6 @@ class Feed:
                     watch.offer(change)
         for listener in self._listeners:
             listener(change)
-        change.settle()
 
     def _forget_oldest(self) -> None:
         change = self._history.popleft()
@@ -259,12 +266,12 @@ class Feed:
             self._forget_oldest()
 
     def compact(self, version: int) -> None:
-        """Forget changes up to `version`, and answer nobody any more who asks from before it."""
+        """Forget changes up to `version`, and refuse readers that resume from before it."""
         self.forget_until(version)
         self.oldest = max(self.oldest, version)
 
     def since(self, version: int) -> list[Change]:
-        """Return the changes after `version`, oldest first; 410 when they are forgotten."""
+        """Return the changes after `version`, oldest first; 410 if some are forgotten."""
         if version < self.oldest:
             raise expired(f"too old resource version: {version} ({self.oldest})")
         found = []
@@ -282,7 +289,7 @@ class Feed:
         limit: int = BUFFER_LIMIT,
         pin: Pin | None = None,
     ) -> Watch:
-        """Add a reader; `pin` names a field that its predicate demands one value of."""
+        """Add a reader; `pin` is a field for which its selector demands one value."""
         watch = Watch(self, namespace, matches, limit, pin)
         if pin is None:
             self._watches[watch] = None
@@ -291,6 +298,7 @@ class Feed:
         return watch
 
     def forget(self, watch: Watch) -> None:
+        """Remove a reader."""
         if watch.pin is None:
             self._watches.pop(watch, None)
             return
@@ -306,7 +314,7 @@ class Feed:
         return [*self._watches, *pinned]
 
     def listen(self, listener: Callable[[Change], None]) -> None:
-        """Call `listener` with every change from now on, after the write is complete."""
+        """Call `listener` with every change from now on, once the write is complete."""
         self._listeners.append(listener)
 
     def close(self) -> None:
@@ -314,12 +322,16 @@ class Feed:
             watch.close()
 
     @property
+    def has_listeners(self) -> bool:
+        return bool(self._listeners)
+
+    @property
     def n_watches(self) -> int:
         return len(self._all())
 
 
 def bookmark(kind: str, api_version: str, version: int, is_initial_end: bool = False) -> bytes:
-    """Return the line that tells a reader how far it has seen."""
+    """Return a BOOKMARK line, which tells a reader the version it has seen everything up to."""
     metadata: dict[str, Any] = {"resourceVersion": str(version), "creationTimestamp": None}
     if is_initial_end:
         metadata["annotations"] = {"k8s.io/initial-events-end": "true"}

@@ -10,8 +10,8 @@ A last record cut short was never acknowledged and is dropped; damage anywhere e
 
 from __future__ import annotations
 
-import fcntl
 import os
+import re
 import struct
 import time
 import zlib
@@ -20,13 +20,19 @@ from pathlib import Path
 
 import msgspec
 
-from kubesched.errors import ConfigError
+from kubesched.errors import ConfigError, newer_format
+
+try:
+    import fcntl
+except ImportError:  # Windows has no locks of this kind; what only reads a snapshot works there all the same
+    fcntl = None  # type: ignore[assignment]
 
 FILE_NAME = "objects.log"
 SYNC_POLICIES = ("always", "interval", "never")
 SYNC_INTERVAL_SECONDS = 1.0
-MAGIC = b"kubesched objects 1\n"
-REWRITE_BYTES = 64 * 1024 * 1024
+FORMAT = 1
+MAGIC = b"kubesched objects %d\n" % FORMAT
+REWRITE_BYTES = 64 * 1024 * 1024  # a smaller log is never rewritten while the server runs
 _HEAD = struct.Struct("<II")
 _encode = msgspec.json.Encoder().encode
 
@@ -34,11 +40,13 @@ Record = tuple[int, str, str, bytes]  # version, table, key, object as JSON (emp
 
 
 class WriteAheadLog:
-    """The open file of one data directory; at most one process has it."""
+    """The open log of one data directory. A lock on the directory keeps a second server out."""
 
     def __init__(self, directory: Path, sync: str = "interval") -> None:
         if sync not in SYNC_POLICIES:
             raise ConfigError("fsync", f"unknown policy {sync!r}; expected one of {', '.join(SYNC_POLICIES)}")
+        if fcntl is None:
+            raise ConfigError("data-dir", "it needs file locks, which this system does not have")
         self.path = directory / FILE_NAME
         self._sync = sync
         self._synced_at = time.monotonic()
@@ -56,7 +64,7 @@ class WriteAheadLog:
             raise ConfigError("data-dir", f"{directory}: {error.strerror}") from error
 
     def read(self) -> Iterator[Record]:
-        """Yield every record that was completely written, in order."""
+        """Yield every complete record in order. A cut-off last record is skipped: its write was never acknowledged."""
         try:
             data = self.path.read_bytes()
         except FileNotFoundError:
@@ -64,6 +72,8 @@ class WriteAheadLog:
         if not data.startswith(MAGIC):
             if MAGIC.startswith(data):
                 return  # killed while the very first bytes were written
+            if found := re.match(rb"kubesched objects (\d+)\n", data):
+                raise ConfigError("data-dir", newer_format(str(self.path), int(found[1]), FORMAT))
             raise ConfigError("data-dir", f"{self.path} is not a kubesched object log")
         at = len(MAGIC)
         while at + _HEAD.size <= len(data):
@@ -82,7 +92,7 @@ class WriteAheadLog:
             at = end
 
     def rewrite(self, version: int, live: Iterable[Record]) -> None:
-        """Replace the file by one that holds exactly `live`, and go on from there."""
+        """Replace the log by one with exactly `live`: a new file is written, synced and renamed over the old one."""
         fresh = self.path.with_suffix(".new")
         file = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         size = 0
@@ -102,7 +112,7 @@ class WriteAheadLog:
         self._size = self._live_size = size
 
     def append(self, record: Record) -> None:
-        """Write one record; when this returns, a kill cannot lose it."""
+        """Write one record. When this returns, killing the process cannot lose it."""
         try:
             self._size += self._write(_frame(record))
         except OSError:
@@ -114,10 +124,11 @@ class WriteAheadLog:
 
     @property
     def is_mostly_outdated(self) -> bool:
+        """Whether a rewrite is worth it: over 64 MiB, and over four times what was alive at the last one."""
         return self._size > REWRITE_BYTES and self._size > 4 * self._live_size
 
     def sync(self) -> None:
-        """Push what was written to the disk."""
+        """Force what was written to the disk."""
         self._synced_at = time.monotonic()
         os.fdatasync(self._file)
 
@@ -133,12 +144,14 @@ class WriteAheadLog:
 
 
 def _frame(record: Record) -> bytes:
+    """Return a record as bytes: length, checksum, a line with version, table and key, then the object."""
     version, table, key, raw = record
     body = _encode([version, table, key]) + b"\n" + raw
     return _HEAD.pack(len(body), zlib.crc32(body)) + body
 
 
 def _write_all(file: int, data: bytes) -> int:
+    """Write all of `data`, however often the kernel takes only a part."""
     view = memoryview(data)
     while view:
         view = view[os.write(file, view) :]

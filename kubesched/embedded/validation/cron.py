@@ -1,8 +1,8 @@
 """Cron schedules: when a CronJob is due.
 
-In: the text of a schedule (five fields, or @hourly and its kin, or @every with a duration) and a time zone. Out: the
-moments it names, in seconds since the epoch. A schedule that cannot be read is refused in the words of the library that
-kube-apiserver uses. Never reads a clock.
+In: a schedule (five fields, a name such as @hourly, or @every with a duration) and a time zone. Out: the moments it names, in
+seconds since the epoch. A schedule that cannot be read is refused in the words of the library that kube-apiserver uses. Reads
+no clock.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ _FURTHEST_DAYS = 5 * 366  # a schedule that names no day in five years names non
 
 
 class ScheduleError(ValueError):
-    """A schedule that cannot be read."""
+    """A text that is not a schedule."""
 
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """The minutes that a schedule names; or an interval, for @every."""
+    """The minutes that a schedule names, by its five fields; or an interval, for @every."""
 
     minutes: frozenset[int] = frozenset()
     hours: frozenset[int] = frozenset()
@@ -44,10 +44,10 @@ class Schedule:
     months: frozenset[int] = frozenset()
     weekdays: frozenset[int] = frozenset()
     any_day: bool = False  # the day of the month, or of the week, was left open: then both must fit, else either
-    every_seconds: float = 0.0
+    every_seconds: float = 0.0  # of @every; 0 for the five fields
 
     def next_after(self, moment: float, zone: tzinfo = UTC) -> float | None:
-        """Return the first moment after another one, or None if there is none within five years."""
+        """Return the first moment after another one; None if there is none within five years."""
         if self.every_seconds:
             return float(int(moment) + max(1.0, self.every_seconds))
         at = datetime.fromtimestamp(moment, zone).replace(second=0, microsecond=0)
@@ -65,7 +65,11 @@ class Schedule:
         return None
 
     def latest_between(self, since: float, now: float, zone: tzinfo = UTC) -> float | None:
-        """Return the last moment after `since` and not after `now`; looks back from now, for much may have been missed."""
+        """Return the last moment after `since` and not after `now`.
+
+        It looks back from now in windows of 2, 4, 8... minutes: after a long pause there may be very many missed moments, and
+        only the last one is needed.
+        """
         if self.every_seconds:
             every = max(1.0, self.every_seconds)
             n_passed = int((now - int(since)) // every)
@@ -81,6 +85,7 @@ class Schedule:
             window *= 2
 
     def _has_day(self, year: int, month: int, day: int) -> bool:
+        """Return whether a day is named. If day and weekday are both given, either is enough: cron's old rule."""
         if month not in self.months:
             return False
         weekday = (datetime(year, month, day).weekday() + 1) % 7
@@ -89,12 +94,12 @@ class Schedule:
 
 
 def _is_real(found: float, hour: int, zone: tzinfo) -> bool:
-    """Say whether the clocks of a zone ever show this hour; in spring one is left out."""
+    """Return whether the clocks of a zone show this hour on that day: in spring one hour is left out."""
     return datetime.fromtimestamp(found, zone).hour == hour
 
 
 def read_schedule(text: str) -> Schedule:
-    """Read a schedule; raise ScheduleError for one that is none."""
+    """Return the schedule that a text describes; raise ScheduleError."""
     text = re.sub(r"^(CRON_)?TZ=\S*\s*", "", text.strip())
     if text.startswith("@every "):
         return Schedule(every_seconds=_duration(text.removeprefix("@every ")))
@@ -113,7 +118,7 @@ def read_schedule(text: str) -> Schedule:
 
 
 def zone_named(name: str | None) -> tzinfo:
-    """Return a time zone; ScheduleError for one that nobody knows."""
+    """Return a time zone; raise ScheduleError for an unknown one."""
     if not name:
         return UTC
     try:
@@ -123,6 +128,7 @@ def zone_named(name: str | None) -> tzinfo:
 
 
 def _field(text: str, lowest: int, highest: int, names: dict[str, int]) -> frozenset[int]:
+    """Return the numbers of one field: a list of ranges."""
     found: set[int] = set()
     for part in text.split(","):
         found |= set(_range(part, lowest, highest, names))
@@ -130,6 +136,7 @@ def _field(text: str, lowest: int, highest: int, names: dict[str, int]) -> froze
 
 
 def _range(text: str, lowest: int, highest: int, names: dict[str, int]) -> range:
+    """Return the numbers of `*`, `5`, `1-5`, `*/15` or `mon-fri/2`."""
     span, slash, step_text = text.partition("/")
     if "/" in step_text:
         raise ScheduleError(f"too many slashes: {text}")
@@ -154,6 +161,7 @@ def _range(text: str, lowest: int, highest: int, names: dict[str, int]) -> range
 
 
 def _number(text: str, names: dict[str, int]) -> int:
+    """Return a number, or the number of a month or weekday."""
     if text.lower() in names:
         return names[text.lower()]
     if not re.fullmatch(r"[+-]?[0-9]{1,9}", text):
@@ -164,6 +172,7 @@ def _number(text: str, names: dict[str, int]) -> int:
 
 
 def _duration(text: str) -> float:
+    """Return the seconds of a Go duration, such as 1h30m."""
     parts = _DURATION.findall(text)
     if not parts or "".join(number + unit for number, unit in parts) != text:
         raise ScheduleError(f'failed to parse duration @every {text}: time: invalid duration "{text}"')

@@ -1,4 +1,4 @@
-"""Names of objects: what the API says about one that it does not allow. Labels are judged by `kube.values.naming`."""
+"""Names of objects, and what the API says about one that it does not allow. Labels are checked by `kube.values.naming`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,10 @@ def dns_label_faults(name: str) -> list[str]:
 
 
 def dns_subdomain_faults(name: str) -> list[str]:
-    """Return what is wrong with a name that must be a DNS name. The API counts bytes in labels and characters in names."""
+    """Return what is wrong with a name that must be a DNS subdomain. The API counts characters here, and bytes in labels.
+
+    No cache: names are new each time, and would only fill it.
+    """
     if len(name) <= 253 and _SUBDOMAIN.match(name):  # names are new each time, and a cache would only be filled with them
         return []
     return [text.replace("bytes", "characters") for text in subdomain_complaints(name)]

@@ -1,8 +1,9 @@
-"""Validation: whether a complete object may be stored, with a cause for every field that is wrong.
+"""Validation: whether an object may be stored, with a cause for every field that is wrong.
 
-In: a defaulted, admitted object, and on update the one it replaces. Out: nothing, or a 422 that names the fields. Metadata of
-every kind is judged here. Rules of single fields stand in schema/types_*.py; what depends on several fields is judged by one
-function for each type, here and in pods.py. What may not change has a function or a list of fields for each resource.
+In: an object with its defaults, after admission; on update also the one it replaces. Out: nothing, or a 422 that names the
+fields. Metadata is checked here for every kind. Rules of single fields stand in schema/tables. What depends on several fields
+has one function for each type, here and in pods.py. What may not change has a function, or a list of fields, for each
+resource.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from kubesched.kube.values import label_value_complaints, qualified_name_complai
 MAX_ANNOTATION_BYTES = 256 * 1024
 _IMMUTABLE = "field is immutable"
 _ACCESS_MODES = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
-_PLAIN_FINALIZERS = ("kubernetes", "orphan", "foregroundDeletion")
+_PLAIN_FINALIZERS = ("kubernetes", "orphan", "foregroundDeletion")  # finalizers without a domain
 _SCOPES = (
     *("Terminating", "NotTerminating", "BestEffort", "NotBestEffort", "PriorityClass", "CrossNamespacePodAffinity"),
     "VolumeAttributesClass",
@@ -79,6 +80,7 @@ def _refuse(resource: Resource, obj: Object, causes: list[Cause]) -> None:
 
 
 def _own_problems(resource: Resource, obj: Object) -> Iterable[Cause]:
+    """Return what is wrong with an object apart from its metadata."""
     if resource.custom is not None:
         return value_problems(obj, schema_of(resource))
     if resource.table == "statefulsets.apps":
@@ -91,6 +93,7 @@ def _own_problems(resource: Resource, obj: Object) -> Iterable[Cause]:
 
 
 def _metadata(obj: Object) -> Iterator[Cause]:
+    """Yield what is wrong with metadata: labels, annotations, owners, finalizers."""
     metadata = obj["metadata"]
     yield from pods.label_problems(metadata.get("labels"), "metadata.labels")
     total = 0
@@ -119,6 +122,7 @@ def _metadata(obj: Object) -> Iterator[Cause]:
 
 
 def _new_finalizers(new: Object, old: Object) -> Iterator[Cause]:
+    """Yield the finalizers that were added to an object that is being deleted."""
     before = old["metadata"]
     added = [one for one in new["metadata"].get("finalizers") or () if one not in (before.get("finalizers") or ())]
     if "deletionTimestamp" in before and added:
@@ -131,6 +135,7 @@ def _new_finalizers(new: Object, old: Object) -> Iterator[Cause]:
 
 
 def _node(node: Object, path: str) -> Iterator[Cause]:
+    """Yield what is wrong with taints and amounts. The API reports taints under metadata, although they are in the spec."""
     seen = set()
     for at, taint in enumerate((node.get("spec") or {}).get("taints") or ()):
         path = f"metadata.taints[{at}]"  # the API says so, although they are in the spec
@@ -151,7 +156,7 @@ def _node(node: Object, path: str) -> Iterator[Cause]:
 
 
 def _with_claimed_volumes(obj: Object) -> Object:
-    """Return a StatefulSet whose template has the volumes that each pod will have: its containers may mount them."""
+    """Return a StatefulSet whose template has the volumes that each pod will get: its containers may mount them."""
     spec, inner = obj["spec"], obj["spec"]["template"]["spec"]
     names = [(claim.get("metadata") or {}).get("name", "") for claim in spec.get("volumeClaimTemplates") or ()]
     kept = [one for one in inner.get("volumes") or () if one.get("name") not in names]
@@ -161,6 +166,7 @@ def _with_claimed_volumes(obj: Object) -> Object:
 
 
 def _workload(obj: Object, path: str) -> Iterator[Cause]:
+    """Yield what is wrong with a Deployment, ReplicaSet, StatefulSet or DaemonSet."""
     spec = obj["spec"]
     selector, labels = spec.get("selector"), spec["template"]["metadata"].get("labels") or {}
     if not selector or not (selector.get("matchLabels") or selector.get("matchExpressions")):
@@ -186,6 +192,7 @@ def _job_spec(spec: Object, path: str) -> Iterator[Cause]:
 
 
 def _cron_job(obj: Object, path: str) -> Iterator[Cause]:
+    """Yield what is wrong with schedule and zone; the name leaves room for the eleven characters of its jobs' names."""
     name, schedule, zone = obj["metadata"].get("name", ""), obj["spec"].get("schedule", ""), obj["spec"].get("timeZone")
     if len(name) > 52:  # a job's name ends with eleven characters more, and must stay a label
         yield field.invalid("metadata.name", name, "must be no more than 52 characters")
@@ -199,6 +206,7 @@ def _cron_job(obj: Object, path: str) -> Iterator[Cause]:
 
 
 def _readable(path: str, text: str, read: Callable[[], object]) -> list[Cause]:
+    """Return what a reader says about a text."""
     try:
         read()
     except ScheduleError as error:
@@ -212,6 +220,7 @@ def _budget_spec(spec: Object, path: str) -> Iterator[Cause]:
 
 
 def _priority_class(obj: Object, path: str) -> Iterator[Cause]:
+    """Yield what is wrong with a class. Names that begin with system-, and large values, are the system's."""
     name, value = obj["metadata"]["name"], obj.setdefault("value", 0)
     if name.startswith("system-") and name not in ("system-cluster-critical", "system-node-critical"):
         text = "priority class names with 'system-' prefix are reserved for system use only. error: "
@@ -221,17 +230,18 @@ def _priority_class(obj: Object, path: str) -> Iterator[Cause]:
 
 
 def _claim(claim: Object, path: str) -> Iterator[Cause]:
+    """Yield what is wrong with a volume claim, also in the templates of a StatefulSet."""
     spec, path = claim.get("spec") or {}, f"{path}.spec" if path else "spec"
     if not spec.get("accessModes"):
         yield field.required(f"{path}.accessModes", "at least 1 access mode is required")
     for mode in spec.get("accessModes") or ():
         if mode not in _ACCESS_MODES:
             yield field.not_supported(f"{path}.accessModes", mode, _ACCESS_MODES)
-    asked = ((spec.get("resources") or {}).get("requests") or {}).get("storage")
-    if asked is None:
+    wanted = ((spec.get("resources") or {}).get("requests") or {}).get("storage")
+    if wanted is None:
         yield field.required(f"{path}.resources[storage]")
-    elif amount(asked) <= 0:
-        yield field.invalid(f"{path}.resources[storage]", asked, "must be greater than zero")
+    elif amount(wanted) <= 0:
+        yield field.invalid(f"{path}.resources[storage]", wanted, "must be greater than zero")
 
 
 def _persistent_volume(obj: Object, path: str) -> Iterator[Cause]:
@@ -250,6 +260,7 @@ def _event(obj: Object, path: str) -> Iterator[Cause]:
 
 
 def _service(service: Object, path: str) -> Iterator[Cause]:
+    """Yield what is wrong with the ports of a service."""
     spec = service["spec"]
     ports: list[Object] = spec.get("ports") or []
     if spec["type"] == "ExternalName" and not spec.get("externalName"):
@@ -276,6 +287,7 @@ def _limit_range_spec(spec: Object, path: str) -> Iterator[Cause]:
 
 
 def _limit_range_item(item: Object, path: str) -> Iterator[Cause]:
+    """Yield the bounds that contradict each other."""
     kind = item.get("type", "")
     if kind not in ("Pod", "Container", "PersistentVolumeClaim"):
         yield from field.invalid_each(f"{path}.type", kind, qualified_name_complaints(kind))
@@ -299,6 +311,7 @@ def _limit_range_item(item: Object, path: str) -> Iterator[Cause]:
 
 
 def _quota_spec(spec: Object, path: str) -> Iterator[Cause]:
+    """Yield names that no quota can limit, and scopes that exclude each other."""
     for name, hard in (spec.get("hard") or {}).items():
         where = f"{path}.hard[{name}]"
         yield from field.invalid_each(where, name, qualified_name_complaints(name))
@@ -336,6 +349,7 @@ def _ingress(obj: Object, path: str) -> Iterator[Cause]:
 
 
 def _ingress_path(one: Object, path: str) -> Iterator[Cause]:
+    """Yield what is wrong with a path and its backend."""
     kind, backend = one.get("pathType"), one.get("backend") or {}
     if not kind:
         yield field.required(f"{path}.pathType", "pathType must be specified")
@@ -376,20 +390,21 @@ _walk = Walk(lambda shape: check_of(shape, _CHECKS.get(shape.name)))
 
 
 def _fixed(*paths: str) -> Callable[[Object, Object], list[Cause]]:
-    """Return the check that these fields stay as they are."""
+    """Return a check that these fields have not changed."""
     return lambda new, old: [
         field.invalid(path, _at(new, path), _IMMUTABLE) for path in paths if _at(new, path) != _at(old, path)
     ]
 
 
 def _at(obj: Any, path: str) -> Any:
+    """Return the value at a path, or None."""
     for step in path.split("."):
         obj = obj.get(step) if isinstance(obj, dict) else None
     return obj
 
 
 def _fixed_but(text: str, *free: str) -> Callable[[Object, Object], list[Cause]]:
-    """Return the check that all of the spec stays as it is but for these fields."""
+    """Return a check that nothing of the spec has changed except these fields."""
 
     def check(new: Object, old: Object) -> list[Cause]:
         kept = [{key: value for key, value in one["spec"].items() if key not in free} for one in (new, old)]
@@ -399,13 +414,14 @@ def _fixed_but(text: str, *free: str) -> Callable[[Object, Object], list[Cause]]
 
 
 def _changed_claim(new: Object, old: Object) -> list[Cause]:
-    """A claim's spec is fixed but for its size, and for what the binder fills in."""
+    """The spec of a claim is fixed, except its size and what the binder fills in."""
     text = "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims"
     filled_in = [name for name in ("volumeName", "storageClassName") if not old["spec"].get(name)]
     return _fixed_but(text, "resources", "volumeAttributesClassName", *filled_in)(new, old)
 
 
 def _changed_job(new: Object, old: Object) -> list[Cause]:
+    """A job's selector is fixed; its template too, unless the job is suspended."""
     causes = _fixed("spec.selector")(new, old)
     if new["spec"].get("completionMode") != "Indexed":
         causes += _fixed("spec.completions")(new, old)
@@ -415,7 +431,7 @@ def _changed_job(new: Object, old: Object) -> list[Cause]:
 
 
 def _changed_pod_group(new: Object, old: Object) -> list[Cause]:
-    """A gang may become larger or smaller; all else stays."""
+    """Only the size of a gang may change."""
     kept = [deepcopy(each["spec"]) for each in (new, old)]
     for spec in kept:
         gang = _at(spec, "schedulingPolicy.gang")
@@ -425,7 +441,7 @@ def _changed_pod_group(new: Object, old: Object) -> list[Cause]:
 
 
 def _changed_data(new: Object, old: Object) -> list[Cause]:
-    """What is marked immutable stays, and stays so."""
+    """Data that is marked immutable stays, and stays immutable."""
     if not old.get("immutable"):
         return []
     text = "field is immutable when `immutable` is set"
@@ -434,6 +450,7 @@ def _changed_data(new: Object, old: Object) -> list[Cause]:
 
 
 def _changed_priority_class(new: Object, old: Object) -> list[Cause]:
+    """Pods carry copies of the value, so it cannot change."""
     causes = _fixed("preemptionPolicy")(new, old)
     if new.get("value") != old.get("value"):
         causes.append(field.forbidden("value", "may not be changed in an update."))

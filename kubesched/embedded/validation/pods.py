@@ -1,7 +1,7 @@
-"""Validation of pods and all they hold, in templates too, and what a running pod may still change.
+"""Validation of pods and of everything in them, in templates too; and what may still change in a pod.
 
-In: a defaulted object of one of the types of a pod, and where it stands; on update the pod it replaces. Out: a cause for every
-field that is wrong. Rules of single fields stand in schema/types_pod.py; here is what depends on more than one.
+In: an object of one of the types that make up a pod, and its path; on update the pod it replaces. Out: a cause for every wrong
+field. Rules of single fields stand in schema/tables/pod.txt; here is what depends on more than one field.
 """
 
 from __future__ import annotations
@@ -47,6 +47,7 @@ def label_problems(labels: dict[str, str] | None, path: str) -> Iterator[Cause]:
 
 
 def _template(template: Object, path: str) -> Iterator[Cause]:
+    """Yield what a pod template may not have."""
     for key in (template.get("metadata") or {}).get("labels") or ():
         yield from field.invalid_each(f"{path}.labels", key, qualified_name_complaints(key))
     if (template.get("spec") or {}).get("ephemeralContainers"):
@@ -55,6 +56,7 @@ def _template(template: Object, path: str) -> Iterator[Cause]:
 
 
 def _spec(spec: Object, path: str) -> Iterator[Cause]:
+    """Yield names that are there twice, references to nothing, and host ports that two containers want."""
     volumes: set[str] = set()
     for at, volume in enumerate(spec.get("volumes") or ()):
         yield from _name(volume, f"{path}.volumes[{at}].name", volumes)
@@ -116,6 +118,7 @@ def _spec(spec: Object, path: str) -> Iterator[Cause]:
 
 
 def _name(named: Object, path: str, names: set[str]) -> Iterator[Cause]:
+    """Yield what is wrong with a name that must be unique in its list; note it in `names`."""
     name = named.get("name", "")
     if not name:
         yield field.required(path)
@@ -130,6 +133,7 @@ def _name(named: Object, path: str, names: set[str]) -> Iterator[Cause]:
 
 
 def _container(container: Object, path: str) -> Iterator[Cause]:
+    """Yield what is wrong with image, amounts and probes."""
     image = container.get("image", "")
     if image != image.strip():
         yield field.invalid(f"{path}.image", image, "must not have leading or trailing whitespace")
@@ -142,6 +146,7 @@ def _container(container: Object, path: str) -> Iterator[Cause]:
 
 
 def _container_port(port: Object, path: str) -> Iterator[Cause]:
+    """Yield what is wrong with the name of a port: an IANA service name."""
     name = port.get("name")
     if not name:
         return
@@ -159,25 +164,30 @@ def _container_port(port: Object, path: str) -> Iterator[Cause]:
 
 
 def _amounts(resources: Object, path: str, whole: bool = False) -> Iterator[Cause]:
-    """Yield what is wrong with requests and limits, of a container or of a pod as a whole."""
+    """Yield what is wrong with requests and limits, of a container or of a pod as a whole.
+
+    Native resources may be overcommitted: request below limit, or no limit. Others (devices, huge pages) need request equal to
+    limit.
+    """
     requests, limits = resources.get("requests") or {}, resources.get("limits") or {}
     for side, amounts in (("limits", limits), ("requests", requests)):
-        for name, asked in amounts.items():
-            yield from _amount(name, asked, f"{path}.{side}[{name}]", whole)
-    for name, asked in requests.items():
+        for name, wanted in amounts.items():
+            yield from _amount(name, wanted, f"{path}.{side}[{name}]", whole)
+    for name, wanted in requests.items():
         if name not in limits:
             if not _may_be_overcommitted(name):
                 yield field.required(f"{path}.limits", "Limit must be set for non overcommitable resources")
-        elif amount(asked) != amount(limits[name]) and not _may_be_overcommitted(name):
-            yield field.invalid(f"{path}.requests", asked, f"must be equal to {name} limit of {limits[name]}")
-        elif amount(asked) > amount(limits[name]):
-            yield field.invalid(f"{path}.requests", asked, f"must be less than or equal to {name} limit of {limits[name]}")
+        elif amount(wanted) != amount(limits[name]) and not _may_be_overcommitted(name):
+            yield field.invalid(f"{path}.requests", wanted, f"must be equal to {name} limit of {limits[name]}")
+        elif amount(wanted) > amount(limits[name]):
+            yield field.invalid(f"{path}.requests", wanted, f"must be less than or equal to {name} limit of {limits[name]}")
     named = requests.keys() | limits.keys()
     if any(name.startswith("hugepages-") for name in named) and not named & {"cpu", "memory"}:
         yield field.forbidden(path, "HugePages require cpu or memory")
 
 
-def _amount(name: str, asked: str, path: str, whole: bool) -> Iterator[Cause]:
+def _amount(name: str, wanted: str, path: str, whole: bool) -> Iterator[Cause]:
+    """Yield what is wrong with one amount: its name, its sign, and for devices a fraction."""
     if whole and name not in ("cpu", "memory") and not name.startswith("hugepages-"):
         yield field.not_supported(path, name, ("cpu", "hugepages-", "memory"))
     elif "/" in name:
@@ -188,13 +198,14 @@ def _amount(name: str, asked: str, path: str, whole: bool) -> Iterator[Cause]:
         if not complaints and name not in _QUOTA_ONLY:
             yield field.invalid(path, name, "must be a standard resource type or fully qualified")
         yield field.invalid(path, name, "must be a standard resource for containers")
-    if amount(asked) < 0:
-        yield field.invalid(path, asked, NOT_NEGATIVE)
-    elif not whole and not _is_native(name) and amount(asked) % quantity.NANO:
-        yield field.invalid(path, asked, "must be an integer")
+    if amount(wanted) < 0:
+        yield field.invalid(path, wanted, NOT_NEGATIVE)
+    elif not whole and not _is_native(name) and amount(wanted) % quantity.NANO:
+        yield field.invalid(path, wanted, "must be an integer")
 
 
 def _is_native(name: str) -> bool:
+    """Return whether a resource is Kubernetes' own. Names without a domain are."""
     return "/" not in name or "kubernetes.io/" in name
 
 
@@ -203,16 +214,16 @@ def _may_be_overcommitted(name: str) -> bool:
 
 
 def _whole_pod(spec: Object, path: str) -> Iterator[Cause]:
-    """Yield what is wrong with the amounts of the pod as a whole."""
+    """Yield what is wrong with the amounts of the pod as a whole: no less than its containers together."""
     whole = spec["resources"]
     yield from _amounts(whole, f"{path}.resources", whole=True)
     for name in ("cpu", "memory"):
         given = (whole.get("requests") or {}).get(name)
         if given is not None:
             parts = [(one.get("resources") or {}).get("requests") or {} for one in spec.get("containers") or ()]
-            asked = sum(amount(part.get(name, "0")) for part in parts)
-            if amount(given) < asked:
-                shown = quantity.format_quantity(asked, quantity.style_of(given))
+            wanted = sum(amount(part.get(name, "0")) for part in parts)
+            if amount(given) < wanted:
+                shown = quantity.format_quantity(wanted, quantity.style_of(given))
                 text = f"must be greater than or equal to aggregate container requests of {shown}"
                 yield field.invalid(f"{path}.resources.requests[{name}]", given, text)
 
@@ -221,11 +232,13 @@ def _whole_pod(spec: Object, path: str) -> Iterator[Cause]:
 
 
 def _volume(volume: Object, path: str) -> Iterator[Cause]:
+    """Yield the sources of a volume beyond the first."""
     for kind in [kind for kind in _VOLUME_KINDS if kind in volume][1:]:
         yield field.forbidden(f"{path}.{kind}", "may not specify more than 1 volume type")
 
 
 def _resource_claim(claim: Object, path: str) -> Iterator[Cause]:
+    """Yield the sources of a claim, unless it has exactly one."""
     sources = [one for one in ("resourceClaimName", "resourceClaimTemplateName") if claim.get(one)]
     if len(sources) > 1:
         text = "at most one of `resourceClaimName` or `resourceClaimTemplateName` may be specified"
@@ -238,13 +251,14 @@ def _resource_claim(claim: Object, path: str) -> Iterator[Cause]:
 
 
 def _toleration(toleration: Object, path: str) -> Iterator[Cause]:
-    said, value = toleration.get("operator", ""), toleration.get("value", "")
-    operator = said or "Equal"
+    """Yield what is wrong with a toleration. Lt and Gt are allowed: a scheduler can be configured to understand them."""
+    given, value = toleration.get("operator", ""), toleration.get("value", "")
+    operator = given or "Equal"
     if operator not in ("Equal", "Exists", "Lt", "Gt"):
-        yield field.not_supported(f"{path}.operator", said, ("Equal", "Exists"))
+        yield field.not_supported(f"{path}.operator", given, ("Equal", "Exists"))
     if not toleration.get("key") and operator != "Exists":
         text = 'operator must be Exists when `key` is empty, which means "match all values and all keys"'
-        yield field.invalid(f"{path}.operator", said, text)
+        yield field.invalid(f"{path}.operator", given, text)
     if operator == "Exists" and value:
         yield field.invalid(f"{path}.operator", value, "value must be empty when `operator` is 'Exists'")
     elif operator == "Equal":
@@ -262,6 +276,7 @@ def _node_selector(selector: Object, path: str) -> Iterator[Cause]:
 
 
 def _node_selector_term(term: Object, path: str) -> Iterator[Cause]:
+    """Yield what is wrong with a term. The only field is metadata.name, with one value."""
     for at, one in enumerate(term.get("matchExpressions") or ()):
         yield from _expression(one, f"{path}.matchExpressions[{at}]", _NODE_OPERATORS)
     for at, one in enumerate(term.get("matchFields") or ()):
@@ -284,6 +299,7 @@ def _label_selector(selector: Object, path: str) -> Iterator[Cause]:
 
 
 def _expression(one: Object, path: str, operators: tuple[str, ...]) -> Iterator[Cause]:
+    """Yield what is wrong with one expression of a label or node selector."""
     key, operator, values = one.get("key", ""), one.get("operator", ""), one.get("values") or []
     yield from field.invalid_each(f"{path}.key", key, qualified_name_complaints(key))
     if operator not in operators:
@@ -299,6 +315,7 @@ def _expression(one: Object, path: str, operators: tuple[str, ...]) -> Iterator[
 
 
 def _affinity_term(term: Object, path: str) -> Iterator[Cause]:
+    """Yield what is wrong with a pod affinity term."""
     key, matching, mismatching = term.get("topologyKey", ""), term.get("matchLabelKeys"), term.get("mismatchLabelKeys")
     if not key:
         yield field.required(f"{path}.topologyKey", "can not be empty")
@@ -317,6 +334,7 @@ def _affinity_term(term: Object, path: str) -> Iterator[Cause]:
 
 
 def _spread_constraint(one: Object, path: str) -> Iterator[Cause]:
+    """Yield what is wrong with a topology spread constraint."""
     action = one.get("whenUnsatisfiable", "")
     if not one.get("topologyKey"):
         yield field.required(f"{path}.topologyKey", "can not be empty")
@@ -330,6 +348,7 @@ def _spread_constraint(one: Object, path: str) -> Iterator[Cause]:
 
 
 def _spread_pairs(constraints: list[Object], path: str) -> Iterator[Cause]:
+    """Yield the constraints that have topology key and action in common with another one."""
     pairs = [(one.get("topologyKey"), one.get("whenUnsatisfiable", "")) for one in constraints]
     for at, pair in enumerate(pairs):
         if pair in pairs[at + 1 :]:
@@ -357,7 +376,11 @@ CHECKS: dict[str, Check] = {
 
 
 def changed_pod_problems(new: Object, old: Object, subresource: str) -> list[Cause]:
-    """Return what a change to an existing pod may not do."""
+    """Return what a change to an existing pod may not do.
+
+    Images, tolerations (more of them) and the deadline (sooner) may change. While a pod has scheduling gates they may be
+    removed, and where it may go can be narrowed. Everything else is compared as a whole.
+    """
     after, before = new["spec"], old["spec"]
     if subresource == "ephemeralcontainers":
         return list(_ephemeral_changes(after, before))
@@ -402,7 +425,7 @@ def changed_pod_problems(new: Object, old: Object, subresource: str) -> list[Cau
 
 
 def _ephemeral_changes(new: Object, old: Object) -> Iterator[Cause]:
-    """Ephemeral containers can be added, under names and for targets that make sense, and nothing else."""
+    """Yield what is wrong with ephemeral containers: they can only be added."""
     path = "spec.ephemeralContainers"
     running = {one["name"] for one, _, _ in containers_of(new)}
     seen = set(running)
@@ -422,10 +445,12 @@ def _ephemeral_changes(new: Object, old: Object) -> Iterator[Cause]:
 
 
 def _without(obj: Object, *names: str) -> Any:
+    """Return an object without some fields."""
     return {key: value for key, value in obj.items() if key not in names}
 
 
 def _fixed_part(spec: Object, subresource: str) -> Object:
+    """Return the part of a spec that this way of writing may not change."""
     fixed: Object = _without(spec, "activeDeadlineSeconds", "tolerations", "schedulingGates")
     loose = ("resources", "resizePolicy") if subresource == "resize" else ("image",)
     for group in CONTAINER_GROUPS:

@@ -1,7 +1,7 @@
-"""The rules that stand with the fields in the schema tables, and what the API says when one is broken.
+"""The rules that stand with the fields in the schema tables, and what the API says if one is broken.
 
-In: an object of one type. Out: a cause for every field that breaks a rule of its own. What depends on several fields is
-judged by the functions of pods.py and objects.py.
+In: an object of one type. Out: a cause for every field that breaks a rule. What depends on several fields is checked by the
+functions of pods.py and objects.py.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _FORMS: dict[str, Callable[[str], Iterable[str]]] = {
 
 
 def check_of(shape: Shape, special: Check | None) -> Check | None:
-    """Return the check of a type: the rules of its fields, and `special`; None for a type that has neither."""
+    """Return the check of a type: the rules of its fields, then `special`. None for a type that has neither."""
     ruled: list[tuple[str, Any, list[Rule]]] = []
     for one in shape.fields.values():
         if one.rules:
@@ -75,6 +75,7 @@ def check_of(shape: Shape, special: Check | None) -> Check | None:
 
 
 def _read(rule: str) -> Rule:
+    """Return a rule as two functions: whether a value is fine, and what is wrong with one that is not."""
     kind, _, argument = rule.partition(":")
     if kind == "needed":
         return bool, lambda path, value: [field.required(path)]
@@ -96,6 +97,8 @@ def _read(rule: str) -> Rule:
 
 
 def _between(lowest: int, text: str, highest: int, or_zero: bool = False) -> Rule:
+    """Return the rule for numbers in a range; texts pass, for an int-or-string field may hold a percentage."""
+
     def is_fine(value: Any) -> bool:
         return isinstance(value, str) or lowest <= value <= highest or (or_zero and not value)
 
@@ -103,6 +106,7 @@ def _between(lowest: int, text: str, highest: int, or_zero: bool = False) -> Rul
 
 
 def _share_faults(value: int | str) -> list[str]:
+    """Return what is wrong with a number from 0 on, or a percentage up to 100 %."""
     if isinstance(value, int):
         return [NOT_NEGATIVE] if value < 0 else []
     if not re.fullmatch(r"[0-9]{1,9}%", value):

@@ -1,4 +1,4 @@
-"""Conditions of pods, nodes, budgets and workloads: found, and set without losing since when they are what they are."""
+"""Conditions of pods, nodes, budgets and workloads: read, and set so that the transition time stays right."""
 
 from __future__ import annotations
 
@@ -11,20 +11,21 @@ _TIMES = ("lastTransitionTime", "lastUpdateTime", "lastProbeTime")
 
 
 def condition(obj: Object, kind: str) -> Object | None:
-    """Return the condition of an object that has this type."""
+    """Return the condition of this type, or None."""
     return next((one for one in (obj.get("status") or {}).get("conditions") or () if one.get("type") == kind), None)
 
 
 def is_true(obj: Object, kind: str) -> bool:
-    """Say whether an object has this condition and its status is True."""
+    """Return whether an object has this condition with status True."""
     found = condition(obj, kind)
     return found is not None and found.get("status") == "True"
 
 
 def with_condition(conditions: Iterable[Object] | None, kind: str, status: str, now: str, **more: Any) -> list[Object]:
-    """Return the conditions with one of them set: its transition time moves when its status does, `more` are its other fields.
+    """Return the conditions with one of them set; `more` are its other fields.
 
-    A condition that says the same already stays as it is.
+    The transition time moves only when the status does. A condition that has these values already stays as it is, so that
+    writing it again changes nothing.
     """
     new = {"type": kind, "status": status, "lastTransitionTime": now, **more}
     if not conditions:

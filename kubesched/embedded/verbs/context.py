@@ -1,4 +1,4 @@
-"""What every verb works with: the storage, the table of resources, the clock and the dice."""
+"""What every verb works with: the storage, the catalogue of resources, the clock and the random numbers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from kubesched.embedded.storage.watch import Entry
 
 
 class Target(NamedTuple):
-    """What a request is about: objects of a resource, one of them, or a subresource of it."""
+    """What a request addresses: the objects of a resource, one of them, or a subresource of one."""
 
     resource: Resource
     namespace: str = ""
@@ -25,19 +25,19 @@ class Target(NamedTuple):
 
 
 @dataclass(slots=True)
-class Asked:
-    """How a write was asked for; `warnings` collects what the client should hear although the write succeeded."""
+class WriteOptions:
+    """The options of a write. `warnings` collects what the client is told although the write succeeded."""
 
     dry_run: bool = False
-    manager: str = ""
-    force: bool = False
+    manager: str = ""  # of the fields that are written, for managedFields
+    force: bool = False  # take over fields that other managers own, in a server-side apply
     is_apply: bool = False  # server-side apply keeps its own record of who owns what
-    field_validation: str = "Warn"
+    field_validation: str = "Warn"  # Strict refuses unknown fields, Warn warns of them, Ignore drops them
     warnings: list[str] = field(default_factory=list)
 
 
 class Context:
-    """The parts, and the three lookups everybody needs."""
+    """The parts, and the lookups that most verbs need."""
 
     def __init__(
         self,
@@ -65,12 +65,15 @@ class Context:
             raise bad_request(f'the server doesn\'t have a resource type "{name}"') from None
 
     def table(self, resource: Resource) -> Table:
+        """Return the table that holds the objects of a resource."""
         return self.storage.table(resource.table)
 
     def find(self, resource: Resource, namespace: str, name: str) -> Entry | None:
+        """Return an object's entry, or None."""
         return self.table(resource).entries.get(key_of(resource, namespace, name))
 
     def get(self, resource: Resource, namespace: str, name: str) -> Entry:
+        """Return an object's entry; 404 if it is not there."""
         entry = self.find(resource, namespace, name)
         if entry is None:
             raise not_found(resource, name)
@@ -78,4 +81,5 @@ class Context:
 
 
 def key_of(resource: Resource, namespace: str, name: str) -> str:
+    """Return the key of an object in its table."""
     return f"{namespace}/{name}" if resource.namespaced else name

@@ -1,8 +1,8 @@
-"""Between the version an object is stored in and the version it is asked for in.
+"""Conversion between the version that an object is stored in and the version of a request.
 
-Events are kept as core events and translated to and from events.k8s.io by name. Pod groups and workloads are kept in v1beta1;
-v1alpha2 names the template and the disruption mode in other words. The versions of a custom resource differ in nothing but
-their name, which is what the conversion strategy None means.
+Events are stored as core events; events.k8s.io has other names for the same fields. Pod groups and workloads are stored as
+v1beta1; v1alpha2 writes the template and the disruption mode differently. The versions of a custom resource differ in
+apiVersion only, as the conversion strategy None says.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _CORE_NAMES = {new: core for core, new in _EVENT_NAMES.items()}
 
 
 def to_storage(obj: Object, resource: Resource, stored: Resource) -> Object:
-    """Return `obj`, which came in the version of `resource`, in the version of `stored`."""
+    """Return `obj`, which came in the version of `resource`, in the storage version `stored`."""
     return _translated(obj, resource, stored, _CORE_NAMES, _from_v1alpha2)
 
 
@@ -36,6 +36,7 @@ def from_storage(obj: Object, resource: Resource) -> Object:
 def _translated(
     obj: Object, resource: Resource, target: Resource, names: dict[str, str], of_groups: Callable[[Object], Object]
 ) -> Object:
+    """Return an object with its fields renamed and its groups converted, if its version is not the storage version."""
     if resource.is_storage:
         return obj
     renamed = names if resource.table == "events" else {}
@@ -49,7 +50,7 @@ def _translated(
 
 
 def _from_v1alpha2(spec: Object) -> Object:
-    """Return the spec of a group, or of a template for one, as v1beta1 has it."""
+    """Return the spec of a group, or of a template for groups, as v1beta1 writes it."""
     made = dict(spec)
     named = (made.pop("podGroupTemplateRef", None) or {}).get("workload")
     if named:
@@ -60,7 +61,7 @@ def _from_v1alpha2(spec: Object) -> Object:
 
 
 def _to_v1alpha2(spec: Object) -> Object:
-    """Return the same the other way; what v1alpha2 has no word for is left out."""
+    """Return the same as v1alpha2 writes it, without the fields that v1alpha2 does not have."""
     left_out = ("parentCompositePodGroupName", "preemptionPolicy", "compositePodGroupTemplates")
     made = {key: value for key, value in spec.items() if key not in left_out}
     named = made.pop("workloadRef", None)

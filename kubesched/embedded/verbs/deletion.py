@@ -1,8 +1,8 @@
-"""Deleting: grace, finalizers, propagation and preconditions.
+"""Deletion: grace periods, finalizers, propagation policies and preconditions.
 
-In: what to delete and the options. Out: the object as it now stands, and whether it is gone. A pod on a node gets its
-grace and is removed by its kubelet, an object with finalizers waits for those who put them; what depends on a removed
-object is the garbage collector's affair, which reads the finalizers written here.
+In: an object to delete, and the options. Out: the object as it is now, and whether it is gone. A pod on a node is only marked;
+its kubelet removes it. An object with finalizers waits for the controllers that put them there. The propagation policy becomes
+a finalizer, which the garbage collector reads.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from kubesched.embedded.clock import timestamp
 from kubesched.embedded.schema.resources import Object, Resource
 from kubesched.embedded.storage.watch import Entry
 from kubesched.embedded.validation import field
-from kubesched.embedded.verbs.context import Asked, Context
+from kubesched.embedded.verbs.context import Context, WriteOptions
 from kubesched.embedded.verbs.patching import copied
 from kubesched.embedded.verbs.reading import ListQuery, list_objects
 from kubesched.embedded.verbs.writing import store
@@ -26,17 +26,17 @@ _POLICIES = {"": "", "Background": "", "Foreground": FOREGROUND, "Orphan": ORPHA
 
 @dataclass(frozen=True, slots=True)
 class DeleteOptions:
-    """The options of a deletion; None means that the object's own default holds."""
+    """The options of a deletion. None and empty values mean the default of the object."""
 
-    grace_seconds: int | None = None
+    grace_seconds: int | None = None  # None: the pod's own
     uid: str = ""
     resource_version: str = ""
-    propagation: str = ""
+    propagation: str = ""  # Foreground, Background or Orphan
     dry_run: bool = False
 
     @classmethod
     def read(cls, body: Object) -> DeleteOptions:
-        """Read a DeleteOptions object."""
+        """Return the options of a DeleteOptions object; refuse values of the wrong type and policies that do not exist."""
         grace = body.get("gracePeriodSeconds")
         if grace is not None and (isinstance(grace, bool) or not isinstance(grace, int)):
             raise bad_request(f"DeleteOptions: gracePeriodSeconds: {grace!r} is not an integer")
@@ -65,14 +65,14 @@ class DeleteOptions:
 
 @dataclass(frozen=True, slots=True)
 class Deleted:
-    """What a deletion did: the object as it stands or stood, and whether it is gone."""
+    """The result of a deletion: the object as it is or was, and whether it is gone."""
 
     entry: Entry
     is_gone: bool
 
 
 def delete(context: Context, resource: Resource, namespace: str, name: str, options: DeleteOptions) -> Deleted:
-    """Delete an object, or begin to."""
+    """Delete an object, or mark it as being deleted."""
     entry = context.get(resource, namespace, name)
     metadata = entry.obj["metadata"]
     check_preconditions(resource, name, metadata, options)
@@ -80,13 +80,13 @@ def delete(context: Context, resource: Resource, namespace: str, name: str, opti
     grace = _grace(resource, entry.obj, options)
     finalizers = _finalizers(metadata, options)
     if "deletionTimestamp" in metadata and grace >= metadata.get("deletionGracePeriodSeconds", 0) > 0:
-        return Deleted(entry, False)  # already on its way, and not later than asked
+        return Deleted(entry, False)  # it is being deleted already, and will be gone in time
     waits = bool(grace or finalizers or (resource.table == "namespaces" and entry.obj["spec"].get("finalizers")))
     if options.dry_run:
         return Deleted(entry, not waits)
     if not waits:
         gone = context.storage.remove(context.table(resource), entry.key)
-        if resource.table == "pods":  # whoever deletes one is told when it went, although nobody else will see that
+        if resource.table == "pods":  # the answer has the time of deletion, although no watch sees it
             gone = Entry(gone.key, _marked(context, resource, gone.obj, 0, []), gone.version)
         return Deleted(gone, True)
     obj = _marked(context, resource, entry.obj, grace, finalizers)
@@ -94,7 +94,7 @@ def delete(context: Context, resource: Resource, namespace: str, name: str, opti
 
 
 def check_preconditions(resource: Resource, name: str, metadata: Object, options: DeleteOptions) -> None:
-    """Refuse to delete another object, or another version of it, than was meant."""
+    """Refuse with 409 if the object is not the one, or not in the version, that the options name."""
     if options.uid and options.uid != metadata["uid"]:
         why = f"the UID in the precondition ({options.uid}) does not match the UID in record ({metadata['uid']}). "
         raise conflict_of_kind(resource, name, why + "The object might have been deleted and then recreated")
@@ -105,7 +105,7 @@ def check_preconditions(resource: Resource, name: str, metadata: Object, options
 
 
 def delete_collection(context: Context, resource: Resource, query: ListQuery, options: DeleteOptions) -> list[Entry]:
-    """Delete everything a list would return; return what was there."""
+    """Delete every object that the query lists; return them as they were."""
     entries = list_objects(context, resource, query).entries
     for entry in entries:
         delete(context, resource, entry.namespace, entry.obj["metadata"]["name"], options)
@@ -113,6 +113,7 @@ def delete_collection(context: Context, resource: Resource, query: ListQuery, op
 
 
 def _grace(resource: Resource, obj: Object, options: DeleteOptions) -> int:
+    """Return the grace period in seconds. Only a pod that runs on a node has one; the pod's own is the default."""
     if resource.table != "pods":
         return 0
     spec, phase = obj["spec"], (obj.get("status") or {}).get("phase")
@@ -124,6 +125,7 @@ def _grace(resource: Resource, obj: Object, options: DeleteOptions) -> int:
 
 
 def _finalizers(metadata: Object, options: DeleteOptions) -> list[str]:
+    """Return the finalizers of an object that is deleted with these options."""
     finalizers = list(metadata.get("finalizers") or ())
     if options.propagation:
         finalizers = [one for one in finalizers if one not in (FOREGROUND, ORPHAN)]
@@ -133,6 +135,7 @@ def _finalizers(metadata: Object, options: DeleteOptions) -> list[str]:
 
 
 def _marked(context: Context, resource: Resource, before: Object, grace: int, finalizers: list[str]) -> Object:
+    """Return the object with a deletionTimestamp. A second deletion can only make the grace period shorter."""
     obj: Object = copied(before)
     metadata = obj["metadata"]
     if finalizers:
@@ -149,13 +152,13 @@ def _marked(context: Context, resource: Resource, before: Object, grace: int, fi
     return obj
 
 
-def finalize_namespace(context: Context, name: str, finalizers: list[str], asked: Asked) -> Entry:
-    """Take over the finalizers of a namespace's spec; one that is deleted and has none left is gone."""
+def finalize_namespace(context: Context, name: str, finalizers: list[str], options: WriteOptions) -> Entry:
+    """Set the finalizers of a namespace's spec. A namespace that is being deleted and has none left is removed."""
     resource = context.resource("namespaces")
     entry = context.get(resource, "", name)
     obj: Object = copied(entry.obj)
     obj.setdefault("spec", {})["finalizers"] = finalizers
-    if asked.dry_run:
+    if options.dry_run:
         return Entry(entry.key, obj, entry.version)
     if not finalizers and "deletionTimestamp" in obj["metadata"] and not obj["metadata"].get("finalizers"):
         return context.storage.remove(context.table(resource), entry.key)

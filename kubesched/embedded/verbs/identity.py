@@ -1,6 +1,6 @@
-"""Who an object is: name, namespace, uid, times and generation, which only the server decides.
+"""The identity of an object: name, namespace, uid, creation time and generation, which the server sets.
 
-In: an object as a client sent it. Out: the same object with its identity filled in or taken over from the stored one.
+In: an object as a client sent it. Out: the same object, in place, with its identity set or taken over from the stored one.
 """
 
 from __future__ import annotations
@@ -21,17 +21,18 @@ _PATH_NAMES = frozenset(
     f"{plural}.rbac.authorization.k8s.io" for plural in ("roles", "rolebindings", "clusterroles", "clusterrolebindings")
 )
 _GENERATED_BASE = 58  # 63 characters of a label, less the five random ones
-_GENERATED_TRIES = 8
+_GENERATED_TRIES = 8  # as in kube-apiserver
 # Not settable by a client on update: what the stored object says stays.
 _SERVER_OWNED = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation")
 
 
 def suffix(rng: random.Random) -> str:
-    """Return five random letters, as generated names end."""
+    """Return the five random letters that end a generated name."""
     return "".join(rng.choices(_LETTERS, k=5))
 
 
 def new_uid(rng: random.Random) -> str:
+    """Return a random uid, of version 4; from a seeded generator it is the same in every run."""
     return str(uuid.UUID(int=rng.getrandbits(128), version=4))
 
 
@@ -63,7 +64,10 @@ def place(obj: Object, resource: Resource, namespace: str) -> None:
 
 
 def name_new(obj: Object, resource: Resource, rng: random.Random, is_taken: Callable[[str], bool]) -> None:
-    """Give the object its name, generated when only a prefix was given: of ten thousand, some would have a namesake."""
+    """Name a new object; generate the name if only a prefix is given.
+
+    A generated name that is taken is generated again, up to eight times: among ten thousand names some meet.
+    """
     metadata = obj["metadata"]
     if not metadata.get("name"):
         prefix = metadata.get("generateName")
@@ -82,7 +86,7 @@ def name_new(obj: Object, resource: Resource, rng: random.Random, is_taken: Call
 
 
 def name_problems(name: str, resource: Resource, path: str = "metadata.name") -> list[Cause]:
-    """Return what is wrong with a name."""
+    """Return what is wrong with a name. Roles and role bindings may have any name that can stand in a path."""
     if resource.table in _PATH_NAMES:
         if name in (".", "..") or "/" in name or "%" in name:
             return [field.invalid(path, name, "may not be '.', '..' or contain '/' or '%'")]
@@ -91,7 +95,7 @@ def name_problems(name: str, resource: Resource, path: str = "metadata.name") ->
 
 
 def begin(obj: Object, resource: Resource, now: float, rng: random.Random) -> None:
-    """Fill in what every new object gets from the server."""
+    """Set the fields that every new object gets from the server."""
     metadata = obj["metadata"]
     for one in ("resourceVersion", "selfLink", "deletionTimestamp", "deletionGracePeriodSeconds"):
         metadata.pop(one, None)
@@ -102,7 +106,7 @@ def begin(obj: Object, resource: Resource, now: float, rng: random.Random) -> No
 
 
 def carry_over(new: Object, old: Object) -> None:
-    """Make `new` a later version of `old`: what the server decides stays as it was."""
+    """Make `new` a later version of `old`: what only the server sets stays as it was."""
     metadata, before = new["metadata"], old["metadata"]
     for one in _SERVER_OWNED:
         if one in before:

@@ -1,8 +1,10 @@
-"""Who owns which field: sets of field paths, and the form in which managedFields writes them.
+"""Field ownership: sets of field paths, and their form in managedFields.
 
-A path is a tuple of steps: ("f", name) into an object, ("k", keys) and ("v", value) to an item of a merged list, where
-keys and value are JSON text. A path ends at a value, at a list or map that is replaced as a whole, or, with (".",), at
-the mere presence of a list item or object.
+A path is a tuple of steps: ("f", name) into an object, ("k", keys) or ("v", value) to an item of a list that is merged, where
+keys and value are JSON. A path ends at a value, at a list or map that is replaced as a whole, or with (".",) at the mere
+presence of a list item or an object. For example, the image of the container `c` is
+
+    (("f", "spec"), ("f", "containers"), ("k", '{"name":"c"}'), ("f", "image"))
 """
 
 from __future__ import annotations
@@ -17,8 +19,8 @@ from kubesched.embedded.schema.resources import Object
 
 Step = tuple[str, str]
 Path = tuple[Step, ...]
-PRESENCE: Step = (".", "")
-# Who an object is belongs to nobody.
+PRESENCE: Step = (".", "")  # a list item or an object exists
+# The fields that identify an object have no owner.
 UNOWNED = frozenset(
     (
         *("apiVersion", "kind", "metadata.name", "metadata.namespace", "metadata.uid", "metadata.resourceVersion"),
@@ -36,11 +38,13 @@ def paths_of(obj: Object, shape: Shape) -> set[Path]:
 
 
 def _is_unowned(path: Path) -> bool:
+    """Return whether nobody owns a field: those that identify an object, and those that the server sets."""
     names = ".".join(step[1] for step in path[:2] if step[0] == "f")
     return path[0][1] in UNOWNED or names in UNOWNED or path == (("f", "metadata"), PRESENCE)
 
 
 def _walk(value: Any, shape: Shape, path: Path) -> Iterator[Path]:
+    """Yield the paths below `path`. Lists without merge keys are one value."""
     if isinstance(value, dict) and shape.form in ("object", "map", "any"):
         if not value:
             yield path
@@ -61,6 +65,7 @@ def _walk(value: Any, shape: Shape, path: Path) -> Iterator[Path]:
 
 
 def field_shape(shape: Shape, name: str) -> Shape:
+    """Return the shape of a field; ANY for one that the shape does not know."""
     if shape.form == "object":
         known = shape.fields.get(name)
         return known.shape if known is not None else ANY
@@ -68,7 +73,7 @@ def field_shape(shape: Shape, name: str) -> Shape:
 
 
 def item_step(item: Any, shape: Shape) -> Step:
-    """Return the step that leads to an item of a merged list."""
+    """Return the step to an item of a merged list."""
     if shape.is_set or not isinstance(item, dict):
         return "v", _encode(item).decode()
     keys = {key: item.get(key, _KEY_DEFAULTS.get(key)) for key in shape.keys}
@@ -76,46 +81,41 @@ def item_step(item: Any, shape: Shape) -> Step:
 
 
 def look(obj: Any, path: Path, shape: Shape) -> Any:
-    """Return what stands at a path, or None."""
+    """Return the value at a path, or None."""
     for step in path:
         if step == PRESENCE:
             return True
-        if step[0] == "f":
-            if not isinstance(obj, dict) or step[1] not in obj:
-                return None
-            obj, shape = obj[step[1]], field_shape(shape, step[1])
-        else:
-            if not isinstance(obj, list):
-                return None
-            obj = next((one for one in obj if item_step(one, shape) == step), None)
-            shape = shape.item or ANY
+        obj, shape = _enter(obj, step, shape)
+        if obj is None:
+            return None
     return obj
 
 
 def remove(obj: Any, path: Path, shape: Shape) -> None:
-    """Take away what stands at a path, in place."""
-    parent: Any = None
-    step: Step = PRESENCE
-    for step in path if path[-1] != PRESENCE else path[:-1]:
-        parent = obj
-        if step[0] == "f":
-            if not isinstance(obj, dict) or step[1] not in obj:
-                return
-            obj, shape = obj[step[1]], field_shape(shape, step[1])
-        else:
-            if not isinstance(obj, list):
-                return
-            holder = shape
-            obj = next((one for one in obj if item_step(one, holder) == step), None)
-            shape = shape.item or ANY
-    if isinstance(parent, dict):
-        parent.pop(step[1], None)
-    elif isinstance(parent, list) and obj in parent:
-        parent.remove(obj)
+    """Remove the value at a path, in place."""
+    steps = path if path[-1] != PRESENCE else path[:-1]
+    if not steps:
+        return
+    *above, last = steps
+    for step in above:
+        obj, shape = _enter(obj, step, shape)
+    value, _ = _enter(obj, last, shape)
+    if isinstance(obj, dict):
+        obj.pop(last[1], None)
+    elif isinstance(obj, list) and value is not None:
+        obj.remove(value)
+
+
+def _enter(obj: Any, step: Step, shape: Shape) -> tuple[Any, Shape]:
+    """Return what one step leads to, None for nothing, with its shape."""
+    if step[0] == "f":
+        return obj.get(step[1]) if isinstance(obj, dict) else None, field_shape(shape, step[1])
+    found = (one for one in obj if item_step(one, shape) == step) if isinstance(obj, list) else ()
+    return next(iter(found), None), shape.item or ANY
 
 
 def to_fields(paths: set[Path]) -> Object:
-    """Return paths in the nested form of fieldsV1."""
+    """Return paths as fieldsV1 nests them."""
     root: Object = {}
     for path in sorted(paths):
         place = root
@@ -125,7 +125,7 @@ def to_fields(paths: set[Path]) -> Object:
 
 
 def from_fields(fields: Object, path: Path = ()) -> set[Path]:
-    """Return the paths that a fieldsV1 object names."""
+    """Return the paths of a fieldsV1 object."""
     found: set[Path] = set()
     for key, inner in fields.items():
         kind, _, text = key.partition(":")
@@ -135,7 +135,7 @@ def from_fields(fields: Object, path: Path = ()) -> set[Path]:
 
 
 def spelled(path: Path) -> str:
-    """Return a path as messages spell it: .spec.containers[name="c"].image"""
+    """Return a path as conflict messages write it: .spec.containers[name="c"].image"""
     text = ""
     for kind, name in path:
         if kind == "f":

@@ -1,7 +1,7 @@
-"""Patches: JSON patch, merge patch and strategic merge patch, applied to a copy.
+"""The three patches: JSON patch (RFC 6902), merge patch (RFC 7386) and strategic merge patch.
 
-In: the object as it is, the patch as it came. Out: a new object; the original stays as it was. A patch that does not
-fit the object is refused. What the result may be is for the verbs to judge.
+In: an object and a patch. Out: a new object; the given one is not changed, but the result may share parts with it. A patch
+that does not fit is refused. Whether the result is a valid object is for the verbs to check.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ MERGE_PATCH = "application/merge-patch+json"
 STRATEGIC_PATCH = "application/strategic-merge-patch+json"
 APPLY_PATCH = "application/apply-patch+yaml"
 PATCH_TYPES = (JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH, APPLY_PATCH)
-MAX_OPERATIONS = 10_000
-MAX_COPIED_BYTES = 3 * 1024 * 1024
+MAX_OPERATIONS = 10_000  # kube-apiserver's own limit
+MAX_COPIED_BYTES = 3 * 1024 * 1024  # likewise; a field that is copied into itself doubles each time
 
 
 def copied(value: Any) -> Any:
@@ -67,6 +67,7 @@ def json_patch(target: Any, operations: Any) -> Any:
 
 
 def _operate(document: Any, operation: dict[str, Any]) -> Any:
+    """Apply one operation of a JSON patch to a document that may be changed."""
     kind, path = operation.get("op"), operation["path"]
     if kind in ("add", "replace", "test") and "value" not in operation:
         raise bad_request(f'error decoding patch: operation {kind} at {path} needs "value"')
@@ -104,6 +105,7 @@ def _is_index(step: str) -> bool:
 
 
 def _steps(path: str) -> list[str]:
+    """Return the steps of a JSON pointer."""
     if path == "":
         return []
     if not path.startswith("/"):
@@ -112,6 +114,7 @@ def _steps(path: str) -> list[str]:
 
 
 def _look(document: Any, path: str) -> Any:
+    """Return the value at a JSON pointer; refuse one that leads nowhere."""
     return _walk(document, _steps(path), path)
 
 
@@ -127,6 +130,7 @@ def _walk(document: Any, steps: list[str], path: str) -> Any:
 
 
 def _parent(document: Any, path: str) -> tuple[Any, str]:
+    """Return the object or list that holds the value of a pointer, and the last step."""
     *above, last = _steps(path)
     document = _walk(document, above, path)
     if not isinstance(document, (dict, list)):
@@ -135,6 +139,7 @@ def _parent(document: Any, path: str) -> tuple[Any, str]:
 
 
 def _add(document: Any, path: str, value: Any) -> Any:
+    """Add a value; "-" appends to a list."""
     if path == "":
         return value
     parent, step = _parent(document, path)
@@ -150,6 +155,7 @@ def _add(document: Any, path: str, value: Any) -> Any:
 
 
 def _remove(document: Any, path: str) -> tuple[Any, Any]:
+    """Remove a value; return the document and the value."""
     if path == "":
         raise _unfit("the whole object cannot be removed")
     value = _look(document, path)
@@ -163,13 +169,19 @@ def _unfit(why: str) -> errors.ApiError:
 
 
 def strategic_merge(target: Any, patch: Any, shape: Shape) -> Any:
-    """Return `target` with a strategic merge patch applied; lists with a merge key are merged item by item."""
+    """Return `target` with a strategic merge patch applied.
+
+    Lists with a merge key (containers by name, ports by containerPort) are merged item by item; others are replaced.
+    Directives in the patch can replace or delete: `$patch`, `$retainKeys`, `$setElementOrder/LIST` and
+    `$deleteFromPrimitiveList/LIST`.
+    """
     if not isinstance(patch, dict):
         raise bad_request("error decoding patch: a strategic merge patch is an object")
     return _merge_object(target if isinstance(target, dict) else {}, patch, shape)
 
 
 def _merge_object(target: dict[str, Any], patch: dict[str, Any], shape: Shape) -> dict[str, Any]:
+    """Merge two objects, field by field. Null removes a field; the order of lists is set at the end."""
     directive = patch.get("$patch")
     if directive == "replace":
         return {key: copied(value) for key, value in patch.items() if key != "$patch"}
@@ -204,6 +216,7 @@ def _merge_object(target: dict[str, Any], patch: dict[str, Any], shape: Shape) -
 
 
 def _merge_value(target: Any, patch: Any, shape: Shape) -> Any:
+    """Merge two values by the shape of their field."""
     if isinstance(patch, dict):
         return _merge_object(target if isinstance(target, dict) else {}, patch, shape)
     if isinstance(patch, list) and shape.form == "list":
@@ -217,6 +230,7 @@ def _merge_value(target: Any, patch: Any, shape: Shape) -> Any:
 
 
 def _merge_list(target: list[Any], patch: list[Any], key: str, item: Shape) -> list[Any]:
+    """Merge two lists of objects by their merge key. New items come first, as in kube-apiserver."""
     if any(isinstance(one, dict) and one.get("$patch") == "replace" for one in patch):
         return [copied(one) for one in patch if not (isinstance(one, dict) and "$patch" in one)]
     result, fresh = list(target), []
@@ -237,7 +251,7 @@ def _merge_list(target: list[Any], patch: list[Any], key: str, item: Shape) -> l
 
 
 def _ordered(found: list[Any], order: list[Any], key: str) -> list[Any]:
-    """Return the list in the order the patch asks for; items it does not name keep their place."""
+    """Return the list in the order that the patch gives; items that it does not name keep their place."""
 
     def identity(one: Any) -> Any:
         return one.get(key) if key and isinstance(one, dict) else one
@@ -252,6 +266,7 @@ def _ordered(found: list[Any], order: list[Any], key: str) -> list[Any]:
 
 
 def _without_directives(value: Any) -> Any:
+    """Return a value that is taken as a whole, without the directives in it."""
     if isinstance(value, dict):
         return {key: _without_directives(one) for key, one in value.items() if not key.startswith("$")}
     if isinstance(value, list):

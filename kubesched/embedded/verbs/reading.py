@@ -1,6 +1,6 @@
-"""Reading: lists as of one version, page by page, and watches that continue where a list ended.
+"""Reading: lists as of one version, in pages, and watches that go on where a list ended.
 
-In: selectors, versions and limits as a request carries them. Out: entries and watches. Nothing here writes.
+In: selectors, versions and limits of a request. Out: entries and watches. Nothing here writes.
 """
 
 from __future__ import annotations
@@ -32,29 +32,30 @@ _ANY_VERSION = -1  # in a token: continue with whatever is there now
 
 @dataclass(frozen=True, slots=True)
 class ListQuery:
-    """What a list or a watch asks for."""
+    """The parameters of a list or a watch."""
 
-    namespace: str = ""
+    namespace: str = ""  # empty for all namespaces
     label_selector: str = ""
     field_selector: str = ""
-    limit: int = 0
+    limit: int = 0  # 0 for no limit
     continue_token: str = ""
     resource_version: str = ""
-    resource_version_match: str = ""
-    send_initial_events: bool | None = None
+    resource_version_match: str = ""  # Exact or NotOlderThan
+    send_initial_events: bool | None = None  # begin a watch with the objects that there are; None is the old rule
 
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """One page of a list."""
+    """One page of a list. All pages of a list show the same version, however much is written meanwhile."""
 
     entries: list[Entry]
     version: int
     continue_token: str = ""
-    n_remaining: int | None = None
+    n_remaining: int | None = None  # objects on later pages; unknown with a selector
 
     @property
     def items(self) -> list[Object]:
+        """The objects of the page, in their storage version."""
         return [entry.obj for entry in self.entries]
 
     @property
@@ -63,20 +64,24 @@ class Listing:
 
 
 def list_objects(context: Context, resource: Resource, query: ListQuery) -> Listing:
-    """Return one page, in order of namespace and name, as of one version."""
+    """Return one page, in the order of namespace and name, as of one version.
+
+    Which version: that of the continue token; the one asked for with resourceVersionMatch=Exact, or with a limit and a
+    version; otherwise the newest.
+    """
     matches = predicate(resource, query.label_selector, query.field_selector)
     _check_list(query)
-    asked = _asked_version(context, query.resource_version)
-    if asked > context.storage.version:
-        raise version_too_large(asked, context.storage.version)
+    wanted = _version_of(context, query.resource_version)
+    if wanted > context.storage.version:
+        raise version_too_large(wanted, context.storage.version)
     table, current = context.table(resource), context.storage.version
     version, start = current, ""
     if query.continue_token:
         version, start = _read_token(query.continue_token)
         if version == _ANY_VERSION:
             version = current
-    elif query.resource_version_match == "Exact" or (query.limit and asked and not query.resource_version_match):
-        version = asked
+    elif query.resource_version_match == "Exact" or (query.limit and wanted and not query.resource_version_match):
+        version = wanted
     name = name_in(query.field_selector)
     if name and version == current and (query.namespace or not resource.namespaced):
         one = table.entries.get(key_of(resource, query.namespace, name))
@@ -95,17 +100,17 @@ def list_objects(context: Context, resource: Resource, query: ListQuery) -> List
 
 
 def open_watch(context: Context, resource: Resource, query: ListQuery, buffer_limit: int = BUFFER_LIMIT) -> tuple[Watch, int]:
-    """Open a watch with the past it asks for already in its buffer; return it with the version that past reaches.
+    """Open a watch with the events it begins with already buffered; return it with the version these reach.
 
-    Without a version, with version 0, or when initial events are asked for, the past is every object as ADDED;
-    otherwise it is what happened after the version.
+    Without a version, with version 0, or if initial events are asked for, the watch begins with every object as ADDED. With a
+    version it begins with what happened since.
     """
     matches = predicate(resource, query.label_selector, query.field_selector)
     _check_watch(query)
     table = context.table(resource)
-    asked = _asked_version(context, query.resource_version)
-    initial = asked == 0 if query.send_initial_events is None else query.send_initial_events
-    past = [] if initial or asked == 0 else table.feed.since(asked)
+    wanted = _version_of(context, query.resource_version)
+    initial = wanted == 0 if query.send_initial_events is None else query.send_initial_events
+    past = [] if initial or wanted == 0 else table.feed.since(wanted)
     watch = table.feed.open(query.namespace, matches, buffer_limit, pin_of(query.field_selector))
     if initial:
         there = table.in_namespace(query.namespace)
@@ -116,6 +121,7 @@ def open_watch(context: Context, resource: Resource, query: ListQuery, buffer_li
 
 
 def _entries(table: Table, version: int, namespace: str, start: str) -> list[Entry]:
+    """Return the entries as of a version. A page that comes too late gets 410 with a token that goes on with newer objects."""
     try:
         return table.as_of(version, namespace)
     except Gone as error:
@@ -124,7 +130,8 @@ def _entries(table: Table, version: int, namespace: str, start: str) -> list[Ent
         raise
 
 
-def _asked_version(context: Context, text: str) -> int:
+def _version_of(context: Context, text: str) -> int:
+    """Return a resourceVersion as a number, 0 for none."""
     if not text:
         return 0
     if not (text.isascii() and text.isdecimal() and len(text) < 20):
@@ -133,6 +140,7 @@ def _asked_version(context: Context, text: str) -> int:
 
 
 def _check_list(query: ListQuery) -> None:
+    """Refuse combinations of parameters that kube-apiserver refuses for lists."""
     match, version = query.resource_version_match, query.resource_version
     causes = []
     if match:
@@ -153,6 +161,7 @@ def _check_list(query: ListQuery) -> None:
 
 
 def _check_watch(query: ListQuery) -> None:
+    """Refuse combinations of parameters that kube-apiserver refuses for watches."""
     match = query.resource_version_match
     causes = []
     if query.send_initial_events is not None and match != "NotOlderThan":
@@ -173,10 +182,12 @@ def _forbidden_match(why: str) -> Cause:
 
 
 def _write_token(version: int, key: str) -> str:
+    """Return a continue token: the version of the list and the last key of the page."""
     return base64.urlsafe_b64encode(msgspec.json.encode([version, key])).decode().rstrip("=")
 
 
 def _read_token(token: str) -> tuple[int, str]:
+    """Return version and key of a continue token."""
     try:
         raw = base64.b64decode(token + "=" * (-len(token) % 4), altchars=b"-_", validate=True)
         return msgspec.json.decode(raw, type=tuple[int, str])

@@ -1,8 +1,11 @@
-"""Server-side apply: every manager says what it wants, and the server remembers who said what.
+"""Server-side apply: each manager applies the fields it wants, and the server records which manager owns which field.
 
-In: the stored object, what a manager applies. Out: the merged object with its managedFields, or a 409 that lists the
-fields another manager set differently. Fields a manager no longer applies and nobody else owns are removed. Ownership
-is tracked once an object has been applied; before that all its fields belong to `before-first-apply`.
+In: the stored object, and what a manager applies. Out: the merged object with its managedFields, or a 409 with the fields that
+another manager set to other values. A field that its manager no longer applies is removed, unless somebody else owns it too.
+Ownership is recorded from an object's first apply on; before that all fields belong to `before-first-apply`.
+
+Example: manager A applies {x: 1, y: 1}, then B applies {y: 1}. Now both own y. If A applies {x: 1}, y stays, for B owns it. If
+B then applies {x: 2}, it gets a conflict on x, or takes x over with force; in either case y goes only when B drops it.
 """
 
 from __future__ import annotations
@@ -15,7 +18,7 @@ from kubesched.embedded.clock import timestamp
 from kubesched.embedded.schema.custom_resources import shape_of
 from kubesched.embedded.schema.language import ANY, Shape
 from kubesched.embedded.schema.resources import Object, Resource
-from kubesched.embedded.verbs.context import Asked
+from kubesched.embedded.verbs.context import WriteOptions
 from kubesched.embedded.verbs.managed_fields import (
     PRESENCE,
     Path,
@@ -31,15 +34,15 @@ from kubesched.embedded.verbs.managed_fields import (
 from kubesched.embedded.verbs.patching import copied
 from kubesched.errors import ApiError
 
-BEFORE = "before-first-apply"
+BEFORE = "before-first-apply"  # the manager of fields that were there before the first apply
 
 
 @dataclass(slots=True)
 class Share:
-    """What one manager owns."""
+    """The fields that one manager owns, by one operation, in one subresource: an entry of managedFields."""
 
     manager: str
-    operation: str
+    operation: str  # Apply or Update
     api_version: str
     subresource: str
     time: str
@@ -50,25 +53,25 @@ class Share:
 
 
 def first_apply(resource: Resource, body: Object, manager: str, now: float) -> Object:
-    """Return the object to create, with everything in it owned by its manager."""
+    """Return the object to create; its manager owns everything in it."""
     paths = paths_of(body, shape_of(resource))
     share = Share(manager, "Apply", resource.api_version, "", timestamp(now), paths)
     _record(body, [share])
     return body
 
 
-def apply(resource: Resource, live: Object, body: Object, asked: Asked, subresource: str, now: float) -> Object:
-    """Return `live` with what a manager applies merged in; 409 on fields of others unless forced."""
+def apply(resource: Resource, live: Object, body: Object, options: WriteOptions, subresource: str, now: float) -> Object:
+    """Return `live` with the applied fields merged in; 409 for fields of other managers, unless forced."""
     shape = shape_of(resource)
     shares = _read(live["metadata"].get("managedFields"))
     if not shares:
         shares = [Share(BEFORE, "Update", resource.api_version, "", timestamp(now), paths_of(live, shape))]
-    mine = next((one for one in shares if one.is_by(asked.manager, "Apply", subresource)), None)
+    mine = next((one for one in shares if one.is_by(options.manager, "Apply", subresource)), None)
     others = [one for one in shares if one is not mine]
     wanted = paths_of(body, shape)
     contested = {path for path in wanted if look(body, path, shape) != look(live, path, shape)}
     conflicts = [(one, one.paths & contested) for one in others if one.paths & contested]
-    if conflicts and not asked.force:
+    if conflicts and not options.force:
         raise _refuse(conflicts)
     for one, paths in conflicts:
         one.paths -= paths
@@ -79,7 +82,7 @@ def apply(resource: Resource, live: Object, body: Object, asked: Asked, subresou
     for path in sorted(dropped, key=lambda one: (one[-1] != PRESENCE, len(one))):
         remove(result, path, shape)
     if mine is None or mine.paths != wanted:
-        mine = Share(asked.manager, "Apply", resource.api_version, subresource, timestamp(now), wanted)
+        mine = Share(options.manager, "Apply", resource.api_version, subresource, timestamp(now), wanted)
     _record(result, [*others, mine])
     return result
 
@@ -87,7 +90,7 @@ def apply(resource: Resource, live: Object, body: Object, asked: Asked, subresou
 def note_update(
     resource: Resource, before: Object, new: Object, managed: Any, manager: str, subresource: str, now: float
 ) -> None:
-    """Record who changed what by an ordinary write, on objects whose ownership is tracked."""
+    """Record which manager changed which fields by an ordinary write, on objects whose ownership is recorded."""
     shares = _read(before["metadata"].get("managedFields"))
     if not shares or managed in ([], [{}]):  # a client may clear the record by sending an empty list
         new["metadata"].pop("managedFields", None)
@@ -110,6 +113,7 @@ def note_update(
 
 
 def _merged(live: Any, wanted: Any, shape: Shape) -> Any:
+    """Return `live` with `wanted` merged in: objects by field, lists by key, everything else replaced."""
     if isinstance(live, dict) and isinstance(wanted, dict) and shape.form in ("object", "map", "any"):
         for name, value in wanted.items():
             if shape.name == "ObjectMeta" and name in ("resourceVersion", "uid"):
@@ -126,6 +130,7 @@ def _merged(live: Any, wanted: Any, shape: Shape) -> Any:
 
 
 def _merged_items(live: list[Any], wanted: list[Any], shape: Shape) -> list[Any]:
+    """Merge two lists of objects by their keys; new items come last, unlike in a strategic merge patch."""
     item = shape.item or ANY
     places = {item_step(one, shape): at for at, one in enumerate(live)}
     for one in wanted:
@@ -138,6 +143,7 @@ def _merged_items(live: list[Any], wanted: list[Any], shape: Shape) -> list[Any]
 
 
 def _read(managed: Any) -> list[Share]:
+    """Return managedFields as shares."""
     shares = []
     for one in managed or ():
         fields = one.get("fieldsV1")
@@ -155,6 +161,7 @@ def _read(managed: Any) -> list[Share]:
 
 
 def _record(obj: Object, shares: list[Share]) -> None:
+    """Write the shares into an object's managedFields."""
     written = _written(shares)
     if written:
         obj["metadata"]["managedFields"] = written
@@ -163,8 +170,9 @@ def _record(obj: Object, shares: list[Share]) -> None:
 
 
 def _written(shares: list[Share]) -> list[Object]:
+    """Return shares as managedFields, in kube-apiserver's order: applies first, then older before newer. Empty ones go."""
     written = []
-    # Those who apply first, then the older before the newer.
+    # Applies first, then older before newer.
     for share in sorted(shares, key=lambda one: (one.operation, one.time, one.manager, one.subresource)):
         if not share.paths:
             continue
@@ -183,6 +191,7 @@ def _written(shares: list[Share]) -> list[Object]:
 
 
 def _refuse(conflicts: list[tuple[Share, set[Path]]]) -> ApiError:
+    """Return the 409 that lists every conflict."""
     causes = []
     for share, paths in conflicts:
         using = f" using {share.api_version}" if share.operation == "Update" else ""

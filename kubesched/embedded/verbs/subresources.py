@@ -1,7 +1,7 @@
-"""Subresources that do more than show a part of an object: binding, eviction, scale.
+"""The subresources that do something: binding, eviction and scale.
 
-In: a pod and a node to bind it to, a pod to evict, a number of replicas. Out: the object as it is afterwards, or the
-API's refusal. A binding is checked against the pod alone: that the node exists is the scheduler's affair.
+In: a pod and a node, a pod to evict, a number of replicas. Out: the object as it is afterwards, or a refusal. A binding is
+checked against the pod only: whether the node exists is the scheduler's business, as in kube-apiserver.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from kubesched.embedded.storage.watch import Entry
 from kubesched.embedded.validation import field
 from kubesched.embedded.verbs import writing
 from kubesched.embedded.verbs.conditions import is_true, with_condition
-from kubesched.embedded.verbs.context import Asked, Context, Target
+from kubesched.embedded.verbs.context import Context, Target, WriteOptions
 from kubesched.embedded.verbs.deletion import Deleted, DeleteOptions, check_preconditions, delete
 from kubesched.embedded.verbs.patching import copied
 from kubesched.errors import ApiError
@@ -30,8 +30,8 @@ _BUDGET_TEXT = "Cannot evict pod as it would violate the pod's disruption budget
 _TWO_BUDGETS_TEXT = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
 
 
-def bind_object(context: Context, namespace: str, name: str, binding: Object, asked: Asked) -> Entry:
-    """Bind as a Binding object says."""
+def bind_object(context: Context, namespace: str, name: str, binding: Object, options: WriteOptions) -> Entry:
+    """Bind a pod as a Binding object says."""
     metadata, target = binding.get("metadata") or {}, binding.get("target") or {}
     if not isinstance(metadata, dict) or not isinstance(target, dict):
         raise bad_request("Binding: metadata and target are objects")
@@ -43,7 +43,7 @@ def bind_object(context: Context, namespace: str, name: str, binding: Object, as
     if not target.get("name"):
         causes.append(field.required("target.name"))
     if causes:
-        raise invalid(_binding_resource(context), name, causes)
+        raise invalid(context.resource("bindings"), name, causes)
     return bind(
         context,
         namespace,
@@ -52,7 +52,7 @@ def bind_object(context: Context, namespace: str, name: str, binding: Object, as
         uid=metadata.get("uid") or "",
         labels=metadata.get("labels") or {},
         annotations=metadata.get("annotations") or {},
-        asked=asked,
+        options=options,
     )
 
 
@@ -64,9 +64,9 @@ def bind(
     uid: str = "",
     labels: dict[str, str] | None = None,
     annotations: dict[str, str] | None = None,
-    asked: Asked | None = None,
+    options: WriteOptions | None = None,
 ) -> Entry:
-    """Assign a pod to a node; 409 when it is another pod, gated, going away or assigned already."""
+    """Assign a pod to a node; 409 if it has another uid, gates, a deletionTimestamp or a node already."""
     resource = context.resource("pods")
     entry = context.get(resource, namespace, name)
     pod = entry.obj
@@ -86,12 +86,13 @@ def bind(
     now = timestamp(context.clock.now())
     status["conditions"] = with_condition(status.get("conditions"), "PodScheduled", "True", now, lastProbeTime=None)
     bound["status"] = status
-    if asked is not None and asked.dry_run:
+    if options is not None and options.dry_run:
         return Entry(entry.key, bound, entry.version)
     return writing.store(context, resource, entry.key, bound)
 
 
 def _binding_problem(pod: Object, name: str) -> str:
+    """Return why a pod cannot be assigned; empty if it can."""
     metadata, spec = pod["metadata"], pod["spec"]
     if "deletionTimestamp" in metadata:
         return f"pod {name} is being deleted, cannot be assigned to a host"
@@ -102,18 +103,18 @@ def _binding_problem(pod: Object, name: str) -> str:
     return ""
 
 
-def _binding_resource(context: Context) -> Resource:
-    return context.resource("bindings")
-
-
 def _topology_of(context: Context, node: str) -> dict[str, str]:
+    """Return the zone and region of a node: they are copied to the pod, as the admission plugin PodTopologyLabels does."""
     entry = context.find(context.resource("nodes"), "", node)
     labels = (entry.obj["metadata"].get("labels") or {}) if entry is not None else {}
     return {key: labels[key] for key in TOPOLOGY_LABELS if key in labels}
 
 
 def evict(context: Context, namespace: str, name: str, options: DeleteOptions) -> Deleted:
-    """Delete a pod if its disruption budget allows; 429 when it does not now."""
+    """Delete a pod if its disruption budget allows it; 429 if not now.
+
+    Pods that are pending, finished or being deleted take nothing from a budget. The others get the condition DisruptionTarget.
+    """
     resource = context.resource("pods")
     entry = context.get(resource, namespace, name)
     pod = entry.obj
@@ -123,14 +124,20 @@ def evict(context: Context, namespace: str, name: str, options: DeleteOptions) -
         _take_from_budget(context, namespace, pod, options.dry_run)
     if not options.dry_run and phase not in _FINISHED and "deletionTimestamp" not in pod["metadata"]:
         status = dict(pod.get("status") or {})
-        said = {"reason": "EvictionByEvictionAPI", "message": "Eviction API: evicting", "lastProbeTime": None}
+        more = {"reason": "EvictionByEvictionAPI", "message": "Eviction API: evicting", "lastProbeTime": None}
         now = timestamp(context.clock.now())
-        status["conditions"] = with_condition(status.get("conditions"), "DisruptionTarget", "True", now, **said)
+        status["conditions"] = with_condition(status.get("conditions"), "DisruptionTarget", "True", now, **more)
         writing.store(context, resource, entry.key, {**pod, "metadata": dict(pod["metadata"]), "status": status})
     return delete(context, resource, namespace, name, dataclasses.replace(options, resource_version=""))
 
 
 def _take_from_budget(context: Context, namespace: str, pod: Object, dry_run: bool) -> None:
+    """Count an eviction against the budget of a pod, or refuse it.
+
+    The count goes down here, in the same write that records the pod in `disruptedPods`, so a second eviction sees it before
+    the disruption controller has counted anew. Pods that are not ready may always go if the policy says so, or while enough
+    are healthy.
+    """
     resource = context.resource("poddisruptionbudgets.policy")
     labels = pod["metadata"].get("labels") or {}
     budgets = [
@@ -167,15 +174,16 @@ def _take_from_budget(context: Context, namespace: str, pod: Object, dry_run: bo
 
 
 def _too_many(why: str, retry_after: float | None = None) -> ApiError:
+    """Return the refusal of an eviction, with the reason as its cause."""
     details: dict[str, Any] = {"causes": [{"reason": "DisruptionBudget", "message": why}]}
     return errors.TooManyRequests(429, "TooManyRequests", _BUDGET_TEXT, retry_after, details)
 
 
 def budget_conditions(before: Object, allowed: int, generation: int, now: str) -> list[Object]:
-    """Return the conditions of a budget that allows so many disruptions."""
+    """Return the conditions of a budget that allows so many disruptions now."""
     value, reason = ("True", "SufficientPods") if allowed > 0 else ("False", "InsufficientPods")
-    said = {"reason": reason, "message": "", "observedGeneration": generation}
-    return with_condition(before.get("conditions"), "DisruptionAllowed", value, now, **said)
+    more = {"reason": reason, "message": "", "observedGeneration": generation}
+    return with_condition(before.get("conditions"), "DisruptionAllowed", value, now, **more)
 
 
 def scale_of(resource: Resource, entry: Entry) -> Object:
@@ -199,8 +207,8 @@ def scale_of(resource: Resource, entry: Entry) -> Object:
     }
 
 
-def set_scale(context: Context, resource: Resource, entry: Entry, scale: Any, asked: Asked) -> Entry:
-    """Take over the replicas of a Scale."""
+def set_scale(context: Context, resource: Resource, entry: Entry, scale: Any, options: WriteOptions) -> Entry:
+    """Set the replicas of an object to those of a Scale."""
     if not isinstance(scale, dict):
         raise bad_request("Scale: not an object")
     name = entry.obj["metadata"]["name"]
@@ -225,10 +233,11 @@ def set_scale(context: Context, resource: Resource, entry: Entry, scale: Any, as
     for step in above:
         place = place.setdefault(step, {})
     place[last] = replicas
-    return writing.replace(context, Target(resource, entry.namespace, name), entry, obj, asked)
+    return writing.replace(context, Target(resource, entry.namespace, name), entry, obj, options)
 
 
 def _scale_paths(resource: Resource) -> tuple[list[str], list[str], list[str]]:
+    """Return where an object has its wanted replicas, its replicas and its selector; custom resources name their own paths."""
     custom = ((resource.custom or {}).get("subresources") or {}).get("scale")
     if custom is None:
         return ["spec", "replicas"], ["status", "replicas"], ["spec", "selector"]
@@ -240,10 +249,12 @@ def _scale_paths(resource: Resource) -> tuple[list[str], list[str], list[str]]:
 
 
 def _path(text: str | None) -> list[str]:
+    """Return the steps of a path such as .spec.replicas."""
     return [step for step in (text or "").split(".") if step]
 
 
 def _dig(obj: Any, path: list[str]) -> Any:
+    """Return the value at a path, or None."""
     for step in path:
         obj = obj.get(step) if isinstance(obj, dict) else None
     return obj

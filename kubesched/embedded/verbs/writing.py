@@ -1,8 +1,10 @@
-"""Writing: create, update and patch, with the meaning the Kubernetes API gives them.
+"""Writing: create, update, patch and server-side apply, in the order in which kube-apiserver takes the steps.
 
-In: a resource, an object or a patch, and how it was asked for. Out: the entry that is now stored, or an `ApiError` in
-the API's words. A write settles the object's form, fills in identity and defaults, admits, validates, and only then
-stores. An update that changes nothing writes nothing.
+    decode and drop unknown fields (settled)  >  identity  >  defaults  >  admission that changes  >  validation
+    >  admission that only refuses  >  store
+
+In: a target, an object or a patch, and the options. Out: the entry that is stored now, or an `ApiError`. An update that
+changes nothing writes nothing and returns the old entry.
 """
 
 from __future__ import annotations
@@ -31,7 +33,7 @@ from kubesched.embedded.storage.watch import Entry
 from kubesched.embedded.validation import field
 from kubesched.embedded.validation import objects as validation
 from kubesched.embedded.verbs import identity, server_side_apply
-from kubesched.embedded.verbs.context import Asked, Context, Target, key_of
+from kubesched.embedded.verbs.context import Context, Target, WriteOptions, key_of
 from kubesched.embedded.verbs.conversion import from_storage, to_storage
 from kubesched.embedded.verbs.patching import (
     APPLY_PATCH,
@@ -47,13 +49,13 @@ from kubesched.embedded.verbs.patching import (
 _RESIZABLE = ("resources", "resizePolicy")
 
 
-def create(context: Context, target: Target, obj: Object, asked: Asked) -> Entry:
+def create(context: Context, target: Target, obj: Object, options: WriteOptions) -> Entry:
     """Store a new object; the caller gives it away."""
     resource = target.resource
     identity.check_type(obj, resource)
     if obj["metadata"].get("resourceVersion"):
         raise bad_request("resourceVersion should not be set on objects to be created")
-    obj = settled(context, resource, obj, asked)
+    obj = settled(context, resource, obj, options)
     namespace = target.namespace or (obj["metadata"].get("namespace") or "" if resource.namespaced else "")
     if resource.namespaced and not namespace:
         raise bad_request("an empty namespace may not be set during creation")
@@ -64,7 +66,7 @@ def create(context: Context, target: Target, obj: Object, asked: Asked) -> Entry
     admission.check_namespace(context, resource, namespace, name)
     key = key_of(resource, namespace, name)
     identity.begin(obj, resource, context.clock.now(), context.rng)
-    if not asked.is_apply:
+    if not options.is_apply:
         obj["metadata"].pop("managedFields", None)
     if resource.has_status and not resource.keeps_status_on_create:
         obj.pop("status", None)
@@ -74,45 +76,46 @@ def create(context: Context, target: Target, obj: Object, asked: Asked) -> Entry
     admission.check_new(context, resource, obj)
     if key in table.entries:
         raise already_exists(resource, name)
-    _warn(resource, asked)
+    _warn(resource, options)
     if resource.table == custom_resources.TABLE and custom_resources.has_expressions(obj["spec"]):
-        asked.warnings.append("x-kubernetes-validations: expressions are not evaluated by this server")
-    if asked.dry_run:
+        options.warnings.append("x-kubernetes-validations: expressions are not evaluated by this server")
+    if options.dry_run:
         obj["metadata"].pop("resourceVersion", None)
         return Entry(key, obj, context.storage.version)
     return store(context, resource, key, obj)
 
 
-def _warn(resource: Resource, asked: Asked) -> None:
-    """Say what is kept here and would act on a cluster."""
+def _warn(resource: Resource, options: WriteOptions) -> None:
+    """Warn of kinds that are stored here and would act on a real cluster."""
     if resource.group == ADMISSION_GROUP:
-        asked.warnings.append(f"{resource.kind}: admission webhooks and policies are kept, and not called by this server")
+        options.warnings.append(f"{resource.kind}: admission webhooks and policies are kept, and not called by this server")
     elif resource.group == AGGREGATION_GROUP:
-        asked.warnings.append("APIService: requests are not passed on to extension servers by this server")
+        options.warnings.append("APIService: requests are not passed on to extension servers by this server")
     elif resource.table == "horizontalpodautoscalers.autoscaling":
-        asked.warnings.append("HorizontalPodAutoscaler: nothing is scaled by it on this server")
+        options.warnings.append("HorizontalPodAutoscaler: nothing is scaled by it on this server")
 
 
-def update(context: Context, target: Target, obj: Object, asked: Asked) -> Entry:
-    """Replace an object, or the part of it that the subresource names; the caller gives the object away."""
+def update(context: Context, target: Target, obj: Object, options: WriteOptions) -> Entry:
+    """Replace an object, or the part of it that the subresource is about; the caller gives the object away."""
     resource, name = target.resource, target.name
     identity.check_type(obj, resource)
     _check_name(obj, name)
-    obj = settled(context, resource, part_written(resource, obj, target.subresource), asked)
+    obj = settled(context, resource, part_written(resource, obj, target.subresource), options)
     identity.place(obj, resource, target.namespace)
     old = context.find(resource, target.namespace, name)
     if old is None:
         if not resource.creates_on_update or target.subresource:
             raise not_found(resource, name)
         obj["metadata"].pop("resourceVersion", None)
-        return create(context, target, obj, asked)
+        return create(context, target, obj, options)
     if resource.needs_version_on_update and not obj["metadata"].get("resourceVersion"):
         cause = field.invalid("metadata.resourceVersion", 0, "must be specified for an update")
         raise invalid(dataclasses.replace(resource, kind=resource.plural), name, [cause])
-    return replace(context, target, old, obj, asked)
+    return replace(context, target, old, obj, options)
 
 
 def _check_name(obj: Object, name: str) -> None:
+    """Refuse an object whose name is not that of the path."""
     given = obj["metadata"].get("name")
     if not given:
         raise bad_request(f"the name of the object ({name} based on URL) was undeterminable: name must be provided")
@@ -120,12 +123,12 @@ def _check_name(obj: Object, name: str) -> None:
         raise bad_request(f"the name of the object ({given}) does not match the name on the URL ({name})")
 
 
-def patch(context: Context, target: Target, body: Any, patch_type: str, asked: Asked) -> Entry:
-    """Change an object as a patch says."""
+def patch(context: Context, target: Target, body: Any, patch_type: str, options: WriteOptions) -> Entry:
+    """Change an object by a patch of one of the four types."""
     resource = target.resource
     old = context.find(resource, target.namespace, target.name)
     if patch_type == APPLY_PATCH:
-        return _apply(context, target, body, old, asked)
+        return _apply(context, target, body, old, options)
     if old is None:
         raise not_found(resource, target.name)
     before = from_storage(old.obj, resource)
@@ -141,10 +144,11 @@ def patch(context: Context, target: Target, body: Any, patch_type: str, asked: A
         after = strategic_merge(before, body, custom_resources.shape_of(resource))
     else:
         raise unsupported_media_type(patch_type, (JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH, APPLY_PATCH))
-    return _store_patched(context, target, old, after, asked)
+    return _store_patched(context, target, old, after, options)
 
 
-def _store_patched(context: Context, target: Target, old: Entry, after: Any, asked: Asked) -> Entry:
+def _store_patched(context: Context, target: Target, old: Entry, after: Any, options: WriteOptions) -> Entry:
+    """Store the result of a patch. What makes it undecodable is the patch's fault, so the refusal is another one."""
     resource = target.resource
     if not isinstance(after, dict):
         raise bad_request(f"{resource.kind}: the patch leaves no object")
@@ -153,7 +157,7 @@ def _store_patched(context: Context, target: Target, old: Entry, after: Any, ask
     try:
         identity.check_type(after, resource)
         _check_name(after, target.name)
-        after = settled(context, resource, after, asked)
+        after = settled(context, resource, after, options)
     except Undecoded as error:
         # The object that came out is the patch's fault.
         raise unfit_patch(str(error)) from error
@@ -161,19 +165,19 @@ def _store_patched(context: Context, target: Target, old: Entry, after: Any, ask
     uid = after["metadata"].get("uid")
     if uid and uid != old.obj["metadata"]["uid"]:
         raise invalid(resource, target.name, [field.invalid("metadata.uid", uid, "field is immutable")])
-    return replace(context, target, old, after, asked)
+    return replace(context, target, old, after, options)
 
 
-def _apply(context: Context, target: Target, body: Any, old: Entry | None, asked: Asked) -> Entry:
-    """Server-side apply: the fields of `body` are what its manager wants, and no others."""
+def _apply(context: Context, target: Target, body: Any, old: Entry | None, options: WriteOptions) -> Entry:
+    """Apply the fields of `body` for their manager; create the object if there is none."""
     resource, name = target.resource, target.name
-    if not asked.manager:
+    if not options.manager:
         raise invalid_options("PatchOptions", [field.required("fieldManager", "is required for apply patch")])
     if not isinstance(body, dict):
         raise bad_request("error decoding patch: an apply patch is an object")
     if not body.get("apiVersion") or not body.get("kind"):
         raise bad_request(f"invalid object type: {body.get('apiVersion') or '/'}, Kind={body.get('kind') or ''}")
-    body, asked.is_apply = copied(body), True
+    body, options.is_apply = copied(body), True
     identity.check_type(body, resource)
     if body["metadata"].get("name") not in (None, "", name):
         given = body["metadata"]["name"]
@@ -181,10 +185,10 @@ def _apply(context: Context, target: Target, body: Any, old: Entry | None, asked
     if body["metadata"].get("managedFields"):
         raise bad_request("metadata.managedFields must be nil")
     body["metadata"]["name"] = name
-    n_warned = len(asked.warnings)
-    body = settled(context, resource, body, asked)
-    if len(asked.warnings) > n_warned:  # who owns a field that nobody knows cannot be told
-        fields = ", ".join(asked.warnings[n_warned:])
+    n_warned = len(options.warnings)
+    body = settled(context, resource, body, options)
+    if len(options.warnings) > n_warned:  # an unknown field cannot have an owner
+        fields = ", ".join(options.warnings[n_warned:])
         raise bad_request(f"failed to create typed patch object ({target.namespace}/{name}; {resource.api_version}): {fields}")
     now = context.clock.now()
     if old is None:
@@ -193,14 +197,18 @@ def _apply(context: Context, target: Target, body: Any, old: Entry | None, asked
         if body["metadata"].get("uid"):
             why = f"uid mismatch: the provided object specified uid {body['metadata']['uid']}, and no existing object was found"
             raise conflict(resource, name, why)
-        wanted = server_side_apply.first_apply(resource, body, asked.manager, now)
-        return create(context, target, wanted, asked)
-    after = server_side_apply.apply(resource, old.obj, body, asked, target.subresource, now)
-    return _store_patched(context, target, old, after, asked)
+        wanted = server_side_apply.first_apply(resource, body, options.manager, now)
+        return create(context, target, wanted, options)
+    after = server_side_apply.apply(resource, old.obj, body, options, target.subresource, now)
+    return _store_patched(context, target, old, after, options)
 
 
-def replace(context: Context, target: Target, old: Entry, new: Object, asked: Asked) -> Entry:
-    """Store `new` (settled, in the storage version) in place of `old`, as far as the subresource lets it."""
+def replace(context: Context, target: Target, old: Entry, new: Object, options: WriteOptions) -> Entry:
+    """Store `new` in place of `old`, as far as the subresource lets it.
+
+    `new` is settled and in the storage version. Whether its resourceVersion and uid match is checked first, then what the
+    subresource may not change is taken from `old`.
+    """
     resource, subresource = target.resource, target.subresource
     before, name = old.obj, old.obj["metadata"]["name"]
     wanted_version = new["metadata"].get("resourceVersion")
@@ -221,43 +229,44 @@ def replace(context: Context, target: Target, old: Entry, new: Object, asked: As
     admission.check_changed(context, resource, new, before, subresource)
     if "generation" in before["metadata"] and subresource != "status" and _is_new_generation(new, before):
         new["metadata"]["generation"] = before["metadata"]["generation"] + 1
-    if not asked.is_apply:
-        server_side_apply.note_update(resource, before, new, managed, asked.manager, subresource, context.clock.now())
+    if not options.is_apply:
+        server_side_apply.note_update(resource, before, new, managed, options.manager, subresource, context.clock.now())
     if new == before:
         return old
-    if asked.dry_run:
+    if options.dry_run:
         return Entry(old.key, new, old.version)
-    if is_finally_gone(resource, new):  # nobody sees it once more without its finalizers: it goes as it was
+    if is_finally_gone(resource, new):  # it goes as it was: no watch sees it without its finalizers
         context.storage.remove(context.table(resource), old.key)
         return Entry(old.key, new, old.version)
     return store(context, resource, old.key, new)
 
 
-def settled(context: Context, resource: Resource, obj: Object, asked: Asked) -> Object:
-    """Return `obj` in the storage version, without what the API does not know; refuse what it cannot decode."""
+def settled(context: Context, resource: Resource, obj: Object, options: WriteOptions) -> Object:
+    """Return `obj` in the storage version without unknown fields; refuse what cannot be decoded."""
     try:
         unknown = settle(obj, custom_resources.shape_of(resource))
     except Undecodable as error:
         raise Undecoded(resource, str(error)) from error
     except RecursionError:
         raise Undecoded(resource, "the object is nested too deeply") from None
-    if unknown and asked.field_validation != "Ignore":
+    if unknown and options.field_validation != "Ignore":
         texts = [f'unknown field "{path}"' for path in unknown]
-        if asked.field_validation == "Strict":
+        if options.field_validation == "Strict":
             raise Undecoded(resource, "strict decoding error: " + ", ".join(texts))
-        asked.warnings.extend(texts)
+        options.warnings.extend(texts)
     stored = context.catalogue.stored_in(resource.table)
     return to_storage(obj, resource, stored) if stored is not None else obj
 
 
 def store(context: Context, resource: Resource, key: str, obj: Object) -> Entry:
+    """Write an object, and use the occasion to remove Events that have expired."""
     entry = context.storage.write(context.table(resource), key, obj)
     context.events.remove_expired()
     return entry
 
 
 def is_finally_gone(resource: Resource, obj: Object) -> bool:
-    """Say whether a deleted object waits for nobody any more."""
+    """Return whether a deleted object has nothing left to wait for: no finalizer and no grace."""
     metadata = obj["metadata"]
     if "deletionTimestamp" not in metadata or metadata.get("finalizers"):
         return False
@@ -267,7 +276,10 @@ def is_finally_gone(resource: Resource, obj: Object) -> bool:
 
 
 def _part(resource: Resource, before: Object, new: Object, subresource: str) -> Object:
-    """Keep the parts of the stored object that this way of writing may not change."""
+    """Return what a write through this subresource stores: some parts of `new`, the rest of the stored object.
+
+    The main resource cannot write the status, `status` nothing else, `resize` only amounts, `ephemeralcontainers` only those.
+    """
     if subresource == "status":
         if resource.custom is not None:
             kept: Object = copied(before)
@@ -294,7 +306,7 @@ def _part(resource: Resource, before: Object, new: Object, subresource: str) -> 
 
 
 def _resized(before: Object, new: Object) -> Object:
-    """Return a pod's spec with other amounts, and nothing else that is other."""
+    """Return a pod's spec with the new amounts and resize policies, and everything else as it was."""
     spec = {**before, **{key: new[key] for key in ("resources",) if key in new}}
     for group in ("containers", "initContainers"):
         if group in before:
@@ -307,12 +319,13 @@ def _resized(before: Object, new: Object) -> Object:
 
 
 def part_written(resource: Resource, obj: Object, subresource: str) -> Object:
-    """Return what a write through this subresource can change; the rest need not be read, copied or judged."""
+    """Return the fields that a write through this subresource can change; the others need no decoding."""
     if subresource != "status" or resource.custom is not None:
         return obj
     return {key: value for key, value in obj.items() if key in ("apiVersion", "kind", "metadata", "status")}
 
 
 def _is_new_generation(new: Object, before: Object) -> bool:
+    """Return whether anything but metadata and status has changed: this is what the generation counts."""
     names = (new.keys() | before.keys()) - {"metadata", "status", "apiVersion", "kind"}
     return any(new.get(name) != before.get(name) for name in names)

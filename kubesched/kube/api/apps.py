@@ -1,4 +1,8 @@
-"""Controllers that make pods: what they select, the template they stamp out, and how often."""
+"""Workload controllers, as far as their pods are read from them: selector, template and number.
+
+The scheduler reads ReplicaSets and StatefulSets, to spread their pods by default. The other kinds are for `plan`, which makes
+the pods that a manifest would lead to.
+"""
 
 from __future__ import annotations
 
@@ -8,22 +12,22 @@ from kubesched.kube.api.volumes import PersistentVolumeClaimTemplate
 
 
 class PodTemplateSpec(Wire, kw_only=True):
-    """The pod to make."""
+    """The pods that a controller makes."""
 
     metadata: ObjectMeta = ObjectMeta()
     spec: PodSpec = PodSpec()
 
 
 class ReplicaSetSpec(Wire, kw_only=True):
-    """Which pods, how many; no number means 1."""
+    """The pods of a ReplicaSet."""
 
-    replicas: int | None = None
+    replicas: int | None = None  # absent means 1
     selector: LabelSelector | None = None
     template: PodTemplateSpec = PodTemplateSpec()
 
 
 class ReplicaSet(TopLevel, kw_only=True):
-    """Keeps a number of equal pods running."""
+    """A number of equal pods."""
 
     api_version: str = always("apps/v1")
     kind: str = always("ReplicaSet")
@@ -31,13 +35,13 @@ class ReplicaSet(TopLevel, kw_only=True):
 
 
 class DeploymentSpec(ReplicaSetSpec, kw_only=True):
-    """Which pods, how many, through replica sets."""
+    """The pods of a Deployment, which makes a ReplicaSet for each template."""
 
-    paused: bool = False
+    paused: bool = False  # no rollout for now
 
 
 class Deployment(TopLevel, kw_only=True):
-    """Rolls out versions of a pod."""
+    """ReplicaSets, one for each version of a template."""
 
     api_version: str = always("apps/v1")
     kind: str = always("Deployment")
@@ -45,15 +49,15 @@ class Deployment(TopLevel, kw_only=True):
 
 
 class StatefulSetSpec(ReplicaSetSpec, kw_only=True):
-    """Which pods, how many, with claims of their own."""
+    """The pods of a StatefulSet, each with claims of its own."""
 
-    service_name: str = ""
-    pod_management_policy: str = ""
+    service_name: str = ""  # the headless service of its pods
+    pod_management_policy: str = ""  # OrderedReady or Parallel
     volume_claim_templates: tuple[PersistentVolumeClaimTemplate, ...] = ()
 
 
 class StatefulSet(TopLevel, kw_only=True):
-    """Keeps numbered pods running."""
+    """A number of numbered pods."""
 
     api_version: str = always("apps/v1")
     kind: str = always("StatefulSet")
@@ -61,14 +65,14 @@ class StatefulSet(TopLevel, kw_only=True):
 
 
 class DaemonSetSpec(Wire, kw_only=True):
-    """Which pods; one a node."""
+    """The pods of a DaemonSet."""
 
     selector: LabelSelector | None = None
     template: PodTemplateSpec = PodTemplateSpec()
 
 
 class DaemonSet(TopLevel, kw_only=True):
-    """Keeps one pod on every fitting node."""
+    """A pod on each node that its rules allow."""
 
     api_version: str = always("apps/v1")
     kind: str = always("DaemonSet")
@@ -76,18 +80,18 @@ class DaemonSet(TopLevel, kw_only=True):
 
 
 class JobSpec(Wire, kw_only=True):
-    """Which pods, how many at a time and in all."""
+    """The pods of a Job."""
 
-    parallelism: int | None = None
-    completions: int | None = None
-    completion_mode: str | None = None
+    parallelism: int | None = None  # how many at a time; absent means 1
+    completions: int | None = None  # how many in all; absent means that one success is enough
+    completion_mode: str | None = None  # Indexed: each pod has an index and a name that follows from it
     suspend: bool | None = None
     selector: LabelSelector | None = None
     template: PodTemplateSpec = PodTemplateSpec()
 
 
 class Job(TopLevel, kw_only=True):
-    """Runs pods to completion."""
+    """Pods that run to completion."""
 
     api_version: str = always("batch/v1")
     kind: str = always("Job")
@@ -95,14 +99,14 @@ class Job(TopLevel, kw_only=True):
 
 
 class JobTemplateSpec(Wire, kw_only=True):
-    """The job to make."""
+    """The Jobs that a CronJob makes."""
 
     metadata: ObjectMeta = ObjectMeta()
     spec: JobSpec = JobSpec()
 
 
 class CronJobSpec(Wire, kw_only=True):
-    """When to make which job."""
+    """The schedule and the Jobs of a CronJob."""
 
     schedule: str = ""
     suspend: bool | None = None
@@ -110,7 +114,7 @@ class CronJobSpec(Wire, kw_only=True):
 
 
 class CronJob(TopLevel, kw_only=True):
-    """Makes jobs by the clock."""
+    """Jobs at scheduled times."""
 
     api_version: str = always("batch/v1")
     kind: str = always("CronJob")

@@ -1,10 +1,11 @@
-"""Bytes to objects and back.
+"""Objects from JSON and back.
 
-In: JSON as bytes, or the dicts that it makes. Out: structs; and from structs, bytes or dicts again. Unknown fields are
-skipped, `null` counts as absent, wrong types are refused with one `MalformedObject` that names object, field and value.
-The common case is a single pass of msgspec's typed decoder; only when that stumbles do we look again, first without the
-nulls, then for the words to complain with. `overlay` writes a changed struct into the object it came from, so that what
-we do not know survives.
+In: JSON as bytes, or dictionaries. Out: structs; and from structs, bytes or dictionaries. Unknown fields are skipped, `null`
+counts as absent, wrong types are refused with one `MalformedObject` that names object, field and value.
+
+Most objects take one pass of msgspec's typed decoder. Only if that fails the object is decoded again: first without its nulls,
+and if that fails too, to find the field for the message. `overlay` writes a changed struct into the object it came from, so
+that unknown fields survive.
 """
 
 from __future__ import annotations
@@ -32,12 +33,14 @@ _STEP = re.compile(r"\.([^.\[]+)|\[(\d+)\]|(\[\.\.\.\])")
 
 
 class _TypeMeta(Wire, kw_only=True):
+    """The two fields that say which struct an object needs."""
+
     api_version: str | None = None
     kind: str | None = None
 
 
 def decode(data: bytes | str | Raw) -> TopLevel:
-    """Return the object, as the struct that its `apiVersion` and `kind` call for."""
+    """Return the object as the struct of its `apiVersion` and `kind`."""
     if isinstance(data, dict):
         return convert(data, _type_for(data.get("apiVersion"), data.get("kind"), data))
     found = decode_as(_TypeMeta, data)
@@ -45,7 +48,7 @@ def decode(data: bytes | str | Raw) -> TopLevel:
 
 
 def decode_as(type_: type[W], data: bytes | str) -> W:
-    """Return the object as a struct of the given type, whatever its `kind` says."""
+    """Return the object as a struct of the given type, whatever its `kind` is."""
     decoder = _decoders.get(type_)
     if decoder is None:
         decoder = _decoders[type_] = msgspec.json.Decoder(type_)
@@ -58,7 +61,7 @@ def decode_as(type_: type[W], data: bytes | str) -> W:
 
 
 def decode_json(data: bytes | str) -> Any:
-    """Return plain dicts and lists. Raise `MalformedObject` for what is no JSON."""
+    """Return dictionaries and lists; raise `MalformedObject` for a text that is not JSON."""
     try:
         return msgspec.json.decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -66,7 +69,7 @@ def decode_json(data: bytes | str) -> Any:
 
 
 def convert(raw: Any, type_: type[W]) -> W:
-    """Return a struct made from plain dicts and lists."""
+    """Return a struct made from dictionaries and lists."""
     try:
         return msgspec.convert(raw, type_)
     except msgspec.ValidationError:
@@ -78,19 +81,20 @@ def convert(raw: Any, type_: type[W]) -> W:
 
 
 def encode(value: Any) -> bytes:
-    """Return JSON. Fields that have their default are left out, `apiVersion` and `kind` never."""
+    """Return JSON. Fields with their default are left out, except `apiVersion` and `kind`."""
     return _encoder.encode(value)
 
 
 def to_dict(value: Wire) -> Raw:
-    """Return plain dicts and lists, as `encode` would write them."""
+    """Return dictionaries and lists, as `encode` would write them."""
     return cast(Raw, _plain(value))
 
 
 def overlay(raw: Raw | bytes | str, changed: Wire) -> Raw:
-    """Return the original object with the changes of `changed` in it; all else stays as it was, known or not.
+    """Return the original object with the changes of `changed` written into it.
 
-    List entries find their old selves by being equal, or else by uid, name, type or key. New entries are written anew.
+    Only fields in which `changed` differs from the decoded original are written. An item of a list is matched to the equal old
+    item, or else to one with the same uid, name, type or key. A new item is written whole.
     """
     original = raw if isinstance(raw, dict) else decode_json(raw)
     result = _merged(original, convert(original, type(changed)), changed)
@@ -104,7 +108,7 @@ def overlay(raw: Raw | bytes | str, changed: Wire) -> Raw:
 
 
 def without_nulls(raw: Any, type_: type[msgspec.Struct]) -> Any:
-    """Return a copy of `raw` in which no null is left where the struct has a place for it."""
+    """Return a copy of `raw` without nulls where the struct has a field for them."""
     return _cleaned(raw, _shape(type_))
 
 
@@ -112,6 +116,7 @@ _shape = lru_cache(maxsize=256)(inspect.type_info)
 
 
 def _cleaned(raw: Any, shape: inspect.Type) -> Any:
+    """Return a value without nulls, by its type."""
     if isinstance(shape, inspect.UnionType):
         shape = _fitting(raw, shape)
     if isinstance(shape, inspect.StructType) and isinstance(raw, dict):
@@ -127,11 +132,12 @@ def _cleaned(raw: Any, shape: inspect.Type) -> Any:
 
 
 def _entry(raw: Any, shape: inspect.Type) -> Any:
+    """Return an item of a map or list; null stands for the empty value of its type, as in Go."""
     return _cleaned(raw, shape) if raw is not None else _empty(shape)
 
 
 def _fitting(raw: Any, union: inspect.UnionType) -> inspect.Type:
-    """Return the member of an `X | None` that the value can be."""
+    """Return the member of an `X | None` that a value can be."""
     for member in union.types:
         if isinstance(raw, dict) and isinstance(member, (inspect.StructType, inspect.DictType)):
             return member
@@ -141,6 +147,7 @@ def _fitting(raw: Any, union: inspect.UnionType) -> inspect.Type:
 
 
 def _empty(shape: inspect.Type) -> Any:
+    """Return the empty value of a type."""
     if isinstance(shape, (inspect.StructType, inspect.DictType)):
         return {}
     if isinstance(shape, inspect.VarTupleType):
@@ -158,6 +165,7 @@ def _empty(shape: inspect.Type) -> Any:
 
 
 def _merged(raw: Raw, before: Wire, after: Wire) -> Raw:
+    """Return `raw` with the fields that differ between two structs."""
     result = dict(raw)
     for field in msgspec.structs.fields(type(after)):
         old, new = getattr(before, field.name), getattr(after, field.name)
@@ -171,6 +179,7 @@ def _merged(raw: Raw, before: Wire, after: Wire) -> Raw:
 
 
 def _merged_value(raw: Any, old: Any, new: Any) -> Any:
+    """Return a changed value, merged into the original one as deep as their types agree."""
     if isinstance(new, Wire) and type(old) is type(new) and isinstance(raw, dict):
         return _merged(raw, old, new)
     if isinstance(new, tuple) and isinstance(old, tuple) and isinstance(raw, list) and len(raw) == len(old):
@@ -181,6 +190,7 @@ def _merged_value(raw: Any, old: Any, new: Any) -> Any:
 
 
 def _merged_list(raw: list[Any], old: tuple[Any, ...], new: tuple[Any, ...]) -> list[Any]:
+    """Return a changed list; each item is merged into the original item it stands for."""
     free = list(range(len(old)))
     origins: list[int | None] = [None] * len(new)
     for same in (operator.eq, _is_namesake):
@@ -201,6 +211,7 @@ def _plain(value: Any) -> Any:
 
 
 def _is_namesake(old: Any, new: Any) -> bool:
+    """Return whether two items stand for the same thing: the first of uid, name, type and key decides."""
     for name in ("uid", "name", "type", "key"):
         if isinstance(old, Wire) and hasattr(old, name) and hasattr(new, name) and getattr(new, name):
             return bool(getattr(old, name) == getattr(new, name))
@@ -208,6 +219,7 @@ def _is_namesake(old: Any, new: Any) -> bool:
 
 
 def _default(field: msgspec.structs.FieldInfo) -> Any:
+    """Return the default of a field."""
     if field.default_factory is not msgspec.NODEFAULT:
         return field.default_factory() if field.default_factory in (dict, list) else msgspec.NODEFAULT
     return field.default
@@ -217,6 +229,7 @@ def _default(field: msgspec.structs.FieldInfo) -> Any:
 
 
 def _type_for(api_version: Any, kind: Any, data: Any) -> type[TopLevel]:
+    """Return the struct for an `apiVersion` and `kind`."""
     found = KINDS.get((api_version, kind)) if isinstance(api_version, str) and isinstance(kind, str) else None
     if found is None:
         raw = data if isinstance(data, dict) else decode_json(data)
@@ -230,6 +243,7 @@ def _not_json(data: bytes | str, error: Exception) -> MalformedObject:
 
 
 def _malformed(raw: Any, type_: type[Wire], message: str) -> MalformedObject:
+    """Return the error for an object that msgspec refuses. Its message has the path in its own notation."""
     found = _REASON.fullmatch(message)
     detail, path = (found[1], found[2] or "$") if found is not None else (message, "$")
     wanted = re.search(r"got `(\w+)`", detail)
@@ -241,7 +255,7 @@ def _malformed(raw: Any, type_: type[Wire], message: str) -> MalformedObject:
 
 
 def _follow(raw: Any, steps: list[str], found_type: str) -> Iterator[tuple[list[str | int], Any]]:
-    """Yield the places that a complaint's path can mean; msgspec writes `[...]` for the keys of maps."""
+    """Yield the places that a path can mean, with their values: msgspec writes `[...]` for any key of a map."""
     if not steps:
         if not found_type or _json_type(raw) == found_type:
             yield [], raw
@@ -261,12 +275,13 @@ def _follow(raw: Any, steps: list[str], found_type: str) -> Iterator[tuple[list[
 
 
 def _json_type(raw: Any) -> str:
+    """Return msgspec's name for the type of a value."""
     names = {bool: "bool", int: "int", float: "float", str: "str", dict: "object", list: "array"}
     return "null" if raw is None else names.get(type(raw), type(raw).__name__)
 
 
 def _name_of(raw: Any, type_: type[Wire]) -> str:
-    """Return `kind namespace/name` of an object that we could not read."""
+    """Return `kind namespace/name` of an object that could not be decoded."""
     row = INFO.get(cast(type[TopLevel], type_))
     kind = raw.get("kind") if isinstance(raw, dict) else None
     word = kind if isinstance(kind, str) and kind else row.kind if row is not None else "object"

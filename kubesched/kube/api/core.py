@@ -1,4 +1,4 @@
-"""The smaller kinds of the core group (namespaces, services, config maps, bindings), events of both groups, and leases."""
+"""Smaller kinds of the core group (namespaces, services, config maps, bindings), Events of both groups, and Leases."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from kubesched.kube.api.meta import ObjectReference, TopLevel, Wire, always
 
 
 class NamespaceStatus(Wire, kw_only=True):
-    """Whether the namespace is in use or going away."""
+    """The phase of a namespace."""
 
-    phase: str = ""
+    phase: str = ""  # Active or Terminating
 
 
 class Namespace(TopLevel, kw_only=True):
-    """A namespace; its labels matter to namespace selectors."""
+    """A namespace. Its labels are read by namespace selectors of affinity terms."""
 
     api_version: str = always("v1")
     kind: str = always("Namespace")
@@ -33,7 +33,7 @@ class ServicePort(Wire, kw_only=True):
 
 
 class ServiceSpec(Wire, kw_only=True):
-    """A service without selector selects no pods of ours; an empty selector is not the same as none."""
+    """Selector and ports of a service. Without a selector it selects no pods; an empty selector is not the same."""
 
     selector: dict[str, str] | None = None
     ports: tuple[ServicePort, ...] = ()
@@ -42,7 +42,7 @@ class ServiceSpec(Wire, kw_only=True):
 
 
 class Service(TopLevel, kw_only=True):
-    """Pods that serve together, and so are best spread."""
+    """A service. The pods that it selects are spread by default."""
 
     api_version: str = always("v1")
     kind: str = always("Service")
@@ -50,7 +50,7 @@ class Service(TopLevel, kw_only=True):
 
 
 class ReplicationControllerSpec(Wire, kw_only=True):
-    """How many pods of a kind there are to be."""
+    """The pods of a ReplicationController."""
 
     replicas: int | None = None
     selector: dict[str, str] | None = None
@@ -58,7 +58,7 @@ class ReplicationControllerSpec(Wire, kw_only=True):
 
 
 class ReplicationController(TopLevel, kw_only=True):
-    """Keeps a number of equal pods running."""
+    """A number of equal pods; the predecessor of the ReplicaSet."""
 
     api_version: str = always("v1")
     kind: str = always("ReplicationController")
@@ -66,7 +66,7 @@ class ReplicationController(TopLevel, kw_only=True):
 
 
 class ConfigMap(TopLevel, kw_only=True):
-    """Text under keys; a legacy policy may live in one."""
+    """Texts under keys. Old releases read their policy from one."""
 
     api_version: str = always("v1")
     kind: str = always("ConfigMap")
@@ -91,7 +91,7 @@ class EndpointPort(Wire, kw_only=True):
 
 
 class EndpointSubset(Wire, kw_only=True):
-    """Addresses that share ports."""
+    """Addresses with the same ports."""
 
     addresses: tuple[EndpointAddress, ...] = ()
     not_ready_addresses: tuple[EndpointAddress, ...] = ()
@@ -99,7 +99,7 @@ class EndpointSubset(Wire, kw_only=True):
 
 
 class Endpoints(TopLevel, kw_only=True):
-    """Addresses of a service; old releases kept their leader lock in an annotation of one."""
+    """The addresses of a service. Old releases keep their leader election record in an annotation of one."""
 
     api_version: str = always("v1")
     kind: str = always("Endpoints")
@@ -107,7 +107,7 @@ class Endpoints(TopLevel, kw_only=True):
 
 
 class Binding(TopLevel, kw_only=True):
-    """The word that puts a pod on a node."""
+    """The request that assigns a pod to a node."""
 
     api_version: str = always("v1")
     kind: str = always("Binding")
@@ -115,21 +115,21 @@ class Binding(TopLevel, kw_only=True):
 
 
 class EventSource(Wire, kw_only=True):
-    """Who reports."""
+    """The component that reports an Event."""
 
     component: str = ""
     host: str = ""
 
 
 class EventSeries(Wire, kw_only=True):
-    """How often the same thing was seen, and when last."""
+    """How often an Event was repeated, and when last."""
 
     count: int = 0
     last_observed_time: str | None = None
 
 
 class CoreEvent(TopLevel, kw_only=True):
-    """Something that happened, in the old shape; `Event` is the one we write."""
+    """An Event of the core group, as old releases write it."""
 
     api_version: str = always("v1")
     kind: str = always("Event")
@@ -150,7 +150,7 @@ class CoreEvent(TopLevel, kw_only=True):
 
 
 class Event(TopLevel, kw_only=True):
-    """Something that happened to an object."""
+    """An Event of events.k8s.io, which is what the scheduler writes."""
 
     api_version: str = always("events.k8s.io/v1")
     kind: str = always("Event")
@@ -160,9 +160,9 @@ class Event(TopLevel, kw_only=True):
     reporting_instance: str = ""
     action: str = ""
     reason: str = ""
-    regarding: ObjectReference = ObjectReference()
+    regarding: ObjectReference = ObjectReference()  # the object that the Event is about
     related: ObjectReference | None = None
-    note: str = ""
+    note: str = ""  # the message
     type: str = ""
     deprecated_source: EventSource = EventSource()
     deprecated_first_timestamp: str | None = None
@@ -171,19 +171,19 @@ class Event(TopLevel, kw_only=True):
 
 
 class LeaseSpec(Wire, kw_only=True):
-    """The holder and its times, with microseconds."""
+    """Holder and times of a Lease. The times have microseconds."""
 
     holder_identity: str | None = None
     lease_duration_seconds: int | None = None
     acquire_time: str | None = None
     renew_time: str | None = None
-    lease_transitions: int | None = None
+    lease_transitions: int | None = None  # how often the holder has changed
     strategy: str | None = None
     preferred_holder: str | None = None
 
 
 class Lease(TopLevel, kw_only=True):
-    """A lock with an expiry."""
+    """A lock that expires: leader election holds one."""
 
     api_version: str = always("coordination.k8s.io/v1")
     kind: str = always("Lease")

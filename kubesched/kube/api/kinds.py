@@ -1,7 +1,7 @@
-"""The kinds of object we know: where the API serves them and which struct holds them.
+"""The kinds of object that are read and written: their place in the API, and the struct of each.
 
-One row a kind. A row's `api_version` is what we write; `also` lists other versions that the same struct can read. An object
-that came in one of them is written back in it.
+One row a kind. Version and kind are those that the struct writes; `also` lists other versions that the same struct can read.
+An object that came in one of these is written back in it.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ from kubesched.kube.api.workload import CompositePodGroup, CoschedulingPodGroup,
 
 @dataclass(frozen=True, slots=True)
 class KindInfo:
-    """A kind, its place in the API and its struct."""
+    """A kind: its struct and its place in the API."""
 
     type: type[TopLevel]
     api_version: str
     kind: str
     plural: str
     namespaced: bool
-    also: tuple[str, ...] = ()
+    also: tuple[str, ...] = ()  # further versions that the struct reads
 
     @property
     def group(self) -> str:
@@ -58,56 +58,55 @@ class KindInfo:
         return self.api_version.rpartition("/")[2]
 
 
+def _kind(type_: type[TopLevel], plural: str, namespaced: bool = True, also: tuple[str, ...] = ()) -> KindInfo:
+    """Return the row of a struct; its version and kind are those that the struct writes."""
+    made = type_()
+    return KindInfo(type_, made.api_version, made.kind, plural, namespaced, also)
+
+
 _OLDER_GROUPS = ("scheduling.k8s.io/v1alpha3", "scheduling.k8s.io/v1alpha2")
 
 KIND_TABLE: tuple[KindInfo, ...] = (
-    KindInfo(Pod, "v1", "Pod", "pods", True),
-    KindInfo(Node, "v1", "Node", "nodes", False),
-    KindInfo(Namespace, "v1", "Namespace", "namespaces", False),
-    KindInfo(Service, "v1", "Service", "services", True),
-    KindInfo(ReplicationController, "v1", "ReplicationController", "replicationcontrollers", True),
-    KindInfo(ConfigMap, "v1", "ConfigMap", "configmaps", True),
-    KindInfo(Endpoints, "v1", "Endpoints", "endpoints", True),
-    KindInfo(CoreEvent, "v1", "Event", "events", True),
-    KindInfo(Binding, "v1", "Binding", "bindings", True),
-    KindInfo(PersistentVolume, "v1", "PersistentVolume", "persistentvolumes", False),
-    KindInfo(PersistentVolumeClaim, "v1", "PersistentVolumeClaim", "persistentvolumeclaims", True),
-    KindInfo(ReplicaSet, "apps/v1", "ReplicaSet", "replicasets", True),
-    KindInfo(Deployment, "apps/v1", "Deployment", "deployments", True),
-    KindInfo(StatefulSet, "apps/v1", "StatefulSet", "statefulsets", True),
-    KindInfo(DaemonSet, "apps/v1", "DaemonSet", "daemonsets", True),
-    KindInfo(Job, "batch/v1", "Job", "jobs", True),
-    KindInfo(CronJob, "batch/v1", "CronJob", "cronjobs", True),
-    KindInfo(PodDisruptionBudget, "policy/v1", "PodDisruptionBudget", "poddisruptionbudgets", True),
-    KindInfo(LimitRange, "v1", "LimitRange", "limitranges", True),
-    KindInfo(ResourceQuota, "v1", "ResourceQuota", "resourcequotas", True),
-    KindInfo(RuntimeClass, "node.k8s.io/v1", "RuntimeClass", "runtimeclasses", False),
-    KindInfo(Eviction, "policy/v1", "Eviction", "evictions", True),
-    KindInfo(StorageClass, "storage.k8s.io/v1", "StorageClass", "storageclasses", False),
-    KindInfo(CSINode, "storage.k8s.io/v1", "CSINode", "csinodes", False),
-    KindInfo(CSIDriver, "storage.k8s.io/v1", "CSIDriver", "csidrivers", False),
-    KindInfo(CSIStorageCapacity, "storage.k8s.io/v1", "CSIStorageCapacity", "csistoragecapacities", True),
-    KindInfo(VolumeAttachment, "storage.k8s.io/v1", "VolumeAttachment", "volumeattachments", False),
-    KindInfo(ResourceClaim, "resource.k8s.io/v1", "ResourceClaim", "resourceclaims", True),
-    KindInfo(ResourceClaimTemplate, "resource.k8s.io/v1", "ResourceClaimTemplate", "resourceclaimtemplates", True),
-    KindInfo(ResourceSlice, "resource.k8s.io/v1", "ResourceSlice", "resourceslices", False),
-    KindInfo(DeviceClass, "resource.k8s.io/v1", "DeviceClass", "deviceclasses", False),
-    KindInfo(
-        DeviceTaintRule,
-        "resource.k8s.io/v1",
-        "DeviceTaintRule",
-        "devicetaintrules",
-        False,
-        also=("resource.k8s.io/v1beta2", "resource.k8s.io/v1alpha3"),
-    ),
-    KindInfo(PriorityClass, "scheduling.k8s.io/v1", "PriorityClass", "priorityclasses", False),
-    KindInfo(Workload, "scheduling.k8s.io/v1beta1", "Workload", "workloads", True, also=_OLDER_GROUPS),
-    KindInfo(PodGroup, "scheduling.k8s.io/v1beta1", "PodGroup", "podgroups", True, also=_OLDER_GROUPS),
-    KindInfo(CompositePodGroup, "scheduling.k8s.io/v1alpha3", "CompositePodGroup", "compositepodgroups", True),
-    KindInfo(CoschedulingPodGroup, "scheduling.x-k8s.io/v1alpha1", "PodGroup", "podgroups", True),
-    KindInfo(ElasticQuota, "scheduling.x-k8s.io/v1alpha1", "ElasticQuota", "elasticquotas", True),
-    KindInfo(Lease, "coordination.k8s.io/v1", "Lease", "leases", True),
-    KindInfo(Event, "events.k8s.io/v1", "Event", "events", True),
+    _kind(Pod, "pods"),
+    _kind(Node, "nodes", False),
+    _kind(Namespace, "namespaces", False),
+    _kind(Service, "services"),
+    _kind(ReplicationController, "replicationcontrollers"),
+    _kind(ConfigMap, "configmaps"),
+    _kind(Endpoints, "endpoints"),
+    _kind(CoreEvent, "events"),
+    _kind(Binding, "bindings"),
+    _kind(PersistentVolume, "persistentvolumes", False),
+    _kind(PersistentVolumeClaim, "persistentvolumeclaims"),
+    _kind(ReplicaSet, "replicasets"),
+    _kind(Deployment, "deployments"),
+    _kind(StatefulSet, "statefulsets"),
+    _kind(DaemonSet, "daemonsets"),
+    _kind(Job, "jobs"),
+    _kind(CronJob, "cronjobs"),
+    _kind(PodDisruptionBudget, "poddisruptionbudgets"),
+    _kind(LimitRange, "limitranges"),
+    _kind(ResourceQuota, "resourcequotas"),
+    _kind(RuntimeClass, "runtimeclasses", False),
+    _kind(Eviction, "evictions"),
+    _kind(StorageClass, "storageclasses", False),
+    _kind(CSINode, "csinodes", False),
+    _kind(CSIDriver, "csidrivers", False),
+    _kind(CSIStorageCapacity, "csistoragecapacities"),
+    _kind(VolumeAttachment, "volumeattachments", False),
+    _kind(ResourceClaim, "resourceclaims"),
+    _kind(ResourceClaimTemplate, "resourceclaimtemplates"),
+    _kind(ResourceSlice, "resourceslices", False),
+    _kind(DeviceClass, "deviceclasses", False),
+    _kind(DeviceTaintRule, "devicetaintrules", False, ("resource.k8s.io/v1beta2", "resource.k8s.io/v1alpha3")),
+    _kind(PriorityClass, "priorityclasses", False),
+    _kind(Workload, "workloads", also=_OLDER_GROUPS),
+    _kind(PodGroup, "podgroups", also=_OLDER_GROUPS),
+    _kind(CompositePodGroup, "compositepodgroups"),
+    _kind(CoschedulingPodGroup, "podgroups"),
+    _kind(ElasticQuota, "elasticquotas"),
+    _kind(Lease, "leases"),
+    _kind(Event, "events"),
 )
 
 KINDS: dict[tuple[str, str], type[TopLevel]] = {

@@ -1,9 +1,8 @@
-"""Selectors, affinities, taints and tolerations: the scalar truth that every faster path is measured against.
+"""Node selectors, affinity terms, taints and tolerations: the scalar answers that every faster path is measured against.
 
-In: the structs that objects carry. Out: compiled values with a `matches` question. Label selectors are in `selectors`
-and offered here too; this module adds what is built on them: node selectors, node affinity, pod affinity terms,
-tolerations. The compiled forms show their parts (`requirements`, `terms`, `expressions`), so that a caller can ask the
-same question of all nodes at once. Nothing here knows a cluster: labels of namespaces and nodes are handed in.
+In: the structs that objects carry. Out: compiled values with a `matches` method. Label selectors, on which these are built,
+are in `selectors`. The compiled forms show their parts (`requirements`, `terms`, `expressions`), so that a caller can ask
+the same question of all nodes at once. Nothing here knows a cluster: labels of namespaces and nodes are handed in.
 """
 
 from __future__ import annotations
@@ -16,13 +15,11 @@ from kubesched.kube.api.node import NodeSelector, NodeSelectorTerm, Taint
 from kubesched.kube.api.pod import Pod, PodAffinityTerm, PreferredSchedulingTerm, Toleration, WeightedPodAffinityTerm
 from kubesched.kube.api.selectors import (
     DOES_NOT_EXIST,
-    EVERYTHING,
     EXISTS,
     GT,
     IN,
     LT,
     NOT_IN,
-    NOTHING,
     Requirement,
     Selector,
     SelectorError,
@@ -34,40 +31,6 @@ from kubesched.kube.api.selectors import (
     unsupported,
 )
 from kubesched.kube.values import aggregate
-
-__all__ = [
-    "DOES_NOT_EXIST",
-    "EVERYTHING",
-    "EXISTS",
-    "GT",
-    "IN",
-    "LT",
-    "NOTHING",
-    "NOT_IN",
-    "UNSCHEDULABLE_TAINT",
-    "AffinityTerm",
-    "NodeSelectorMatcher",
-    "NodeTerm",
-    "PodAffinityTerms",
-    "PreferredNodeTerm",
-    "RequiredNodeAffinity",
-    "Requirement",
-    "Selector",
-    "SelectorError",
-    "WeightedAffinityTerm",
-    "compile_affinity_term",
-    "compile_node_selector",
-    "compile_pod_affinity",
-    "compile_preferred_terms",
-    "compile_required_node_affinity",
-    "compile_selector",
-    "find_untolerated",
-    "is_names_alone",
-    "is_tolerated",
-    "named_nodes",
-    "selector_from_map",
-    "tolerates",
-]
 
 NODE_NAME_FIELD = "metadata.name"
 
@@ -87,7 +50,7 @@ _TAINT_NUMBER = re.compile(r"-?[1-9][0-9]*|0", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class NodeTerm:
-    """One term of a node selector: labels and fields that must all be as required, or errors and no match ever."""
+    """One term of a node selector: all its labels and fields must match. A term with errors matches no node."""
 
     expressions: tuple[Requirement, ...] = ()
     fields: tuple[Requirement, ...] = ()
@@ -95,11 +58,11 @@ class NodeTerm:
 
     @property
     def error(self) -> str | None:
-        """Return what is wrong with a broken term, None for a sound one."""
+        """Return what is wrong with the term, or None."""
         return aggregate(self.errors) if self.errors else None
 
     def matches(self, node_name: str, labels: Mapping[str, str]) -> bool:
-        """Return whether the node fits. Without a name its fields are not looked at, which matters to volumes."""
+        """Return whether a node matches. Without a name the fields are ignored: the topology of a volume has none."""
         if self.errors:
             return False
         for expression in self.expressions:
@@ -116,28 +79,30 @@ class NodeTerm:
 
 @dataclass(frozen=True, slots=True)
 class NodeSelectorMatcher:
-    """Terms of which one must match; with none, no node does."""
+    """The terms of a node selector, of which one must match. Without terms no node matches."""
 
     terms: tuple[NodeTerm, ...] = ()
 
     def matches(self, node_name: str, labels: Mapping[str, str]) -> bool:
+        """Return whether one of the terms matches a node."""
         return any(term.matches(node_name, labels) for term in self.terms)
 
     @property
     def error(self) -> str | None:
-        """Return what is wrong with the broken terms, None when all are sound."""
+        """Return what is wrong with the terms, or None."""
         errors = [error for term in self.terms for error in term.errors]
         return aggregate(errors) if errors else None
 
 
 @dataclass(frozen=True, slots=True)
 class RequiredNodeAffinity:
-    """All that a pod demands of its node; None for a part it does not state."""
+    """Everything that a pod requires of its node; None for a part that it does not state."""
 
     node_selector: Selector | None = None
     affinity: NodeSelectorMatcher | None = None
 
     def matches(self, node_name: str, labels: Mapping[str, str]) -> bool:
+        """Return whether a node has the labels of the node selector and matches the affinity."""
         if self.node_selector is not None and not self.node_selector.matches(labels):
             return False
         return self.affinity is None or self.affinity.matches(node_name, labels)
@@ -145,14 +110,14 @@ class RequiredNodeAffinity:
 
 @dataclass(frozen=True, slots=True)
 class PreferredNodeTerm:
-    """A node term and what it is worth."""
+    """A preferred node term and its weight."""
 
     weight: int
     term: NodeTerm
 
 
 def compile_node_selector(selector: NodeSelector) -> NodeSelectorMatcher:
-    """Return what a node selector means. Empty terms are dropped, broken ones kept as such; nothing is raised."""
+    """Return a compiled node selector. Empty terms are dropped, wrong ones are kept with their errors; nothing is raised."""
     return NodeSelectorMatcher(
         tuple(
             _compile_node_term(term, f"nodeSelectorTerms[{index}]")
@@ -163,7 +128,7 @@ def compile_node_selector(selector: NodeSelector) -> NodeSelectorMatcher:
 
 
 def named_nodes(required: NodeSelector) -> frozenset[str] | None:
-    """Return the names of the only nodes that a node selector can match, where every term names nodes; else None."""
+    """Return the names of the only nodes that can match, if every term names nodes; otherwise None."""
     union: set[str] = set()
     for term in required.node_selector_terms:
         named: set[str] | None = None
@@ -189,7 +154,7 @@ def is_names_alone(required: NodeSelector) -> bool:
 
 
 def compile_required_node_affinity(pod: Pod) -> RequiredNodeAffinity:
-    """Return what the pod's node selector and required node affinity demand together."""
+    """Return what a pod's node selector and required node affinity require together."""
     spec = pod.spec
     wanted = spec.affinity.node_affinity if spec.affinity is not None else None
     return RequiredNodeAffinity(
@@ -199,25 +164,28 @@ def compile_required_node_affinity(pod: Pod) -> RequiredNodeAffinity:
 
 
 def compile_preferred_terms(terms: Iterable[PreferredSchedulingTerm]) -> tuple[PreferredNodeTerm, ...]:
-    """Return the wishes that count: those of weight 0 and empty ones are dropped before they are even read.
+    """Return the preferred terms that count.
 
-    Raise `SelectorError` with all the errors of the rest.
+    Those with weight 0 and empty ones are dropped before they are checked, as in kube-scheduler. Raise `SelectorError` with
+    all the errors of the others.
     """
     compiled = []
-    for index, wish in enumerate(terms):
-        if wish.weight and not _is_empty(wish.preference):
-            compiled.append(PreferredNodeTerm(wish.weight, _compile_node_term(wish.preference, f"[{index}]")))
-    errors = [error for wish in compiled for error in wish.term.errors]
+    for index, preferred in enumerate(terms):
+        if preferred.weight and not _is_empty(preferred.preference):
+            compiled.append(PreferredNodeTerm(preferred.weight, _compile_node_term(preferred.preference, f"[{index}]")))
+    errors = [error for preferred in compiled for error in preferred.term.errors]
     if errors:
         raise SelectorError(aggregate(errors))
     return tuple(compiled)
 
 
 def _is_empty(term: NodeSelectorTerm) -> bool:
+    """Return whether a term has no expressions."""
     return not term.match_expressions and not term.match_fields
 
 
 def _compile_node_term(term: NodeSelectorTerm, path: str) -> NodeTerm:
+    """Return a compiled term, or one that has only its errors."""
     errors = node_term_errors(term, path)
     if errors:
         return NodeTerm(errors=tuple(errors))
@@ -228,7 +196,7 @@ def _compile_node_term(term: NodeSelectorTerm, path: str) -> NodeTerm:
 
 
 def node_term_errors(term: NodeSelectorTerm, path: str) -> list[str]:
-    """Return what keeps a term from being understood, each with the path of its field."""
+    """Return what is wrong with a term, each with the path of its field."""
     errors: list[str] = []
     for index, expression in enumerate(term.match_expressions):
         where = f"{path}.matchExpressions[{index}]"
@@ -250,7 +218,7 @@ def node_term_errors(term: NodeSelectorTerm, path: str) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class AffinityTerm:
-    """A term about other pods: whose namespace is listed or selected, whose labels match, seen over one topology."""
+    """A pod affinity term: namespaces that are listed or selected, labels that match, within one topology."""
 
     namespaces: frozenset[str]
     ns_selector: Selector
@@ -258,7 +226,7 @@ class AffinityTerm:
     topology_key: str
 
     def matches(self, namespace: str, labels: Mapping[str, str], ns_labels: Mapping[str, str]) -> bool:
-        """Return whether the term is about a pod with these labels in that namespace."""
+        """Return whether the term matches a pod with these labels in that namespace."""
         if namespace not in self.namespaces and not self.ns_selector.matches(ns_labels):
             return False
         return self.selector.matches(labels)
@@ -266,7 +234,7 @@ class AffinityTerm:
 
 @dataclass(frozen=True, slots=True)
 class WeightedAffinityTerm:
-    """A term about other pods and what it is worth."""
+    """A preferred pod affinity term and its weight."""
 
     weight: int
     term: AffinityTerm
@@ -274,7 +242,7 @@ class WeightedAffinityTerm:
 
 @dataclass(frozen=True, slots=True)
 class PodAffinityTerms:
-    """A pod's four groups of terms. A group with a broken term is empty, and `error` says why."""
+    """The four groups of a pod's affinity terms. A group with a wrong term is empty, and `error` says why."""
 
     required: tuple[AffinityTerm, ...] = ()
     required_anti: tuple[AffinityTerm, ...] = ()
@@ -284,18 +252,19 @@ class PodAffinityTerms:
 
     @property
     def every_term(self) -> tuple[AffinityTerm, ...]:
-        """Return all terms, required and preferred."""
-        wishes = (*self.preferred, *self.preferred_anti)
-        return (*self.required, *self.required_anti, *(wish.term for wish in wishes))
+        """Return all terms of all groups."""
+        preferences = (*self.preferred, *self.preferred_anti)
+        return (*self.required, *self.required_anti, *(preferred.term for preferred in preferences))
 
 
 _NO_TERMS = PodAffinityTerms()
 
 
 def compile_affinity_term(term: PodAffinityTerm, own_namespace: str) -> AffinityTerm:
-    """Return what a term of a pod in `own_namespace` means. Raise `SelectorError` when it means nothing.
+    """Return a compiled term of a pod in `own_namespace`; raise `SelectorError` for a wrong one.
 
-    `matchLabelKeys` and `mismatchLabelKeys` are not read: the API server has already folded them into the selector.
+    `matchLabelKeys` and `mismatchLabelKeys` are ignored: the API server has merged them into the selector when the pod was
+    created.
     """
     selector = compile_selector(term.label_selector)
     alone = not term.namespaces and term.namespace_selector is None
@@ -304,7 +273,7 @@ def compile_affinity_term(term: PodAffinityTerm, own_namespace: str) -> Affinity
 
 
 def compile_pod_affinity(pod: Pod) -> PodAffinityTerms:
-    """Return all that the pod says about other pods. Nothing is raised; see `PodAffinityTerms.error`."""
+    """Return all affinity terms of a pod. Nothing is raised; see `PodAffinityTerms.error`."""
     stated = pod.spec.affinity
     if stated is None or (stated.pod_affinity is None and stated.pod_anti_affinity is None):
         return _NO_TERMS
@@ -318,9 +287,9 @@ def compile_pod_affinity(pod: Pod) -> PodAffinityTerms:
             errors.append(f"{group}: {error}")
             return ()
 
-    def weighted(group: str, wishes: tuple[WeightedPodAffinityTerm, ...]) -> tuple[WeightedAffinityTerm, ...]:
-        terms = required(group, tuple(wish.pod_affinity_term for wish in wishes))
-        return tuple(WeightedAffinityTerm(wish.weight, term) for wish, term in zip(wishes, terms, strict=False))
+    def weighted(group: str, preferences: tuple[WeightedPodAffinityTerm, ...]) -> tuple[WeightedAffinityTerm, ...]:
+        terms = required(group, tuple(preferred.pod_affinity_term for preferred in preferences))
+        return tuple(WeightedAffinityTerm(preferred.weight, term) for preferred, term in zip(preferences, terms, strict=False))
 
     groups = (
         required("requiredAffinityTerms", near.required if near is not None else ()),
@@ -335,9 +304,9 @@ def compile_pod_affinity(pod: Pod) -> PodAffinityTerms:
 
 
 def tolerates(toleration: Toleration, taint: Taint, comparison_operators: bool = False) -> bool:
-    """Return whether the toleration covers the taint.
+    """Return whether a toleration covers a taint.
 
-    `comparison_operators` is the gate TaintTolerationComparisonOperators: without it, Lt and Gt never match.
+    `comparison_operators` is the gate TaintTolerationComparisonOperators. Without it, Lt and Gt never match.
     """
     if toleration.effect and toleration.effect != taint.effect:
         return False
@@ -367,7 +336,7 @@ def find_untolerated(
     effects: Collection[str] = HARD_EFFECTS,
     comparison_operators: bool = False,
 ) -> Taint | None:
-    """Return the first taint with one of the effects that no toleration covers."""
+    """Return the first taint with one of the effects that no toleration covers, or None."""
     for taint in taints:
         if taint.effect in effects and not is_tolerated(taint, tolerations, comparison_operators):
             return taint
@@ -375,4 +344,5 @@ def find_untolerated(
 
 
 def _taint_number(text: str) -> int | None:
+    """Return the number of a taint or toleration: no sign but a minus, no leading zeros."""
     return parse_int64(text) if _TAINT_NUMBER.fullmatch(text) else None

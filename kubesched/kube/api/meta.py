@@ -1,9 +1,9 @@
-"""What every object has in common: metadata, references, conditions, label selectors, and the base of all wire values.
+"""What all objects share: metadata, references, conditions, label selectors, and the base class of all structs.
 
-In: nothing but the wire. Out: frozen structs whose snake_case attributes stand for the API's camelCase names.
-Every field is optional, because the API leaves out what is empty. Where absent and empty mean the same, a list is a
-tuple and a map a dict, both empty by default; where the scheduler must tell them apart, absent is None.
-Fields nobody here reads are skipped while decoding (`codec.overlay` puts them back when an object is written).
+The structs are frozen. Their snake_case attributes stand for the API's camelCase names. Every field is optional, because the
+API leaves out what is empty. Where absent and empty mean the same, a list is a tuple and a map a dict, both empty by default;
+where the scheduler must tell them apart, absent is None. Fields that nothing reads are skipped while decoding; `codec.overlay`
+puts them back when an object is written.
 """
 
 from __future__ import annotations
@@ -22,34 +22,34 @@ Quantity = str | int | float
 
 @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(field,))
 class Wire(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True, gc=False):
-    """The base of all values that come from the API or go to it.
+    """The base class of all structs that come from the API or go to it.
 
-    `gc=False` is safe because frozen values decoded from JSON cannot form cycles.
+    `gc=False` is safe: frozen values from JSON have no cycles.
     """
 
 
 class OwnerReference(Wire, kw_only=True):
-    """The object that created this one; `controller` marks the one in charge."""
+    """The object that created this one."""
 
     api_version: str = ""
     kind: str = ""
     name: str = ""
     uid: str = ""
-    controller: bool = False
+    controller: bool = False  # the one owner that manages the object
     block_owner_deletion: bool | None = None
 
 
 class ObjectMeta(Wire, kw_only=True):
-    """Name, identity, version and labels of an object. Times stay RFC 3339 text; see `parse_time`."""
+    """Name, identity, version and labels of an object. Times are RFC 3339 texts; see `parse_time`."""
 
     name: str = ""
     generate_name: str = ""
     namespace: str = ""
     uid: str = ""
     resource_version: str = ""
-    generation: int = 0
+    generation: int = 0  # counts changes of the spec
     creation_timestamp: str | None = None
-    deletion_timestamp: str | None = None
+    deletion_timestamp: str | None = None  # set while the object waits for its grace or its finalizers
     deletion_grace_period_seconds: int | None = None
     labels: dict[str, str] = field(default_factory=dict)
     annotations: dict[str, str] = field(default_factory=dict)
@@ -57,7 +57,7 @@ class ObjectMeta(Wire, kw_only=True):
     finalizers: tuple[str, ...] = ()
 
     def controller(self) -> OwnerReference | None:
-        """Return the owner in charge, if there is one."""
+        """Return the owner that manages the object, or None."""
         for owner in self.owner_references:
             if owner.controller:
                 return owner
@@ -67,14 +67,15 @@ class ObjectMeta(Wire, kw_only=True):
 def always(text: str) -> str:
     """Return a field that defaults to `text` and is written even then.
 
-    msgspec leaves out plain defaults and empty containers, but not the product of any other factory.
+    msgspec leaves out fields that have their default. It cannot tell for a default that a factory makes, so those are always
+    written.
     """
     made: str = field(default_factory=text.__str__)
     return made
 
 
 class TopLevel(Wire, kw_only=True):
-    """The base of objects that have a name of their own. Subclasses give `api_version` and `kind` their values."""
+    """The base class of objects with a name. Subclasses set `api_version` and `kind`."""
 
     api_version: str = always("")
     kind: str = always("")
@@ -94,13 +95,13 @@ class TopLevel(Wire, kw_only=True):
 
     @property
     def key(self) -> str:
-        """Return `namespace/name`, or the bare name of a cluster-wide object."""
+        """Return `namespace/name`, or the name of a cluster-wide object."""
         meta = self.metadata
         return f"{meta.namespace}/{meta.name}" if meta.namespace else meta.name
 
 
 class ObjectReference(Wire, kw_only=True):
-    """A pointer to any object."""
+    """A reference to any object."""
 
     kind: str = ""
     namespace: str = ""
@@ -112,7 +113,7 @@ class ObjectReference(Wire, kw_only=True):
 
 
 class Condition(Wire, kw_only=True):
-    """One observed condition of an object."""
+    """One condition of an object."""
 
     type: str = ""
     status: str = ""
@@ -123,7 +124,7 @@ class Condition(Wire, kw_only=True):
 
 
 class LabelSelectorRequirement(Wire, kw_only=True):
-    """One expression of a label selector. Values that are absent and values that are empty differ in error texts only."""
+    """One expression of a label selector. Absent and empty values differ in error messages only."""
 
     key: str = ""
     operator: str = ""
@@ -131,14 +132,14 @@ class LabelSelectorRequirement(Wire, kw_only=True):
 
 
 class LabelSelector(Wire, kw_only=True):
-    """Labels to select by. An absent selector matches nothing, an empty one everything: keep None and `{}` apart."""
+    """A label selector. An absent one selects nothing, an empty one everything, so keep None and `{}` apart."""
 
     match_labels: dict[str, str] = field(default_factory=dict)
     match_expressions: tuple[LabelSelectorRequirement, ...] = ()
 
 
 class ListMeta(Wire, kw_only=True):
-    """The version of a list, and the token for its next part."""
+    """The version of a list, and the token of its next page."""
 
     resource_version: str = ""
     continue_: str = field(default="", name="continue")
@@ -146,14 +147,14 @@ class ListMeta(Wire, kw_only=True):
 
 
 class Preconditions(Wire, kw_only=True):
-    """What must hold for a deletion to go ahead."""
+    """What must be true of an object for it to be deleted."""
 
     uid: str | None = None
     resource_version: str | None = None
 
 
 class DeleteOptions(Wire, kw_only=True):
-    """How to delete."""
+    """The options of a deletion."""
 
     api_version: str = always("v1")
     kind: str = always("DeleteOptions")
@@ -164,7 +165,7 @@ class DeleteOptions(Wire, kw_only=True):
 
 
 class StatusCause(Wire, kw_only=True):
-    """One reason behind a refusal."""
+    """One cause of a refusal."""
 
     reason: str = ""
     message: str = ""
@@ -172,7 +173,7 @@ class StatusCause(Wire, kw_only=True):
 
 
 class StatusDetails(Wire, kw_only=True):
-    """What a refusal is about."""
+    """The object that a refusal is about, and its causes."""
 
     name: str = ""
     group: str = ""
@@ -183,7 +184,7 @@ class StatusDetails(Wire, kw_only=True):
 
 
 class Status(Wire, kw_only=True):
-    """The API server's answer when it does not send an object."""
+    """The API server's answer if it does not return an object."""
 
     api_version: str = always("v1")
     kind: str = always("Status")
@@ -207,10 +208,10 @@ def parse_time(text: str) -> float:
 
 
 def format_time(seconds: float) -> str:
-    """Return the API's text for a moment, cut to whole seconds as `metadata` and conditions carry it."""
+    """Return a moment as the API writes it, cut to whole seconds."""
     return datetime.fromtimestamp(int(seconds // 1), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def format_micro_time(seconds: float) -> str:
-    """Return the API's text for a moment with six decimals, as leases and events carry it."""
+    """Return a moment with microseconds, as Leases and Events have it."""
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

@@ -1,4 +1,4 @@
-"""Nodes: labels, taints, what they can hold, what images they have; and the selectors by which they are chosen."""
+"""Nodes: labels, taints, resources, images; and the node selectors of pods and volumes."""
 
 from __future__ import annotations
 
@@ -8,69 +8,69 @@ from kubesched.kube.api.meta import Condition, LabelSelectorRequirement, Quantit
 
 
 class NodeSelectorRequirement(LabelSelectorRequirement, kw_only=True):
-    """One expression over a node's labels or fields."""
+    """One expression about the labels or fields of a node."""
 
 
 class NodeSelectorTerm(Wire, kw_only=True):
-    """Expressions that must all hold. A term with none matches no node."""
+    """Expressions that must all match. A term without expressions matches no node."""
 
     match_expressions: tuple[NodeSelectorRequirement, ...] = ()
     match_fields: tuple[NodeSelectorRequirement, ...] = ()
 
 
 class NodeSelector(Wire, kw_only=True):
-    """Terms of which one must hold."""
+    """Terms of which one must match."""
 
     node_selector_terms: tuple[NodeSelectorTerm, ...] = ()
 
 
 class Taint(Wire, kw_only=True):
-    """A mark that keeps pods away unless they tolerate it."""
+    """A taint: pods that do not tolerate it are kept away, or evicted."""
 
     key: str = ""
     value: str = ""
-    effect: str = ""
+    effect: str = ""  # NoSchedule, PreferNoSchedule or NoExecute
     time_added: str | None = None
 
 
 class NodePodPreemptionPolicy(Wire, kw_only=True):
-    """Who wants no pods of the node evicted so that others can grow."""
+    """Pods of a node that are not evicted so that others can grow."""
 
     disable_resize_preemption: tuple[str, ...] = ()
 
 
 class NodeSpec(Wire, kw_only=True):
-    """What the operators want of the node."""
+    """The spec of a node."""
 
     pod_cidr: str = field(default="", name="podCIDR")
     provider_id: str = field(default="", name="providerID")
-    unschedulable: bool = False
+    unschedulable: bool = False  # cordoned
     taints: tuple[Taint, ...] = ()
     pod_preemption_policy: NodePodPreemptionPolicy | None = None
 
 
 class NodeCondition(Condition, kw_only=True):
-    """One observed condition of a node."""
+    """One condition of a node."""
 
     last_heartbeat_time: str | None = None
 
 
 class ContainerImage(Wire, kw_only=True):
-    """An image on the node, under all its names."""
+    """An image on a node with all its names; ImageLocality scores by its size."""
 
     names: tuple[str, ...] = ()
     size_bytes: int = 0
 
 
 class NodeAddress(Wire, kw_only=True):
-    """One way to reach the node."""
+    """One address of a node."""
 
     type: str = ""
     address: str = ""
 
 
 class NodeSystemInfo(Wire, kw_only=True):
-    """What the node runs on, for printing."""
+    """Versions of a node, for printing."""
 
     kernel_version: str = ""
     os_image: str = ""
@@ -81,19 +81,19 @@ class NodeSystemInfo(Wire, kw_only=True):
 
 
 class NodeStatus(Wire, kw_only=True):
-    """What the node reports."""
+    """The status of a node."""
 
-    capacity: dict[str, Quantity] = field(default_factory=dict)
-    allocatable: dict[str, Quantity] = field(default_factory=dict)
+    capacity: dict[str, Quantity] = field(default_factory=dict)  # all that the machine has; the scheduler never reads it
+    allocatable: dict[str, Quantity] = field(default_factory=dict)  # what pods may request
     conditions: tuple[NodeCondition, ...] = ()
     addresses: tuple[NodeAddress, ...] = ()
     node_info: NodeSystemInfo = NodeSystemInfo()
     images: tuple[ContainerImage, ...] = ()
-    declared_features: tuple[str, ...] = ()
+    declared_features: tuple[str, ...] = ()  # read by the plugin NodeDeclaredFeatures
 
 
 class Node(TopLevel, kw_only=True):
-    """A machine that runs pods."""
+    """A node."""
 
     api_version: str = always("v1")
     kind: str = always("Node")

@@ -1,4 +1,4 @@
-"""Pods, as far as scheduling reads them, prints them or writes to them."""
+"""Pods, as far as the scheduler reads them, prints them or writes to them."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ _PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 
 
 class ContainerClaim(Wire, kw_only=True):
-    """A pod's resource claim that a container uses."""
+    """A resource claim of the pod that a container uses."""
 
     name: str = ""
     request: str = ""
 
 
 class ResourceRequirements(Wire, kw_only=True):
-    """What a container, or a whole pod, asks for and may use at most."""
+    """Requests and limits of a container, or of a pod as a whole."""
 
     requests: dict[str, Quantity] = field(default_factory=dict)
     limits: dict[str, Quantity] = field(default_factory=dict)
@@ -30,31 +30,31 @@ class ResourceRequirements(Wire, kw_only=True):
 
 
 class ContainerPort(Wire, kw_only=True):
-    """A port of a container; `host_port` takes the same port of the node."""
+    """A port of a container."""
 
     name: str = ""
     container_port: int = 0
-    host_port: int = 0
+    host_port: int = 0  # the same port of the node; NodePorts keeps two pods off it
     host_ip: str = field(default="", name="hostIP")
     protocol: str = ""
 
 
 class RestartRuleExitCodes(Wire, kw_only=True):
-    """The exit codes that a restart rule is for."""
+    """The exit codes that a restart rule is about."""
 
     operator: str = ""
     values: tuple[int, ...] = ()
 
 
 class ContainerRestartRule(Wire, kw_only=True):
-    """What to do when a container exits in some way."""
+    """What to do when a container exits in a certain way."""
 
     action: str = ""
     exit_codes: RestartRuleExitCodes | None = None
 
 
 class Container(Wire, kw_only=True):
-    """A container; among the init containers, `restart_policy` `Always` makes it a sidecar."""
+    """A container."""
 
     name: str = ""
     image: str = ""
@@ -65,28 +65,32 @@ class Container(Wire, kw_only=True):
 
     @property
     def is_restartable(self) -> bool:
+        """Return whether an init container is a sidecar: it keeps running beside the containers."""
         return self.restart_policy == "Always"
 
 
 class Toleration(Wire, kw_only=True):
-    """Taints that the pod puts up with."""
+    """A toleration: taints with which the pod may still be placed."""
 
     key: str = ""
     operator: str = ""
     value: str = ""
     effect: str = ""
-    toleration_seconds: int | None = None
+    toleration_seconds: int | None = None  # how long the pod stays after a NoExecute taint; absent means always
 
 
 class PreferredSchedulingTerm(Wire, kw_only=True):
-    """Nodes that the pod would like, and how much."""
+    """Preferred nodes, with a weight."""
 
     weight: int = 0
     preference: NodeSelectorTerm = NodeSelectorTerm()
 
 
 class NodeAffinity(Wire, kw_only=True):
-    """Nodes that the pod needs (absent: any; no terms: none) and nodes that it would like (absent is not empty)."""
+    """Required and preferred nodes.
+
+    Absent `required` allows any node, one without terms none; absent `preferred` is not empty.
+    """
 
     required: NodeSelector | None = field(default=None, name=_REQUIRED)
     preferred: tuple[PreferredSchedulingTerm, ...] | None = field(default=None, name=_PREFERRED)
@@ -104,21 +108,21 @@ class PodAffinityTerm(Wire, kw_only=True):
 
 
 class WeightedPodAffinityTerm(Wire, kw_only=True):
-    """A pod affinity term that is only a wish."""
+    """A preferred pod affinity term, with a weight."""
 
     weight: int = 0
     pod_affinity_term: PodAffinityTerm = PodAffinityTerm()
 
 
 class PodAffinity(Wire, kw_only=True):
-    """Terms about other pods; the same shape serves affinity and anti-affinity."""
+    """Terms about other pods. Affinity and anti-affinity have the same shape."""
 
     required: tuple[PodAffinityTerm, ...] = field(default=(), name=_REQUIRED)
     preferred: tuple[WeightedPodAffinityTerm, ...] = field(default=(), name=_PREFERRED)
 
 
 class Affinity(Wire, kw_only=True):
-    """All that a pod says about nodes and about other pods."""
+    """The affinity of a pod: to nodes, to pods, and away from pods."""
 
     node_affinity: NodeAffinity | None = None
     pod_affinity: PodAffinity | None = None
@@ -126,26 +130,26 @@ class Affinity(Wire, kw_only=True):
 
 
 class TopologySpreadConstraint(Wire, kw_only=True):
-    """How evenly pods are to lie over the domains of a topology."""
+    """How evenly pods are to be spread over the domains of a topology."""
 
-    max_skew: int = 0
+    max_skew: int = 0  # the largest difference between a domain and the one with the fewest pods
     topology_key: str = ""
-    when_unsatisfiable: str = ""
+    when_unsatisfiable: str = ""  # DoNotSchedule filters, ScheduleAnyway scores
     label_selector: LabelSelector | None = None
-    min_domains: int | None = None
-    node_affinity_policy: str | None = None
+    min_domains: int | None = None  # with fewer domains the smallest count is taken as 0
+    node_affinity_policy: str | None = None  # Honor: nodes that the pod cannot run on do not count
     node_taints_policy: str | None = None
     match_label_keys: tuple[str, ...] = ()
 
 
 class PodSchedulingGate(Wire, kw_only=True):
-    """A reason not to schedule the pod yet."""
+    """A gate: while a pod has one, it is not scheduled."""
 
     name: str = ""
 
 
 class PodResourceClaim(Wire, kw_only=True):
-    """A claim for devices, by name or made from a template."""
+    """A claim for devices: an existing one, or one made from a template."""
 
     name: str = ""
     resource_claim_name: str | None = None
@@ -153,47 +157,47 @@ class PodResourceClaim(Wire, kw_only=True):
 
 
 class PodSchedulingGroup(Wire, kw_only=True):
-    """The pod group that the pod belongs to."""
+    """The pod group that a pod belongs to."""
 
     pod_group_name: str = ""
 
 
 class PodSpec(Wire, kw_only=True):
-    """What the pod wants. `node_selector` None and `{}` differ for one plugin's skip rule."""
+    """The spec of a pod. `node_selector` None and `{}` differ: NodeAffinity skips a pod only for None."""
 
     containers: tuple[Container, ...] = ()
     init_containers: tuple[Container, ...] = ()
-    resources: ResourceRequirements | None = None
-    overhead: dict[str, Quantity] = field(default_factory=dict)
-    node_name: str = ""
+    resources: ResourceRequirements | None = None  # of the pod as a whole
+    overhead: dict[str, Quantity] = field(default_factory=dict)  # added by admission, from the runtime class
+    node_name: str = ""  # set by a binding
     node_selector: dict[str, str] | None = None
     affinity: Affinity | None = None
     tolerations: tuple[Toleration, ...] = ()
     topology_spread_constraints: tuple[TopologySpreadConstraint, ...] = ()
-    scheduling_gates: tuple[PodSchedulingGate, ...] = ()
+    scheduling_gates: tuple[PodSchedulingGate, ...] = ()  # while there is one, the pod is not scheduled
     volumes: tuple[Volume, ...] = ()
     resource_claims: tuple[PodResourceClaim, ...] = ()
-    scheduling_group: PodSchedulingGroup | None = None
-    scheduler_name: str = DEFAULT_SCHEDULER_NAME
-    priority: int | None = None
+    scheduling_group: PodSchedulingGroup | None = None  # of scheduling.k8s.io
+    scheduler_name: str = DEFAULT_SCHEDULER_NAME  # the profile that schedules the pod
+    priority: int | None = None  # set by admission, from the priority class
     priority_class_name: str = ""
-    preemption_policy: str = ""
+    preemption_policy: str = ""  # Never: this pod preempts no others
     restart_policy: str = ""
     termination_grace_period_seconds: int | None = None
     service_account_name: str = ""
     runtime_class_name: str = ""
-    host_network: bool = False
+    host_network: bool = False  # every container port is a host port
     host_users: bool | None = None
 
 
 class PodCondition(Condition, kw_only=True):
-    """One observed condition of a pod."""
+    """One condition of a pod."""
 
     last_probe_time: str | None = None
 
 
 class ReportedResources(Wire, kw_only=True):
-    """What a container, or a whole pod, really has. Nothing reported is another thing than a report of nothing."""
+    """The resources that the kubelet reports. Absent and empty requests are different reports."""
 
     requests: dict[str, Quantity] | None = None
     limits: dict[str, Quantity] | None = None
@@ -201,7 +205,7 @@ class ReportedResources(Wire, kw_only=True):
 
 
 class ContainerStatus(Wire, kw_only=True):
-    """What a container really has, while it is being resized in place."""
+    """The resources of a container while it is resized in place."""
 
     name: str = ""
     resources: ReportedResources | None = None
@@ -209,14 +213,14 @@ class ContainerStatus(Wire, kw_only=True):
 
 
 class PodResourceClaimStatus(Wire, kw_only=True):
-    """The claim made from a template; no name means that none is needed."""
+    """The claim that was made from a template; without a name none is needed."""
 
     name: str = ""
     resource_claim_name: str | None = None
 
 
 class ContainerExtendedResourceRequest(Wire, kw_only=True):
-    """Which request of the special claim serves a container's extended resource."""
+    """The request of the special claim that serves a container's extended resource."""
 
     container_name: str = ""
     resource_name: str = ""
@@ -224,21 +228,21 @@ class ContainerExtendedResourceRequest(Wire, kw_only=True):
 
 
 class PodExtendedResourceClaimStatus(Wire, kw_only=True):
-    """The claim that stands in for extended resources."""
+    """The claim that serves the pod's extended resources."""
 
     request_mappings: tuple[ContainerExtendedResourceRequest, ...] = ()
     resource_claim_name: str = ""
 
 
 class NodeAllocatableMappedResources(Wire, kw_only=True):
-    """A node resource that devices stand for."""
+    """A node resource that allocated devices stand for."""
 
     name: str = ""
     quantity: Quantity | None = None
 
 
 class NodeAllocatableOverheadResources(Wire, kw_only=True):
-    """A node resource that devices need beside them."""
+    """A node resource that allocated devices need in addition."""
 
     name: str = ""
     per_pod: Quantity | None = None
@@ -246,7 +250,7 @@ class NodeAllocatableOverheadResources(Wire, kw_only=True):
 
 
 class NodeAllocatableResourceClaimStatus(Wire, kw_only=True):
-    """Node resources that a claim's devices use up; `resources` in 1.36, the other two since."""
+    """Node resources that the devices of a claim use up. 1.36 has `resources`, 1.37 the other two."""
 
     resource_claim_name: str = ""
     containers: tuple[str, ...] = ()
@@ -256,14 +260,14 @@ class NodeAllocatableResourceClaimStatus(Wire, kw_only=True):
 
 
 class PodStatus(Wire, kw_only=True):
-    """What is known about the pod's life."""
+    """The status of a pod."""
 
     observed_generation: int = 0
     phase: str = ""
     conditions: tuple[PodCondition, ...] = ()
     message: str = ""
     reason: str = ""
-    nominated_node_name: str = ""
+    nominated_node_name: str = ""  # the node on which preemption has made room for this pod
     host_ip: str = field(default="", name="hostIP")
     pod_ip: str = field(default="", name="podIP")
     start_time: str | None = None
@@ -278,7 +282,7 @@ class PodStatus(Wire, kw_only=True):
 
 
 class Pod(TopLevel, kw_only=True):
-    """What is to be placed."""
+    """A pod."""
 
     api_version: str = always("v1")
     kind: str = always("Pod")
@@ -287,15 +291,15 @@ class Pod(TopLevel, kw_only=True):
 
     @property
     def priority(self) -> int:
-        """Return the pod's priority; none counts as 0."""
+        """Return the pod's priority, 0 if it has none."""
         return self.spec.priority or 0
 
 
 def is_resize_deferred(pod: Pod) -> bool:
-    """Return whether the kubelet has put off a resize of the pod until there is room for it."""
+    """Return whether the kubelet has put off a resize of the pod until there is room."""
     return any(each.reason == "Deferred" for each in pod.status.conditions if each.type == "PodResizePending")
 
 
 def is_finished(pod: Pod) -> bool:
-    """Return whether a pod has run to its end."""
+    """Return whether a pod has succeeded or failed."""
     return pod.status.phase in ("Succeeded", "Failed")

@@ -1,4 +1,4 @@
-"""Disruption budgets and the request to evict a pod within them; what admission reads: limits and runtime classes."""
+"""Disruption budgets and evictions; and what admission reads: limit ranges, quotas, runtime classes."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from kubesched.kube.api.pod import Toleration
 
 
 class PodDisruptionBudgetSpec(Wire, kw_only=True):
-    """Which pods, and how many must stay. An absent selector matches none, an empty one all of the namespace."""
+    """Which pods must stay. An absent selector selects none, an empty one all of the namespace."""
 
     selector: LabelSelector | None = None
-    min_available: int | str | None = None
-    max_unavailable: int | str | None = None
+    min_available: int | str | None = None  # a number or a percentage
+    max_unavailable: int | str | None = None  # likewise; one of the two is set
     unhealthy_pod_eviction_policy: str | None = None
 
 
 class PodDisruptionBudgetStatus(Wire, kw_only=True):
-    """How many more pods may go now; `disrupted_pods` are already on their way, by name."""
+    """How many more pods may be evicted now."""
 
     observed_generation: int = 0
-    disrupted_pods: dict[str, str] = field(default_factory=dict)
-    disruptions_allowed: int = 0
+    disrupted_pods: dict[str, str] = field(default_factory=dict)  # evicted and not gone yet, by name
+    disruptions_allowed: int = 0  # goes down with each eviction
     current_healthy: int = 0
     desired_healthy: int = 0
     expected_pods: int = 0
@@ -32,7 +32,7 @@ class PodDisruptionBudgetStatus(Wire, kw_only=True):
 
 
 class PodDisruptionBudget(TopLevel, kw_only=True):
-    """A limit on how many pods may be disturbed at once."""
+    """A limit on how many pods may be evicted at once. Preemption prefers not to break it."""
 
     api_version: str = always("policy/v1")
     kind: str = always("PodDisruptionBudget")
@@ -41,7 +41,7 @@ class PodDisruptionBudget(TopLevel, kw_only=True):
 
 
 class Eviction(TopLevel, kw_only=True):
-    """A deletion that asks the budgets first."""
+    """A deletion of a pod that disruption budgets can refuse."""
 
     api_version: str = always("policy/v1")
     kind: str = always("Eviction")
@@ -64,7 +64,7 @@ class LimitRangeSpec(Wire, kw_only=True):
 
 
 class LimitRange(TopLevel, kw_only=True):
-    """What new pods of a namespace are given, and between which bounds they must stay."""
+    """Default requests and limits of a namespace, and bounds for them."""
 
     api_version: str = always("v1")
     kind: str = always("LimitRange")
@@ -72,13 +72,15 @@ class LimitRange(TopLevel, kw_only=True):
 
 
 class ResourceQuotaSpec(Wire, kw_only=True):
+    """The limits of a quota, and the scopes of the pods it counts."""
+
     hard: dict[str, Quantity] = field(default_factory=dict)
     scopes: tuple[str, ...] = ()
     scope_selector: dict[str, Any] | None = None
 
 
 class ResourceQuota(TopLevel, kw_only=True):
-    """How much of everything a namespace may hold."""
+    """How much of each resource a namespace may use."""
 
     api_version: str = always("v1")
     kind: str = always("ResourceQuota")
@@ -86,16 +88,20 @@ class ResourceQuota(TopLevel, kw_only=True):
 
 
 class RuntimeOverhead(Wire, kw_only=True):
+    """What each pod of a runtime class needs on top of its containers."""
+
     pod_fixed: dict[str, Quantity] = field(default_factory=dict)
 
 
 class RuntimeScheduling(Wire, kw_only=True):
+    """Where pods of a runtime class can run."""
+
     node_selector: dict[str, str] = field(default_factory=dict)
     tolerations: tuple[Toleration, ...] = ()
 
 
 class RuntimeClass(TopLevel, kw_only=True):
-    """How pods of a class are run; what that costs, and on which nodes it can be done."""
+    """How pods of a class are run."""
 
     api_version: str = always("node.k8s.io/v1")
     kind: str = always("RuntimeClass")

@@ -1,9 +1,12 @@
-"""What a pod asks for, and what a node has to give.
+"""What a pod requests, and what a node has to offer.
 
-In: pods and nodes as decoded. Out: amounts by resource name, first exact (nano units, see `quantity`), then as the
-integers that scheduling counts with: thousandths of a core for `cpu`, whole units for all else. Sums are exact and
-rounded once a pod, so two containers of half a millicore ask for one millicore, not two. Host ports are here as well:
-they too are things that a pod takes from a node.
+In: pods and nodes. Out: amounts by resource name, first exact (billionths, see `quantity`), then as the integers that the
+scheduler counts with: thousandths of a core for `cpu`, whole units for everything else. Sums are rounded once a pod, so two
+containers of half a millicore request one millicore, not two. Host ports are here as well, for a pod takes them from a node
+too.
+
+Example: a container with 200m, an init container with 500m, a sidecar with 100m that starts after it. While the init container
+runs 500m are needed, later 200m + 100m, so the pod requests 500m. If the sidecar starts first, it is 500m + 100m.
 """
 
 from __future__ import annotations
@@ -50,17 +53,18 @@ Amounts = dict[str, int]
 
 
 def is_extended_name(name: str) -> bool:
-    """Return whether the name is a resource of somebody else's domain."""
+    """Return whether a resource is an extended one: it has a domain that is not Kubernetes' own."""
     return _kinds_of(name)[0]
 
 
 def is_scalar_name(name: str) -> bool:
-    """Return whether scheduling counts the resource beside cpu, memory and ephemeral storage."""
+    """Return whether the scheduler counts a resource besides cpu, memory and ephemeral storage."""
     return _kinds_of(name)[1]
 
 
 @lru_cache(maxsize=1024)
 def _kinds_of(name: str) -> tuple[bool, bool]:
+    """Return whether a name is an extended resource, and whether it is a scalar one."""
     native = "kubernetes.io/" in name
     extended = (
         "/" in name and not native and not name.startswith("requests.") and not qualified_name_complaints(f"requests.{name}")
@@ -69,7 +73,7 @@ def _kinds_of(name: str) -> tuple[bool, bool]:
 
 
 def is_pod_level_name(name: str) -> bool:
-    """Return whether a resource may be asked for by the pod as a whole."""
+    """Return whether a resource can be requested for the pod as a whole."""
     return name in (CPU, MEMORY) or name.startswith(HUGE_PAGES_PREFIX)
 
 
@@ -107,17 +111,17 @@ def pod_requests(
 
 
 def _limit(name: str) -> int:
-    """Return the largest amount, in nano units, that is counted without overflowing."""
+    """Return the largest amount, in billionths, that fits in the 64 bits kube-scheduler counts with."""
     return INT64_MAX * (NANO // 1000 if name == CPU else NANO)
 
 
 def _counted(name: str, amount: Amount) -> int:
-    """Return an amount as the reference counts it, in nano units."""
+    """Return an amount as kube-scheduler counts it, overflow included, in billionths."""
     return amount.count(MILLI) * (NANO // 1000) if name == CPU else amount.count(UNITS) * NANO
 
 
 def _exact(reading: _Reading[int], pod_level: bool, claim_resources: bool) -> Amounts:
-    """Return the same for a pod whose requests overflow somewhere, as the reference has it."""
+    """Return the requests of a pod of which one overflows, computed with kube-scheduler's own kind of numbers."""
     slow: _Reading[Amount] = _Reading(
         reading.pod,
         reading.use_status,
@@ -138,10 +142,10 @@ def non_zero_requests(
     claim_resources: bool = False,
     whole_pod: bool = True,
 ) -> tuple[int, int]:
-    """Return thousandths of a core and bytes of memory that the pod is taken to use, even if it says nothing.
+    """Return the millicores and bytes that a pod is scored with; they are never 0.
 
-    Every container that says nothing counts 100m and 200Mi. With pod-level requests a default only enters for a
-    resource that the whole computation left out.
+    A container without a request counts as 100m and 200Mi. If the pod as a whole has requests, a default is used only for a
+    resource that nothing else gives.
     """
     ask = partial(
         pod_requests,
@@ -163,19 +167,19 @@ def non_zero_requests(
 
 
 def has_pod_level_requests(pod: Pod) -> bool:
-    """Return whether the pod as a whole asks for something that may be asked for at that level. Limits do not count."""
+    """Return whether the pod as a whole requests something. Its limits do not count."""
     whole = pod.spec.resources
     return whole is not None and any(is_pod_level_name(name) for name in whole.requests)
 
 
 def asks_for_all(pod: Pod, names: Iterable[str]) -> bool:
-    """Return whether every container asks for all of some resources, and the pod as a whole for nothing."""
+    """Return whether every container requests all of some resources, and the pod as a whole nothing."""
     containers = (*pod.spec.containers, *pod.spec.init_containers)
     return not has_pod_level_requests(pod) and all(name in (c.resources.requests or {}) for c in containers for name in names)
 
 
 def amounts(nano: Mapping[str, int], *, pods: bool = False) -> Amounts:
-    """Return integers to count with: cpu in thousandths, the rest in units. Names that nobody counts are dropped."""
+    """Return integers to count with. Names that the scheduler does not count are dropped."""
     counted = {}
     for name, amount in nano.items():
         if name == CPU:
@@ -186,7 +190,7 @@ def amounts(nano: Mapping[str, int], *, pods: bool = False) -> Amounts:
 
 
 def _claim_uses(claim: NodeAllocatableResourceClaimStatus) -> Iterator[tuple[str, Quantity]]:
-    """Yield what a claim's devices use of the node, in the words of 1.36 and of 1.37."""
+    """Yield what the devices of a claim use of the node, in the fields of 1.36 and of 1.37."""
     yield from claim.resources.items()
     for mapped in claim.mapping:
         if mapped.quantity is not None:
@@ -201,7 +205,7 @@ N = TypeVar("N", int, Amount)
 
 
 class _Reading(Generic[N]):
-    """One reading of a pod's requests: in nano units or, where those would overflow, in the reference's own numbers."""
+    """One way to read a pod's requests: in billionths or, where those would overflow, in kube-scheduler's own numbers."""
 
     def __init__(
         self,
@@ -221,7 +225,7 @@ class _Reading(Generic[N]):
         self._infeasible = use_status and _is_resize_infeasible(pod)
 
     def total(self, pod_level: bool, claim_resources: bool) -> dict[str, N]:
-        """Return what the whole pod asks for."""
+        """Return the requests of the whole pod."""
         spec, status = self.pod.spec, self.pod.status
         is_reported = status.container_statuses or status.init_container_statuses or status.resources is not None
         if not self.use_status or not (is_reported or self._infeasible):
@@ -249,15 +253,15 @@ class _Reading(Generic[N]):
     def _sum(self, ask: Callable[[Container], dict[str, N]]) -> dict[str, N]:
         return sum_of_containers(self.pod, (lambda container: self._with_defaults(ask(container))) if self.non_missing else ask)
 
-    def _with_defaults(self, asked: dict[str, N]) -> dict[str, N]:
+    def _with_defaults(self, requested: dict[str, N]) -> dict[str, N]:
         for name, amount in self.non_missing.items():
-            asked.setdefault(name, amount)
-        return asked
+            requested.setdefault(name, amount)
+        return requested
 
     def _sum_of_largest(self) -> dict[str, N]:
-        """Add up the largest of what each container asks for, was allocated and has: releases before 1.37.
+        """Add up, over the containers, the largest of request, allocation and report: releases before 1.37.
 
-        Of the init containers only sidecars are looked up: nobody resizes one that ends.
+        Of the init containers only sidecars are looked up: the others have ended, and cannot be resized.
         """
         statuses = _statuses(self.pod)
         ending = {container.name for container in self.pod.spec.init_containers if not container.is_restartable}
@@ -272,9 +276,9 @@ class _Reading(Generic[N]):
         return self._sum(largest)
 
     def _largest_sum(self) -> dict[str, N]:
-        """Return the largest of what the whole pod asks for, was allocated and has: since 1.37.
+        """Return the largest of three sums, over the requests, the allocations and the reports: since 1.37.
 
-        A container of which nothing is known counts with what it asks for, unless its resize is known not to be possible.
+        A container without a report counts with its request, unless its resize is known to be infeasible.
         """
         whole, statuses = self.pod.status, _statuses(self.pod)
 
@@ -298,27 +302,32 @@ class _Reading(Generic[N]):
         return self._resized(self._sum(self._asked), *sums)
 
     def _pod_level(self) -> dict[str, N]:
+        """Return the requests of the pod as a whole; of several for the same resource the largest."""
         whole, status = self.pod.spec.resources, self.pod.status
         assert whole is not None
-        asked = self._parsed(whole.requests)
-        effective = asked
+        requested = self._parsed(whole.requests)
+        effective = requested
         if self.use_status and self.in_place and status.resources is not None:
             in_force, allocated = self._parsed(status.resources.requests), self._parsed(status.allocated_resources)
-            effective = self._resized(asked, in_force, allocated)
-        names = effective if self.whole_pod else asked
+            effective = self._resized(requested, in_force, allocated)
+        names = effective if self.whole_pod else requested
         return {name: effective[name] if name in effective else self._read("0") for name in names if is_pod_level_name(name)}
 
-    def _resized(self, asked: dict[str, N], in_force: dict[str, N], allocated: dict[str, N]) -> dict[str, N]:
+    def _resized(self, requested: dict[str, N], in_force: dict[str, N], allocated: dict[str, N]) -> dict[str, N]:
+        """Return the largest of three amounts of each resource. An infeasible request does not count."""
         effective: dict[str, N] = {}
         if not self._infeasible:
-            effective.update(asked)
+            effective.update(requested)
         _raise_to(effective, in_force)
         _raise_to(effective, allocated)
         return effective
 
 
 def sum_of_containers(pod: Pod, ask: Callable[[Container], dict[str, N]]) -> dict[str, N]:
-    """Add up what containers ask for: those that run together, or those up to an init container, whichever is more."""
+    """Return the sum over the containers, or the peak while init containers run, whichever is larger.
+
+    Sidecars run beside everything that is started after them, so they count in both.
+    """
     total: dict[str, N] = {}
     for container in pod.spec.containers:
         _add(total, ask(container))
@@ -326,14 +335,14 @@ def sum_of_containers(pod: Pod, ask: Callable[[Container], dict[str, N]]) -> dic
         sidecars: dict[str, N] = {}
         peak: dict[str, N] = {}
         for container in pod.spec.init_containers:
-            asked = ask(container)
+            requested = ask(container)
             if container.is_restartable:
-                _add(total, asked)
-                _add(sidecars, asked)
-                asked = sidecars
+                _add(total, requested)
+                _add(sidecars, requested)
+                requested = sidecars
             else:
-                _add(asked, sidecars)
-            _raise_to(peak, asked)
+                _add(requested, sidecars)
+            _raise_to(peak, requested)
         _raise_to(total, peak)
     return total
 
@@ -343,6 +352,7 @@ def _statuses(pod: Pod) -> dict[str, ContainerStatus]:
 
 
 def _is_resize_infeasible(pod: Pod) -> bool:
+    """Return whether the kubelet refuses a resize. The first pending condition decides, whatever its status."""
     # The first pending condition decides, whatever its status says.
     for condition in pod.status.conditions:
         if condition.type == "PodResizePending":
@@ -351,11 +361,13 @@ def _is_resize_infeasible(pod: Pod) -> bool:
 
 
 def _add(total: dict[str, N], more: Mapping[str, N]) -> None:
+    """Add amounts in place."""
     for name, amount in more.items():
         total[name] = total[name] + amount if name in total else amount
 
 
 def _raise_to(total: dict[str, N], other: Mapping[str, N]) -> None:
+    """Raise amounts to those of another map where these are larger, in place."""
     for name, amount in other.items():
         if name not in total:
             total[name] = amount
@@ -365,6 +377,7 @@ def _raise_to(total: dict[str, N], other: Mapping[str, N]) -> None:
 
 
 def _malformed_pod(pod: Pod, error: QuantityError) -> MalformedObject:
+    """Return the error that names the quantity which cannot be read. It is searched for only when there is one."""
     what = f"pod {pod.key}"
     for path, quantities in _quantity_maps(pod):
         for name, text in quantities.items():
@@ -374,6 +387,7 @@ def _malformed_pod(pod: Pod, error: QuantityError) -> MalformedObject:
 
 
 def _quantity_maps(pod: Pod) -> list[tuple[str, Mapping[str, Quantity]]]:
+    """Return all quantities of a pod with their paths, in the order in which they are reported."""
     spec, status = pod.spec, pod.status
     maps: list[tuple[str, Mapping[str, Quantity]]] = []
     for field, containers in (("containers", spec.containers), ("initContainers", spec.init_containers)):
@@ -410,9 +424,9 @@ def _is_quantity(text: Quantity) -> bool:
 
 
 def node_allocatable(node: Node) -> Amounts:
-    """Return what pods may take: cpu in thousandths, memory, ephemeral storage and pods (0 if absent), and all scalars.
+    """Return what pods may request: cpu in thousandths, memory, ephemeral storage and pods (0 if absent), and all scalars.
 
-    Capacity is never read. Raise `MalformedObject` for a value that is no quantity.
+    Raise `MalformedObject` for a value that is not a quantity. The capacity is never read.
     """
     stated = node.status.allocatable
     try:
@@ -438,7 +452,7 @@ class HostPort(NamedTuple):
 
 
 def host_ports(pod: Pod) -> tuple[HostPort, ...]:
-    """Return the node's ports that the pod takes: those of sidecars first, then those of containers."""
+    """Return the host ports of a pod: those of sidecars first, then those of containers."""
     spec = pod.spec
     sidecars = (container for container in spec.init_containers if container.is_restartable)
     return tuple(
@@ -450,7 +464,10 @@ def host_ports(pod: Pod) -> tuple[HostPort, ...]:
 
 
 def ports_conflict(wanted: HostPort, taken: HostPort) -> bool:
-    """Return whether one node cannot give both. `0.0.0.0` is every address; other texts are compared literally."""
+    """Return whether two pods on one node cannot both have their port.
+
+    `0.0.0.0` is every address; others are compared as text.
+    """
     if wanted.port <= 0 or wanted.port != taken.port or wanted.protocol != taken.protocol:
         return False
     return wanted.ip == taken.ip or WILDCARD_IP in (wanted.ip, taken.ip)

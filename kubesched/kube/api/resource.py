@@ -1,4 +1,4 @@
-"""resource.k8s.io: claims for devices, the classes they name, and the slices in which drivers publish devices."""
+"""resource.k8s.io: claims for devices, the classes they name, and the slices in which drivers publish their devices."""
 
 from __future__ import annotations
 
@@ -16,27 +16,27 @@ DEVICE_CLASS_RESOURCE_PREFIX = "deviceclass.resource.kubernetes.io/"
 
 
 class CELDeviceSelector(Wire, kw_only=True):
-    """A CEL expression over one device."""
+    """A CEL expression that is evaluated for each device."""
 
     expression: str = ""
 
 
 class DeviceSelector(Wire, kw_only=True):
-    """A way to pick devices; CEL is the only one."""
+    """A way to select devices; CEL is the only one."""
 
     cel: CELDeviceSelector | None = None
 
 
 class DeviceToleration(Toleration, kw_only=True):
-    """Device taints that a request puts up with."""
+    """A toleration of device taints."""
 
 
 class DeviceTaint(Taint, kw_only=True):
-    """A mark that keeps claims away from a device."""
+    """A taint on a device."""
 
 
 class OpaqueDeviceConfiguration(Wire, kw_only=True):
-    """Parameters that only the driver understands."""
+    """Parameters for the driver; the scheduler copies them into the allocation."""
 
     driver: str = ""
     parameters: Any = None
@@ -49,61 +49,61 @@ class CapacityRequirements(Wire, kw_only=True):
 
 
 class DeviceDerivedAttribute(Wire, kw_only=True):
-    """An attribute of the claim's own making: what a CEL expression says of each device."""
+    """An attribute that a claim computes for each device with a CEL expression."""
 
     name: str = ""
     expression: str = ""
 
 
 class DevicesWanted(Wire, kw_only=True):
-    """So many devices of one class, as requests and sub-requests say it."""
+    """The fields that requests and sub-requests share: a number of devices of one class."""
 
     device_class_name: str = ""
     selectors: tuple[DeviceSelector, ...] = ()
-    allocation_mode: str = ""
-    count: int = 0
+    allocation_mode: str = ""  # ExactCount, or All devices that match
+    count: int = 0  # how many devices, with ExactCount
     tolerations: tuple[DeviceToleration, ...] = ()
     capacity: CapacityRequirements | None = None
     derived_attributes: tuple[DeviceDerivedAttribute, ...] = ()
 
 
 class DeviceSubRequest(DevicesWanted, kw_only=True):
-    """One of several acceptable answers to a request."""
+    """One of several alternatives for a request."""
 
     name: str = ""
 
 
 class ExactDeviceRequest(DevicesWanted, kw_only=True):
-    """Devices of one class."""
+    """A request without alternatives."""
 
     admin_access: bool | None = None
 
 
 class DeviceRequest(Wire, kw_only=True):
-    """A named request: exactly this, or the first available of these."""
+    """A named request: exactly one kind of devices, or the first alternative that is available."""
 
     name: str = ""
     exactly: ExactDeviceRequest | None = None
-    first_available: tuple[DeviceSubRequest, ...] = ()
+    first_available: tuple[DeviceSubRequest, ...] = ()  # alternatives, the best one first
 
 
 class DeviceConstraint(Wire, kw_only=True):
     """What the devices of several requests must have in common, or must not."""
 
     requests: tuple[str, ...] = ()
-    match_attribute: str | None = None
-    distinct_attribute: str | None = None
+    match_attribute: str | None = None  # equal for all devices of these requests
+    distinct_attribute: str | None = None  # different for each of them
 
 
 class DeviceClaimConfiguration(Wire, kw_only=True):
-    """Parameters from the claim for some of its requests."""
+    """Parameters from the claim, for some of its requests."""
 
     requests: tuple[str, ...] = ()
     opaque: OpaqueDeviceConfiguration | None = None
 
 
 class DeviceClaim(Wire, kw_only=True):
-    """All that a claim asks for."""
+    """The requests of a claim with their constraints."""
 
     requests: tuple[DeviceRequest, ...] = ()
     constraints: tuple[DeviceConstraint, ...] = ()
@@ -111,13 +111,13 @@ class DeviceClaim(Wire, kw_only=True):
 
 
 class ResourceClaimSpec(Wire, kw_only=True):
-    """A claim's wishes."""
+    """The spec of a claim."""
 
     devices: DeviceClaim = DeviceClaim()
 
 
 class DeviceRequestAllocationResult(Wire, kw_only=True):
-    """One device given to one request."""
+    """One device that is allocated for a request."""
 
     request: str = ""
     driver: str = ""
@@ -135,18 +135,18 @@ class DeviceRequestAllocationResult(Wire, kw_only=True):
 class DeviceAllocationConfiguration(DeviceClaimConfiguration, kw_only=True):
     """Parameters for allocated devices, from the class or from the claim."""
 
-    source: str = ""
+    source: str = ""  # FromClass or FromClaim
 
 
 class DeviceAllocationResult(Wire, kw_only=True):
-    """All devices given to a claim."""
+    """All devices that are allocated for a claim."""
 
     results: tuple[DeviceRequestAllocationResult, ...] = ()
     config: tuple[DeviceAllocationConfiguration, ...] = ()
 
 
 class AllocationResult(Wire, kw_only=True):
-    """What a claim got, and where it can be used (absent selector: everywhere)."""
+    """The allocation of a claim, and the nodes on which it can be used. An absent selector means all nodes."""
 
     devices: DeviceAllocationResult = DeviceAllocationResult()
     node_selector: NodeSelector | None = None
@@ -154,7 +154,7 @@ class AllocationResult(Wire, kw_only=True):
 
 
 class ResourceClaimConsumerReference(Wire, kw_only=True):
-    """Who may use the claim."""
+    """A pod or pod group that has reserved the claim."""
 
     api_group: str = ""
     resource: str = ""
@@ -163,7 +163,7 @@ class ResourceClaimConsumerReference(Wire, kw_only=True):
 
 
 class AllocatedDeviceStatus(Wire, kw_only=True):
-    """What a driver reports about one allocated device."""
+    """What a driver reports about an allocated device."""
 
     driver: str = ""
     pool: str = ""
@@ -175,15 +175,15 @@ class AllocatedDeviceStatus(Wire, kw_only=True):
 
 
 class ResourceClaimStatus(Wire, kw_only=True):
-    """What the claim has; no allocation means none yet."""
+    """The status of a claim; without an allocation it has none yet."""
 
     allocation: AllocationResult | None = None
-    reserved_for: tuple[ResourceClaimConsumerReference, ...] = ()
+    reserved_for: tuple[ResourceClaimConsumerReference, ...] = ()  # up to 256
     devices: tuple[AllocatedDeviceStatus, ...] = ()
 
 
 class ResourceClaim(TopLevel, kw_only=True):
-    """A wish for devices."""
+    """A claim for devices."""
 
     api_version: str = always("resource.k8s.io/v1")
     kind: str = always("ResourceClaim")
@@ -192,14 +192,14 @@ class ResourceClaim(TopLevel, kw_only=True):
 
 
 class ResourceClaimTemplateSpec(Wire, kw_only=True):
-    """The claim to make."""
+    """The claims that are made from a template."""
 
     metadata: ObjectMeta = ObjectMeta()
     spec: ResourceClaimSpec = ResourceClaimSpec()
 
 
 class ResourceClaimTemplate(TopLevel, kw_only=True):
-    """A claim to be made for each pod that names this template."""
+    """A template: a claim is made for each pod that names it."""
 
     api_version: str = always("resource.k8s.io/v1")
     kind: str = always("ResourceClaimTemplate")
@@ -207,13 +207,13 @@ class ResourceClaimTemplate(TopLevel, kw_only=True):
 
 
 class DeviceClassConfiguration(Wire, kw_only=True):
-    """Parameters for all devices claimed through the class."""
+    """Parameters for all devices that are claimed through a class."""
 
     opaque: OpaqueDeviceConfiguration | None = None
 
 
 class DeviceClassSpec(Wire, kw_only=True):
-    """Which devices are in the class, and the extended resource that it answers to."""
+    """The devices of a class, and the extended resource that it stands for."""
 
     selectors: tuple[DeviceSelector, ...] = ()
     config: tuple[DeviceClassConfiguration, ...] = ()
@@ -221,7 +221,7 @@ class DeviceClassSpec(Wire, kw_only=True):
 
 
 class DeviceClass(TopLevel, kw_only=True):
-    """A kind of device, as an administrator offers it."""
+    """A kind of devices that an administrator offers."""
 
     api_version: str = always("resource.k8s.io/v1")
     kind: str = always("DeviceClass")
@@ -229,7 +229,7 @@ class DeviceClass(TopLevel, kw_only=True):
 
 
 class DeviceAttribute(Wire, kw_only=True):
-    """One typed value; exactly one field is set."""
+    """The value of an attribute; exactly one field is set."""
 
     int_value: int | None = field(default=None, name="int")
     bool_value: bool | None = field(default=None, name="bool")
@@ -242,7 +242,7 @@ class DeviceAttribute(Wire, kw_only=True):
 
 
 class CapacityRequestPolicyRange(Wire, kw_only=True):
-    """The amounts that may be taken, from `min` to `max` in steps."""
+    """The amounts that may be taken: from `min` to `max`, in steps."""
 
     min: Quantity | None = None
     max: Quantity | None = None
@@ -250,22 +250,22 @@ class CapacityRequestPolicyRange(Wire, kw_only=True):
 
 
 class CapacityRequestPolicy(Wire, kw_only=True):
-    """How much of a capacity may be taken at once."""
+    """How much of a capacity one request may take."""
 
-    default: Quantity | None = None
+    default: Quantity | None = None  # taken by a request that names no amount
     valid_values: tuple[Quantity, ...] = ()
     valid_range: CapacityRequestPolicyRange | None = None
 
 
 class DeviceCapacity(Wire, kw_only=True):
-    """An amount that a device has."""
+    """A capacity of a device; the policy says how much of it one request may take."""
 
     value: Quantity = "0"
     request_policy: CapacityRequestPolicy | None = None
 
 
 class Counter(Wire, kw_only=True):
-    """An amount shared by the devices of a pool."""
+    """An amount that the devices of a pool share."""
 
     value: Quantity = "0"
 
@@ -278,7 +278,7 @@ class CounterSet(Wire, kw_only=True):
 
 
 class DeviceCounterConsumption(Wire, kw_only=True):
-    """What a device takes from a counter set."""
+    """What a device takes from a counter set, as a partition of a larger device does."""
 
     counter_set: str = ""
     counters: dict[str, Counter] = field(default_factory=dict)
@@ -286,14 +286,14 @@ class DeviceCounterConsumption(Wire, kw_only=True):
 
 
 class NodeAllocatableResourceMapping(Wire, kw_only=True):
-    """How much of a node's own resource a device uses up."""
+    """How much of a node's own resource a device uses up: 1.36."""
 
     capacity_key: str | None = None
     allocation_multiplier: Quantity | None = None
 
 
 class NodeAllocatableMapping(Wire, kw_only=True):
-    """How much of a node's own resource a device stands for."""
+    """How much of a node's own resource a device stands for: since 1.37."""
 
     capacity_key: str | None = None
     capacity_multiplier: Quantity | None = None
@@ -301,14 +301,14 @@ class NodeAllocatableMapping(Wire, kw_only=True):
 
 
 class NodeAllocatableOverhead(Wire, kw_only=True):
-    """How much of it is needed beside the device."""
+    """How much of a node's own resource is needed beside a device."""
 
     per_pod: Quantity | None = None
     per_container: Quantity | None = None
 
 
 class NodeAllocatableResource(Wire, kw_only=True):
-    """What a device uses up of a node's own resource, since 1.37."""
+    """What a device uses up of a node's own resource: since 1.37."""
 
     mapping: NodeAllocatableMapping | None = None
     overhead: NodeAllocatableOverhead | None = None
@@ -325,24 +325,24 @@ class Device(Wire, kw_only=True):
     node_selector: NodeSelector | None = None
     all_nodes: bool | None = None
     taints: tuple[DeviceTaint, ...] = ()
-    binds_to_node: bool | None = None
+    binds_to_node: bool | None = None  # once allocated, the claim can be used on this node only
     binding_conditions: tuple[str, ...] = ()
     binding_failure_conditions: tuple[str, ...] = ()
-    allow_multiple_allocations: bool | None = None
+    allow_multiple_allocations: bool | None = None  # several claims may have the device at once
     node_allocatable_resource_mappings: dict[str, NodeAllocatableResourceMapping] = field(default_factory=dict)
     node_allocatable_resources: dict[str, NodeAllocatableResource] = field(default_factory=dict)
 
 
 class ResourcePool(Wire, kw_only=True):
-    """The pool that a slice is part of."""
+    """The pool that a slice belongs to."""
 
     name: str = ""
-    generation: int = 0
-    resource_slice_count: int = 0
+    generation: int = 0  # slices of older generations are ignored
+    resource_slice_count: int = 0  # with fewer slices the pool is incomplete
 
 
 class ResourceSliceSpec(Wire, kw_only=True):
-    """Devices or counters of a pool, and the nodes that can reach them."""
+    """Devices or counters of a pool, and the nodes that can use them."""
 
     driver: str = ""
     pool: ResourcePool = ResourcePool()
@@ -351,12 +351,12 @@ class ResourceSliceSpec(Wire, kw_only=True):
     all_nodes: bool | None = None
     devices: tuple[Device, ...] = ()
     per_device_node_selection: bool | None = None
-    shared_counters: tuple[CounterSet, ...] = ()
+    shared_counters: tuple[CounterSet, ...] = ()  # a slice has either devices or counters
     skip_node_operations: tuple[str, ...] = ()
 
 
 class ResourceSlice(TopLevel, kw_only=True):
-    """A part of a pool, as the driver publishes it."""
+    """A part of a pool, as its driver publishes it."""
 
     api_version: str = always("resource.k8s.io/v1")
     kind: str = always("ResourceSlice")
@@ -364,7 +364,7 @@ class ResourceSlice(TopLevel, kw_only=True):
 
 
 class DeviceTaintSelector(Wire, kw_only=True):
-    """The devices to taint; absent fields match all."""
+    """The devices to taint; an absent field matches all."""
 
     driver: str | None = None
     pool: str | None = None
@@ -372,20 +372,20 @@ class DeviceTaintSelector(Wire, kw_only=True):
 
 
 class DeviceTaintRuleSpec(Wire, kw_only=True):
-    """A taint, and the devices to put it on. Without a selector the rule matches nothing."""
+    """A taint, and the devices to put it on. Without a selector it is on none."""
 
     device_selector: DeviceTaintSelector | None = None
     taint: DeviceTaint = DeviceTaint()
 
 
 class DeviceTaintRuleStatus(Wire, kw_only=True):
-    """How far the taint's eviction got."""
+    """How far the evictions of the taint have come."""
 
     conditions: tuple[Condition, ...] = ()
 
 
 class DeviceTaintRule(TopLevel, kw_only=True):
-    """A taint put on devices from outside the driver."""
+    """A taint that an administrator puts on devices."""
 
     api_version: str = always("resource.k8s.io/v1")
     kind: str = always("DeviceTaintRule")

@@ -1,7 +1,7 @@
-"""Label selectors: from the wire's shape to a value that can be asked, with the reference's own error texts.
+"""Label selectors: compiled from the API's form, with kube-scheduler's error messages.
 
-A `Selector` is an AND of `Requirement`s. Two special ones exist: nothing (from an absent selector) and everything (from
-an empty one). Operators are the wire's words In, NotIn, Exists, DoesNotExist, Gt and Lt; equality is In with one value.
+A `Selector` is a list of `Requirement`s that must all match. Two are special: NOTHING (from an absent selector) and EVERYTHING
+(from an empty one). Operators are the API's words In, NotIn, Exists, DoesNotExist, Gt and Lt. Equality is In with one value.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ _INTEGER = re.compile(r"[+-]?[0-9]+", re.ASCII)
 
 
 class SelectorError(SchedulerError):
-    """A selector that means nothing, in the reference's words."""
+    """A selector that is wrong."""
 
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """What one label must be."""
+    """What the value of one label must be."""
 
     key: str
     operator: str
     values: tuple[str, ...] = ()
 
     def matches(self, labels: Mapping[str, str]) -> bool:
-        """Return whether the labels are as required. An absent key satisfies NotIn and DoesNotExist only."""
+        """Return whether labels are as required. An absent key satisfies only NotIn and DoesNotExist."""
         found = labels.get(self.key)
         operator = self.operator
         if operator == IN:
@@ -64,7 +64,7 @@ class Requirement:
 
 @dataclass(frozen=True, slots=True)
 class Selector:
-    """Requirements that must all hold."""
+    """Requirements that must all match."""
 
     requirements: tuple[Requirement, ...] = ()
     is_nothing: bool = False
@@ -74,13 +74,13 @@ class Selector:
         return not self.requirements and not self.is_nothing
 
     def matches(self, labels: Mapping[str, str]) -> bool:
-        """Return whether something with these labels is selected."""
+        """Return whether the selector selects something with these labels."""
         if self.is_nothing:
             return False
         return all(requirement.matches(labels) for requirement in self.requirements)
 
     def with_equal(self, key: str, value: str) -> Selector:
-        """Return this selector narrowed to one value of one more label; nothing stays nothing."""
+        """Return the selector with one more label that must have a value; NOTHING stays NOTHING."""
         if self.is_nothing:
             return self
         return Selector((*self.requirements, Requirement(key, IN, (value,))))
@@ -94,7 +94,7 @@ EVERYTHING = Selector()
 
 
 def compile_selector(selector: LabelSelector | None) -> Selector:
-    """Return what a label selector means; absent selects nothing. Raise `SelectorError` at its first broken part."""
+    """Return a compiled label selector. Raise `SelectorError` at its first error, as kube-scheduler does."""
     if selector is None:
         return NOTHING
     if not selector.match_labels and not selector.match_expressions:
@@ -110,14 +110,14 @@ def compile_selector(selector: LabelSelector | None) -> Selector:
 
 
 def selector_from_map(labels: Mapping[str, str]) -> Selector:
-    """Return the selector for a plain map, as nodes and services are selected by; it is never checked."""
+    """Return the selector for a map of labels, as node selectors and services have it. It is never checked."""
     if not labels:
         return EVERYTHING
     return Selector(tuple(Requirement(key, IN, (value,)) for key, value in sorted(labels.items())))
 
 
 def requirement_errors(key: str, operator: str, stated: tuple[str, ...] | None, path: str = "") -> list[str]:
-    """Return what is wrong with one requirement, in the order in which the reference finds it."""
+    """Return what is wrong with a requirement, in kube-scheduler's order."""
     values = stated or ()
     at_key, at_values = (f"{path}.key", f"{path}.values") if path else ("key", "values")
     errors = []
@@ -145,18 +145,21 @@ def requirement_errors(key: str, operator: str, stated: tuple[str, ...] | None, 
 
 
 def invalid(path: str, value: object, detail: str) -> str:
-    """Return the API's sentence about a value that is not acceptable."""
+    """Return the API's message about a value that is not allowed."""
     shown = go_quote(value) if isinstance(value, str) else go_json(value)
     return f"{path}: Invalid value: {shown}: {detail}"
 
 
 def unsupported(path: str, value: str, choices: tuple[str, ...]) -> str:
-    """Return the API's sentence about a word outside a fixed set; such words have types of their own, so it is JSON."""
+    """Return the API's message about a word outside a fixed set.
+
+    In Go these words have a type, so the message has them as JSON.
+    """
     return f"{path}: Unsupported value: {go_json(value)}: supported values: {', '.join(go_quote(c) for c in choices)}"
 
 
 def parse_int64(text: str) -> int | None:
-    """Return a decimal integer of 64 bits, or None: an optional sign and digits, nothing else."""
+    """Return a decimal integer of 64 bits; None for anything but an optional sign and digits."""
     if len(text) > 64 or not _INTEGER.fullmatch(text):
         return None
     number = int(text)
@@ -164,6 +167,7 @@ def parse_int64(text: str) -> int | None:
 
 
 def _required(key: str, operator: str, stated: tuple[str, ...] | None) -> Requirement:
+    """Return a requirement, or raise its errors."""
     errors = requirement_errors(key, operator, stated)
     if errors:
         raise SelectorError(aggregate(errors))

@@ -1,4 +1,4 @@
-"""Storage: persistent volumes and claims, and the storage.k8s.io objects that say where volumes can be."""
+"""Persistent volumes and claims, and the objects of storage.k8s.io that say where volumes can be used."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from kubesched.kube.api.volumes import PersistentVolumeClaimSpec, PersistentVolu
 
 
 class VolumeNodeAffinity(Wire, kw_only=True):
-    """The nodes from which the volume can be reached."""
+    """The nodes on which a volume can be used."""
 
     required: NodeSelector | None = None
 
 
 class PersistentVolumeSpec(PersistentVolumeSources, kw_only=True):
-    """A volume's source, size, class and place."""
+    """Source, size, class and place of a volume."""
 
     capacity: dict[str, Quantity] = field(default_factory=dict)
     access_modes: tuple[str, ...] = ()
-    claim_ref: ObjectReference | None = None
+    claim_ref: ObjectReference | None = None  # the claim that the volume is bound to or reserved for
     persistent_volume_reclaim_policy: str = ""
     storage_class_name: str = ""
     mount_options: tuple[str, ...] = ()
@@ -30,7 +30,7 @@ class PersistentVolumeSpec(PersistentVolumeSources, kw_only=True):
 
 
 class PersistentVolumeStatus(Wire, kw_only=True):
-    """Where the volume stands in its life."""
+    """The phase of a volume."""
 
     phase: str = ""
     message: str = ""
@@ -38,7 +38,7 @@ class PersistentVolumeStatus(Wire, kw_only=True):
 
 
 class PersistentVolume(TopLevel, kw_only=True):
-    """A piece of storage."""
+    """A volume."""
 
     api_version: str = always("v1")
     kind: str = always("PersistentVolume")
@@ -47,7 +47,7 @@ class PersistentVolume(TopLevel, kw_only=True):
 
 
 class PersistentVolumeClaimStatus(Wire, kw_only=True):
-    """Where the claim stands in its life."""
+    """The phase and the size of a claim."""
 
     phase: str = ""
     access_modes: tuple[str, ...] = ()
@@ -55,7 +55,7 @@ class PersistentVolumeClaimStatus(Wire, kw_only=True):
 
 
 class PersistentVolumeClaim(TopLevel, kw_only=True):
-    """A wish for storage."""
+    """A claim for a volume."""
 
     api_version: str = always("v1")
     kind: str = always("PersistentVolumeClaim")
@@ -64,20 +64,20 @@ class PersistentVolumeClaim(TopLevel, kw_only=True):
 
 
 class TopologySelectorLabelRequirement(Wire, kw_only=True):
-    """A label and the values that it may have."""
+    """A label and the values it may have."""
 
     key: str = ""
     values: tuple[str, ...] = ()
 
 
 class TopologySelectorTerm(Wire, kw_only=True):
-    """Label requirements that must all hold."""
+    """Labels that must all match."""
 
     match_label_expressions: tuple[TopologySelectorLabelRequirement, ...] = ()
 
 
 class StorageClass(TopLevel, kw_only=True):
-    """How and when volumes of a class are made. A class without binding mode is broken, so None is kept."""
+    """How and when the volumes of a class are made. None for the binding mode is kept: such a class is an error."""
 
     api_version: str = always("storage.k8s.io/v1")
     kind: str = always("StorageClass")
@@ -86,12 +86,12 @@ class StorageClass(TopLevel, kw_only=True):
     reclaim_policy: str | None = None
     mount_options: tuple[str, ...] = ()
     allow_volume_expansion: bool | None = None
-    volume_binding_mode: str | None = None
-    allowed_topologies: tuple[TopologySelectorTerm, ...] = ()
+    volume_binding_mode: str | None = None  # WaitForFirstConsumer: the scheduler chooses the node first
+    allowed_topologies: tuple[TopologySelectorTerm, ...] = ()  # where new volumes may be
 
 
 class VolumeNodeResources(Wire, kw_only=True):
-    """How many volumes of a driver the node takes; no count means no limit, 0 is a limit."""
+    """How many volumes of a driver a node can have. Absent means no limit, 0 is a limit."""
 
     count: int | None = None
 
@@ -102,7 +102,7 @@ class CSINodeDriver(Wire, kw_only=True):
     name: str = ""
     node_id: str = field(default="", name="nodeID")
     topology_keys: tuple[str, ...] = ()
-    allocatable: VolumeNodeResources | None = None
+    allocatable: VolumeNodeResources | None = None  # read by NodeVolumeLimits
 
 
 class CSINodeSpec(Wire, kw_only=True):
@@ -112,7 +112,7 @@ class CSINodeSpec(Wire, kw_only=True):
 
 
 class CSINode(TopLevel, kw_only=True):
-    """What a node knows about CSI; named as the node."""
+    """The CSI drivers of the node with the same name."""
 
     api_version: str = always("storage.k8s.io/v1")
     kind: str = always("CSINode")
@@ -120,16 +120,16 @@ class CSINode(TopLevel, kw_only=True):
 
 
 class CSIDriverSpec(Wire, kw_only=True):
-    """What a CSI driver wants of the scheduler and of others."""
+    """What a CSI driver needs."""
 
     attach_required: bool | None = None
     pod_info_on_mount: bool | None = None
-    storage_capacity: bool | None = None
+    storage_capacity: bool | None = None  # the scheduler checks CSIStorageCapacity objects before it chooses a node
     prevent_pod_scheduling_if_missing: bool | None = None
 
 
 class CSIDriver(TopLevel, kw_only=True):
-    """A CSI driver; named as the driver."""
+    """A CSI driver; its name is the driver's."""
 
     api_version: str = always("storage.k8s.io/v1")
     kind: str = always("CSIDriver")
@@ -137,7 +137,7 @@ class CSIDriver(TopLevel, kw_only=True):
 
 
 class CSIStorageCapacity(TopLevel, kw_only=True):
-    """How much storage of a class is left in one part of the cluster. An absent topology reaches no node."""
+    """How much storage of a class is left in one part of the cluster. An absent topology means on no node."""
 
     api_version: str = always("storage.k8s.io/v1")
     kind: str = always("CSIStorageCapacity")
@@ -155,7 +155,7 @@ class VolumeAttachmentSource(Wire, kw_only=True):
 
 
 class VolumeAttachmentSpec(Wire, kw_only=True):
-    """Which volume goes to which node, by which driver."""
+    """Which volume is attached to which node, by which driver."""
 
     attacher: str = ""
     source: VolumeAttachmentSource = VolumeAttachmentSource()
@@ -163,13 +163,13 @@ class VolumeAttachmentSpec(Wire, kw_only=True):
 
 
 class VolumeAttachmentStatus(Wire, kw_only=True):
-    """Whether the volume is there yet."""
+    """Whether the volume is attached."""
 
-    attached: bool = False
+    attached: bool = False  # the driver has done it
 
 
 class VolumeAttachment(TopLevel, kw_only=True):
-    """A volume attached to a node, or on its way there or back."""
+    """A volume that is attached to a node, or is being attached or detached."""
 
     api_version: str = always("storage.k8s.io/v1")
     kind: str = always("VolumeAttachment")

@@ -1,7 +1,8 @@
-"""The volume sources, as pods declare them inline and as persistent volumes carry them.
+"""Volume sources, as pods have them inline and as persistent volumes have them.
 
-Sources whose identity the scheduler compares or translates are typed. Of the others it only asks whether they are there:
-in a pod, which is never written back whole, nothing more is kept of them; in a persistent volume they stay plain maps.
+Sources that the scheduler compares (two pods cannot use one disk) or translates to CSI have structs of their own. Of the
+others it only matters that they are there. In a pod, which is never written back whole, nothing more is kept of them; in a
+persistent volume they stay plain maps.
 """
 
 from __future__ import annotations
@@ -12,12 +13,12 @@ from msgspec import field
 
 from kubesched.kube.api.meta import LabelSelector, ObjectMeta, Quantity, Wire
 
-Opaque = dict[str, Any]
+Opaque = dict[str, Any]  # a source that is kept and not read
 """A source that the scheduler carries without looking inside."""
 
 
 class PersistentVolumeClaimSource(Wire, kw_only=True):
-    """A volume that some claim in the pod's namespace provides."""
+    """A volume that a claim in the pod's namespace provides."""
 
     claim_name: str = ""
     read_only: bool = False
@@ -117,7 +118,7 @@ class PortworxVolume(Wire, kw_only=True):
 
 
 class CsiVolume(Wire, kw_only=True):
-    """A volume that a CSI driver makes for this pod alone; it is never attached, so it does not count."""
+    """A volume that a CSI driver makes for this pod alone. It is never attached, so it does not count towards limits."""
 
     driver: str = ""
     read_only: bool | None = None
@@ -127,7 +128,7 @@ class CsiVolume(Wire, kw_only=True):
 
 
 class CsiPersistentVolume(Wire, kw_only=True):
-    """A volume that a CSI driver attaches; driver and handle together are its identity."""
+    """A volume that a CSI driver attaches. Driver and handle together identify it."""
 
     driver: str = ""
     volume_handle: str = ""
@@ -142,26 +143,26 @@ class CsiPersistentVolume(Wire, kw_only=True):
 
 
 class ImageVolume(Wire, kw_only=True):
-    """An image mounted as a read-only volume."""
+    """An image that is mounted read-only."""
 
     reference: str = ""
     pull_policy: str = ""
 
 
 class VolumeResources(Wire, kw_only=True):
-    """How much storage is asked for."""
+    """The size that a claim requests."""
 
     requests: dict[str, Quantity] = field(default_factory=dict)
     limits: dict[str, Quantity] = field(default_factory=dict)
 
 
 class PersistentVolumeClaimSpec(Wire, kw_only=True):
-    """What a claim wants. `storage_class_name` None means the default class, `""` means none."""
+    """The spec of a claim. `storage_class_name` None means the default class, an empty text means none."""
 
     access_modes: tuple[str, ...] = ()
     selector: LabelSelector | None = None
     resources: VolumeResources = VolumeResources()
-    volume_name: str = ""
+    volume_name: str = ""  # the volume that the claim is bound to
     storage_class_name: str | None = None
     volume_mode: str | None = None
     volume_attributes_class_name: str | None = None
@@ -170,24 +171,24 @@ class PersistentVolumeClaimSpec(Wire, kw_only=True):
 
 
 class PersistentVolumeClaimTemplate(Wire, kw_only=True):
-    """The claim to make for one pod's ephemeral volume."""
+    """The claim that is made for a pod."""
 
     metadata: ObjectMeta = ObjectMeta()
     spec: PersistentVolumeClaimSpec = PersistentVolumeClaimSpec()
 
 
 class EphemeralVolume(Wire, kw_only=True):
-    """A claim that lives and dies with the pod; its name is `<pod>-<volume>`."""
+    """A claim that is made and deleted with the pod; its name is `POD-VOLUME`."""
 
     volume_claim_template: PersistentVolumeClaimTemplate | None = None
 
 
 class Anything(Wire, kw_only=True):
-    """A source of which it only matters that it is there; what it says is skipped, which a list of all pods feels."""
+    """A source whose fields are skipped: in a list of all pods that saves time and memory."""
 
 
 class TypedSources(Wire, kw_only=True):
-    """The sources that pods and persistent volumes have in common."""
+    """The sources that pods and persistent volumes share."""
 
     gce_persistent_disk: GcePersistentDisk | None = None
     aws_elastic_block_store: AwsElasticBlockStore | None = None
@@ -201,7 +202,7 @@ class TypedSources(Wire, kw_only=True):
 
 
 class Volume(TypedSources, kw_only=True):
-    """A pod's volume: a name and one source."""
+    """A volume of a pod: a name and one source."""
 
     name: str = ""
     persistent_volume_claim: PersistentVolumeClaimSource | None = None
@@ -228,7 +229,7 @@ class Volume(TypedSources, kw_only=True):
 
 
 class PersistentVolumeSources(TypedSources, kw_only=True):
-    """The sources that a persistent volume may have; its spec is built on this."""
+    """The sources of persistent volumes; their spec extends this."""
 
     csi: CsiPersistentVolume | None = None
     local: Opaque | None = None

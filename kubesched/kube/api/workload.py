@@ -1,4 +1,6 @@
-"""scheduling.k8s.io: priority classes, workloads and pod groups; and the pod group of the coscheduling project."""
+"""scheduling.k8s.io: priority classes, workloads and pod groups; and the pod groups and quotas of the scheduler-plugins
+project.
+"""
 
 from __future__ import annotations
 
@@ -12,55 +14,58 @@ COSCHEDULING_LABEL_OLD = "pod-group.scheduling.sigs.k8s.io"
 
 
 class PriorityClass(TopLevel, kw_only=True):
-    """A name for a priority."""
+    """A priority with a name."""
 
     api_version: str = always("scheduling.k8s.io/v1")
     kind: str = always("PriorityClass")
-    value: int = 0
-    global_default: bool = False
+    value: int = 0  # larger values come first
+    global_default: bool = False  # for pods without a class
     description: str = ""
     preemption_policy: str = ""
 
 
 class BasicSchedulingPolicy(Wire, kw_only=True):
-    """Each pod for itself."""
+    """Each pod of the group is scheduled alone."""
 
 
 class GangSchedulingPolicy(Wire, kw_only=True):
-    """At least so many pods, or none."""
+    """At least this many pods of the group are scheduled together, or none."""
 
     min_count: int = 0
 
 
 class PodGroupSchedulingPolicy(Wire, kw_only=True):
-    """How the pods of a group belong together; one field is set."""
+    """How the pods of a group are scheduled; one field is set."""
 
     basic: BasicSchedulingPolicy | None = None
     gang: GangSchedulingPolicy | None = None
 
 
 class TopologyConstraint(Wire, kw_only=True):
-    """The group is to lie in one domain of this topology."""
+    """All pods of the group are placed in one domain of this topology."""
 
     key: str = ""
 
 
 class PodGroupSchedulingConstraints(Wire, kw_only=True):
-    """Where a group may lie; only the first topology is used."""
+    """Where a group may be placed. Only the first topology is used."""
 
     topology: tuple[TopologyConstraint, ...] = ()
 
 
 class PodGroupResourceClaim(PodResourceClaim, kw_only=True):
-    """A claim for devices that the whole group shares."""
+    """A claim for devices that the pods of a group share."""
 
 
 class Nothing(Wire, kw_only=True):
-    """A choice that has no fields of its own."""
+    """A choice without fields."""
 
 
 class DisruptionMode(Wire, kw_only=True):
-    """Whether pods are evicted one by one or all together; one field is set. In v1alpha2 it is a word: Pod or PodGroup."""
+    """Whether the pods of a group are evicted one by one or together; one field is set.
+
+    v1alpha2 has a word: Pod or PodGroup.
+    """
 
     single: Nothing | None = None
     all: Nothing | None = None
@@ -70,12 +75,12 @@ Disruption = str | DisruptionMode | None
 
 
 def goes_as_one(mode: Disruption) -> bool:
-    """Return whether a group with this disruptionMode is evicted as a whole or not at all."""
+    """Return whether a group with this disruption mode is evicted as a whole or not at all."""
     return mode.all is not None if isinstance(mode, DisruptionMode) else mode == "PodGroup"
 
 
 class PodsTogether(Wire, kw_only=True):
-    """How pods are to be scheduled together, as a group and its template say it."""
+    """The fields that a group and its template share."""
 
     scheduling_policy: PodGroupSchedulingPolicy = PodGroupSchedulingPolicy()
     scheduling_constraints: PodGroupSchedulingConstraints | None = None
@@ -87,13 +92,13 @@ class PodsTogether(Wire, kw_only=True):
 
 
 class PodGroupTemplate(PodsTogether, kw_only=True):
-    """A group that a workload is made of."""
+    """A group of a workload."""
 
     name: str = ""
 
 
 class ControllerReference(Wire, kw_only=True):
-    """The object in the same namespace that a workload is for."""
+    """The object that a workload belongs to, in the same namespace."""
 
     api_group: str = ""
     kind: str = ""
@@ -101,14 +106,14 @@ class ControllerReference(Wire, kw_only=True):
 
 
 class WorkloadSpec(Wire, kw_only=True):
-    """A workload's groups."""
+    """The groups of a workload."""
 
     controller_ref: ControllerReference | None = None
     pod_group_templates: tuple[PodGroupTemplate, ...] = ()
 
 
 class Workload(TopLevel, kw_only=True):
-    """Groups of pods that make up one application; the scheduler itself reads only the groups."""
+    """The groups of pods that make up an application. The scheduler reads only the groups."""
 
     api_version: str = always("scheduling.k8s.io/v1beta1")
     kind: str = always("Workload")
@@ -123,20 +128,20 @@ class WorkloadPodGroupTemplateReference(Wire, kw_only=True):
 
 
 class PodGroupTemplateReference(Wire, kw_only=True):
-    """Where a group comes from."""
+    """The template that a group was made from: v1alpha2."""
 
     workload: WorkloadPodGroupTemplateReference | None = None
 
 
 class WorkloadReference(Wire, kw_only=True):
-    """The same since v1beta1."""
+    """The template that a group was made from: since v1beta1."""
 
     workload_name: str = ""
     template_name: str = ""
 
 
 class PodGroupSpec(PodsTogether, kw_only=True):
-    """How a group is to be scheduled; nothing but minCount ever changes, and that since v1beta1."""
+    """The spec of a group. Only minCount may change, and only since v1beta1."""
 
     pod_group_template_ref: PodGroupTemplateReference | None = None
     workload_ref: WorkloadReference | None = None
@@ -144,11 +149,11 @@ class PodGroupSpec(PodsTogether, kw_only=True):
 
 
 class PodGroupResourceClaimStatus(PodResourceClaimStatus, kw_only=True):
-    """The claim made for a group from a template."""
+    """The claim that was made for a group from a template."""
 
 
 class PodGroupStatus(Wire, kw_only=True):
-    """What became of a group."""
+    """The conditions and the claims of a group."""
 
     conditions: tuple[Condition, ...] = ()
     resource_claim_statuses: tuple[PodGroupResourceClaimStatus, ...] = ()
@@ -164,20 +169,20 @@ class PodGroup(TopLevel, kw_only=True):
 
 
 class CompositeGangSchedulingPolicy(Wire, kw_only=True):
-    """At least so many groups, or none."""
+    """At least this many groups are scheduled together, or none."""
 
     min_group_count: int = 0
 
 
 class CompositePodGroupSchedulingPolicy(Wire, kw_only=True):
-    """How the groups of a group belong together; one field is set."""
+    """How the groups of a composite group are scheduled; one field is set."""
 
     basic: Nothing | None = None
     gang: CompositeGangSchedulingPolicy | None = None
 
 
 class CompositePodGroupSpec(Wire, kw_only=True):
-    """How a group of groups is to be scheduled."""
+    """The spec of a composite group."""
 
     parent_composite_pod_group_name: str | None = None
     workload_ref: WorkloadReference | None = None
@@ -190,7 +195,7 @@ class CompositePodGroupSpec(Wire, kw_only=True):
 
 
 class CompositePodGroup(TopLevel, kw_only=True):
-    """Groups that are scheduled together; they name it as their parent."""
+    """Groups that are scheduled together; each names it as its parent."""
 
     api_version: str = always("scheduling.k8s.io/v1alpha3")
     kind: str = always("CompositePodGroup")
@@ -198,15 +203,15 @@ class CompositePodGroup(TopLevel, kw_only=True):
 
 
 class CoschedulingPodGroupSpec(Wire, kw_only=True):
-    """How many pods a group needs, what they take together, and how long to wait for them."""
+    """How many pods a group needs, what they request together, and how long they wait for each other."""
 
     min_member: int = 0
     min_resources: dict[str, Quantity] = field(default_factory=dict)
-    schedule_timeout_seconds: int | None = None
+    schedule_timeout_seconds: int | None = None  # then the pods that wait are released
 
 
 class CoschedulingPodGroupStatus(Wire, kw_only=True):
-    """What the project's controller reports."""
+    """What the controller of the scheduler-plugins project reports."""
 
     phase: str = ""
     occupied_by: str = ""
@@ -217,7 +222,7 @@ class CoschedulingPodGroupStatus(Wire, kw_only=True):
 
 
 class CoschedulingPodGroup(TopLevel, kw_only=True):
-    """The pod group of the scheduler-plugins project; pods join it by a label."""
+    """The pod group of the scheduler-plugins project. Pods join it with a label."""
 
     api_version: str = always("scheduling.x-k8s.io/v1alpha1")
     kind: str = always("PodGroup")
@@ -226,20 +231,20 @@ class CoschedulingPodGroup(TopLevel, kw_only=True):
 
 
 class ElasticQuotaSpec(Wire, kw_only=True):
-    """What a namespace is sure of, and what it may have; absent is not the same as empty."""
+    """What a namespace is guaranteed, and the most it may use. Absent and empty differ."""
 
     min: dict[str, Quantity] | None = None
     max: dict[str, Quantity] | None = None
 
 
 class ElasticQuotaStatus(Wire, kw_only=True):
-    """What the project's controller reports."""
+    """What the controller of the scheduler-plugins project reports."""
 
     used: dict[str, Quantity] = field(default_factory=dict)
 
 
 class ElasticQuota(TopLevel, kw_only=True):
-    """The quota of the scheduler-plugins project: namespaces lend each other what they do not use."""
+    """A quota of the scheduler-plugins project: a namespace may borrow what others do not use."""
 
     api_version: str = always("scheduling.x-k8s.io/v1alpha1")
     kind: str = always("ElasticQuota")

@@ -1,6 +1,6 @@
-"""Questions to the API server about other people's requests: who owns a token, who may do what, whom to trust.
+"""Token and access reviews: ask the API server whose token a request has, and what its owner may do.
 
-In: reviews as the API defines them. Out: the same with their status. Made for our own HTTP face, which knows no client.
+Our own HTTP server (metrics, page) uses them to check its callers.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ AUTHENTICATION_CONFIG = "/api/v1/namespaces/kube-system/configmaps/extension-api
 
 
 class Reviews:
-    """Reviews created over one connection; what fails raises an `ApiError` or `Unreachable`."""
+    """Creates reviews over one connection; raises `ApiError` or `Unreachable`."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
@@ -33,7 +33,7 @@ class Reviews:
         return await self._create(ACCESS_REVIEWS, review)
 
     async def authentication_config(self) -> Mapping[str, str]:
-        """Return what the cluster says about whom to trust: the data of its ConfigMap for extension API servers."""
+        """Return the data of the cluster's ConfigMap for extension API servers: which client certificates to trust."""
         found = _decode(await self._connection.request("GET", AUTHENTICATION_CONFIG), AUTHENTICATION_CONFIG)
         return {str(key): str(text) for key, text in (found.get("data") or {}).items()}
 

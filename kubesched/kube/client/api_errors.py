@@ -1,7 +1,7 @@
-"""What the API server's refusals mean.
+"""Errors of the API server as our exceptions, and as one line for people.
 
-In: an HTTP status and its body, or a Status that came in a watch. Out: one of our exceptions, with the server's own
-words; and for people, the same in one line that also says how to mend it.
+An error is an HTTP status with a body, or a Status in a watch. The exception has the server's own message. `advice` adds what
+to do about it.
 """
 
 from __future__ import annotations

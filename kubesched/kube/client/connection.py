@@ -1,9 +1,13 @@
-"""A client of the API server: its own rate limit, its own name, and the rules for trying again.
+"""A connection to the API server, with a name, a rate limit and the rules for repeating requests.
 
-In: requests. Out: bodies, or one of our exceptions. Tried again are: 429 and 5xx that carry Retry-After, for any verb,
-as often as ten times; a broken connection, for GET only; a 401, once, when asking for fresh credentials gave others.
-Everything else is the caller's to decide, because only the caller knows whether doing it twice is safe.
-Several clients (the scheduler's, the events', the leader election's) share one pool of connections through `sibling`.
+    answer                        repeated
+    429 or 5xx with Retry-After   any verb, up to ten times: the server says that it did nothing
+    connection broken             GET only: a write may have been carried out
+    401                           once, if renewed credentials differ from the refused ones
+    anything else                 no: only the caller knows whether it is safe to do it twice (see writes/writer.py)
+
+Scheduler, events and leader election have a connection each (`sibling`), over one pool. So a burst of events cannot use up the
+rate limit that the lease needs.
 """
 
 from __future__ import annotations
@@ -35,18 +39,18 @@ BROKEN_GET_PAUSE_SECONDS = 1.0
 MAX_IN_FLIGHT = 64  # requests of one client, each on a TLS connection of its own with 256 KiB of buffer; watches aside
 
 RequestObserver = Callable[[str, str, float], None]
-"""Told of every answer: verb, status code (`<error>` when there was none), seconds."""
+"""Called after every answer with verb, status code (`<error>` if there was none) and seconds."""
 
 WaitObserver = Callable[[str, float], None]
-"""Told of every request: verb, and the seconds that our own limit held it back."""
+"""Called for every request with verb and the seconds that our rate limit delays it."""
 
 RetryObserver = Callable[[str, str], None]
-"""Told of every request that is sent again: verb, and the status code before."""
+"""Called for every repeated request with verb and the status code before."""
 
 
 @dataclass(frozen=True, slots=True)
 class Observers:
-    """Who is told what goes over the wire, for metrics."""
+    """Callbacks about requests, for metrics."""
 
     answer: RequestObserver | None = None
     wait: WaitObserver | None = None
@@ -63,13 +67,13 @@ async def connect(
     clock: ClientClock = SYSTEM_CLOCK,
     observers: Observers | None = None,
 ) -> Connection:
-    """Load credentials and return a client. Nothing is sent yet, so an API server that is away raises nothing."""
+    """Load credentials and return a connection. Nothing is sent yet, so this works while the API server is away."""
     transport = await Transport.open(source, clock)
     return Connection(transport, name=name, qps=qps, burst=burst, compress=compress, clock=clock, observers=observers)
 
 
 class Connection:
-    """One client."""
+    """One client of the API server."""
 
     def __init__(
         self,
@@ -101,11 +105,11 @@ class Connection:
         self._headers_by_type: dict[str, CIMultiDict[str]] = {}
 
     def require_lead(self, what: str) -> None:
-        """Raise if something may not be done in our name now; without a lease, everything may."""
+        """Raise `LeaseLost` if we may not write now. Here, without a lease, we always may (see leases/fencing.py)."""
 
     @property
     def server(self) -> str:
-        """Return the address we talk to."""
+        """Return the address of the API server."""
         return self._transport.credentials.server
 
     @property
@@ -167,7 +171,7 @@ class Connection:
 
     @asynccontextmanager
     async def stream(self, path: str, longest_silence: float) -> AsyncIterator[Stream]:
-        """Open a watch; the limiter is passed once, at its start. Raise what the server says instead of a stream."""
+        """Open a watch. It counts as one request for the rate limit. An error status is raised."""
         await self._limiter.acquire()
         async with self._transport.stream(path, self._headers, longest_silence) as stream:
             if stream.status >= 300:

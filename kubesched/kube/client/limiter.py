@@ -1,8 +1,8 @@
-"""The limit that we put on ourselves: `clientConnection.qps` requests a second, with bursts of `burst`.
+"""The client's own rate limit: `clientConnection.qps` requests a second, with bursts of `burst`.
 
-In: a request that wants to go out. Out: the seconds it must wait. Tokens may be promised ahead, so requests leave in
-the order in which they came. When this limit, and not the scheduler, holds throughput, the log says so, at most every
-ten seconds.
+A token bucket. If it is empty, a request takes a token that is still to come and waits for it, so requests leave in the order
+in which they came. With qps 50 and an empty bucket, three requests wait 20, 40 and 60 ms. If requests wait for a second or
+more the log says that this limit, and not the scheduler, holds throughput; at most every ten seconds.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class TokenBucket:
         return self.qps > 0
 
     def take(self) -> float:
-        """Take one token, now or from the future, and return the seconds until it is there."""
+        """Take the next token, and return the seconds until it comes."""
         if self.qps < 0:
             return 0.0
         now = self._clock.monotonic()

@@ -1,6 +1,6 @@
-"""Time and chance, as this room needs them; how long to wait after a failure, and how often to log it.
+"""Clock and random numbers of the client, the waits after failures, and how often a failure is logged.
 
-Nothing here reads a clock or rolls dice on its own; a test hands in a clock that it moves and a chance that it knows.
+Clock and random numbers are parameters everywhere, so tests move the clock and know the numbers.
 """
 
 from __future__ import annotations
@@ -13,19 +13,16 @@ from typing import Protocol
 
 
 class ClientClock(Protocol):
-    """Time."""
+    """The clock as the client needs it."""
 
     def now(self) -> float:
         """Return seconds since the epoch."""
-        ...
 
     def monotonic(self) -> float:
         """Return seconds that never go backwards."""
-        ...
 
     def sleep(self, seconds: float) -> Awaitable[None]:
         """Wait."""
-        ...
 
 
 class Chance(Protocol):
@@ -33,11 +30,10 @@ class Chance(Protocol):
 
     def random(self) -> float:
         """Return a number from 0 up to, but not including, 1."""
-        ...
 
 
 class SystemClientClock:
-    """The clock on the wall."""
+    """The time of this machine."""
 
     def now(self) -> float:
         return time.time()
@@ -54,11 +50,12 @@ SYSTEM_CHANCE: Chance = random.SystemRandom()
 
 
 FIRST_SECONDS, LONGEST_SECONDS, QUIET_SECONDS = 0.8, 30.0, 120.0
-FIRST_REPETITION_SECONDS, LONGEST_UNSAID_SECONDS = 30.0, 600.0
+FIRST_REPETITION_SECONDS, LONGEST_REPETITION_SECONDS = 30.0, 600.0
 
 
 class Backoff:
-    """Waiting times that double up to the longest, each stretched by up to as much again; quiet starts them over."""
+    """Waits that double, from 0.8 s up to 30 s. Each is stretched by a random part of itself, so that many clients do not come
+    back at the same moment. After two quiet minutes the waits start from 0.8 s again."""
 
     def __init__(self, clock: ClientClock, chance: Chance) -> None:
         self._clock, self._chance = clock, chance
@@ -81,10 +78,10 @@ class Backoff:
 
 
 class LogThrottle:
-    """What one part of the program has to complain about; one thing at a time.
+    """Limits how often one part of the program logs its current problem.
 
-    A complaint is logged at once when it is new. While it lasts it is logged again after half a minute, and then after twice as
-    long each time, up to once in ten minutes, so that a log's end still shows it.
+    A new problem is logged at once. While it lasts it is logged again after 30 s, then after 60 s, 120 s, up to every ten
+    minutes, so that the end of a log still shows it.
     """
 
     def __init__(self, clock: ClientClock) -> None:
@@ -94,7 +91,7 @@ class LogThrottle:
         self._pause = FIRST_REPETITION_SECONDS
 
     def is_worth_saying(self, text: str) -> bool:
-        """Take notice of a complaint, and return whether to log it now."""
+        """Note the current problem, and return whether to log it now."""
         now = self._clock.monotonic()
         if text != self.current:
             self.current = text
@@ -102,11 +99,11 @@ class LogThrottle:
         elif now < self._again_at:
             return False
         else:
-            self._pause = min(self._pause * 2, LONGEST_UNSAID_SECONDS)
+            self._pause = min(self._pause * 2, LONGEST_REPETITION_SECONDS)
         self._again_at = now + self._pause
         return True
 
     def settle(self) -> bool:
-        """Forget it, because all is well; return whether there was anything to forget."""
+        """Note that there is no problem any more; return whether there was one."""
         had_any, self.current = bool(self.current), ""
         return had_any

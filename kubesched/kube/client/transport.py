@@ -1,10 +1,13 @@
-"""The wire: one pool of kept-alive HTTP connections to one API server, with its TLS and its credentials.
+"""The transport: one pool of HTTP connections to one API server, with TLS and credentials.
 
-In: a method, a path, headers, a body. Out: status and body, or a stream of chunks. Reading goes through aiohttp, and so
-does everything when there is a proxy; writing takes the short way of `write_pool`. Whatever they raise becomes `Unreachable`
-(nothing went out) or `AnswerLost` (it may have been carried out), in one line that says where the address comes from.
-Nothing is retried here, and no status code has a meaning here. Answers are asked for in gzip, and unpacked piece by piece.
-When something in between spoils that, all later answers are asked for without compression.
+Reads go through aiohttp. Writes go through the faster `write_pool`, unless there is a proxy. Every failure becomes one of two
+exceptions, and the difference decides what a caller may repeat:
+
+    Unreachable   the request was not sent: no connection, bad certificate, unknown name
+    AnswerLost    it was sent and may have been carried out: time-out, broken connection, an answer that is no HTTP
+
+The message says where the address comes from, because that is what people have to correct. Nothing is repeated here, and
+status codes have no meaning here. Answers are requested in gzip. If a proxy spoils that, compression is switched off.
 """
 
 from __future__ import annotations
@@ -43,12 +46,12 @@ log = logging.getLogger(__name__)
 
 
 def time_limit(seconds: float) -> aiohttp.ClientTimeout:
-    """Return the time that a whole request may take."""
+    """Return the time limit of a whole request."""
     return aiohttp.ClientTimeout(total=seconds, sock_connect=CONNECT_TIMEOUT_SECONDS)
 
 
 class Answer(NamedTuple):
-    """What came back."""
+    """Status, Retry-After and body of an answer."""
 
     status: int
     retry_after: str | None
@@ -90,8 +93,8 @@ class Transport:
         limit: aiohttp.ClientTimeout,
         before_write: Callable[[], None] = lambda: None,
     ) -> Answer:
-        """Send one request and read the whole answer. `before_write` may forbid a write as late as can be."""
-        if self._session.closed:  # whoever asks for what became of a write goes on until somebody answers, and nobody will
+        """Send one request and read the whole answer. `before_write` is called right before a write is sent, and may raise."""
+        if self._session.closed:  # otherwise a read after a lost answer would repeat forever
             raise SchedulerError(f"{method} {path.partition('?')[0]}: the client is closed")
         if self._clock.monotonic() >= self._renew_at:
             await self.renew(refused=False)
@@ -133,7 +136,7 @@ class Transport:
         return Answer(reply.status, reply.header("Retry-After") if reply.status >= 400 else None, reply.body)
 
     def _head(self, headers: CIMultiDict[str]) -> tuple[CIMultiDict[str], str]:
-        """Return the lines that all requests with these headers share, and remember them."""
+        """Return the header lines that all requests with these headers share, and cache them."""
         signed = self._signed(headers).copy()
         signed["Host"] = urlsplit(self._base).netloc
         signed.popall("Accept-Encoding", None)  # answers to writes are small
@@ -145,7 +148,7 @@ class Transport:
 
     @asynccontextmanager
     async def stream(self, path: str, headers: CIMultiDict[str], longest_silence: float) -> AsyncIterator[Stream]:
-        """Open a GET whose answer arrives bit by bit; the connection is closed on leaving."""
+        """Open a GET whose answer arrives in pieces. The connection is closed at the end."""
         if self._clock.monotonic() >= self._renew_at:
             await self.renew(refused=False)
         what = f"GET {path.partition('?')[0]}"
@@ -167,14 +170,12 @@ class Transport:
             response.close()
 
     async def renew(self, *, refused: bool) -> bool:
-        """Ask the source for credentials that still hold; return whether they differ from the last.
-
-        When it has none, the old ones stay: the server's refusal says more to the one who asked than a file's absence.
-        """
+        """Load fresh credentials; return whether they differ. If there are none the old ones stay, because the server's refusal
+        explains more than a missing file."""
         before = self.credentials
         async with self._renewing:
             if self.credentials is not before:
-                return True  # somebody else did it while we waited
+                return True  # another request did it meanwhile
             self._renew_at = self._clock.monotonic() + RENEW_EVERY_SECONDS
             try:
                 fresh = await self._source.renew(refused=refused)
@@ -188,7 +189,7 @@ class Transport:
             self._certificates = marks
             self._adopt(fresh)
             if replace_session:
-                # A kept-alive connection goes on being the old certificate's; watches on it may run out by themselves.
+                # Open connections keep the old certificate. Their watches end by themselves; new requests use a new pool.
                 for session in self._retired:
                     await session.close()
                 self._retired = [self._session]
@@ -218,7 +219,7 @@ class Transport:
     def _new_pool(self) -> tuple[aiohttp.ClientSession, WritePool]:
         tls = _tls(self.credentials) if self._base.startswith("https") else None
         connector = aiohttp.TCPConnector(
-            limit=0,  # each client limits itself, so that one that is stuck cannot keep the lease from being renewed
+            limit=0,  # each client has its own limit, so a stuck one cannot keep the lease from being renewed
             ssl=tls or True,
             keepalive_timeout=90.0,
             socket_factory=_watchful_socket,
@@ -226,21 +227,21 @@ class Transport:
         session = aiohttp.ClientSession(
             connector=connector, cookie_jar=aiohttp.DummyCookieJar(), read_bufsize=READ_BUFFER_BYTES
         )
-        # aiohttp would send a PUT or DELETE a second time when the connection breaks, without telling: a replaced
-        # object then looks like a conflict with ourselves. Whoever asked decides about that. There is no public switch.
+        # aiohttp would silently send a PUT or DELETE again when the connection breaks. A replaced object then looks like a
+        # conflict with ourselves. The caller decides about repeating. There is no public switch.
         session._retry_connection = False
         parts = urlsplit(self._base)
         port = parts.port or (443 if tls is not None else 80)
         return session, WritePool(parts.hostname or "", port, tls, self.credentials.tls_server_name)
 
     async def _whole(self, response: aiohttp.ClientResponse, what: str) -> bytes:
-        """Return all that is left of an answer, unpacked: what is small on the wire may be large here."""
+        """Return the rest of an answer, unpacked, up to a limit: a small gzip can unpack to gigabytes."""
         body = bytearray()
         while chunk := await response.content.readany():
             body += chunk
             if len(body) > LARGEST_ANSWER_BYTES:
                 text = f"{what}: the answer of {self.credentials.server} is larger than {LARGEST_ANSWER_BYTES >> 20} MiB"
-                # Reading again would only bring the same. What was written may have been carried out.
+                # Repeating a GET would bring the same answer. A write may have been carried out.
                 raise SchedulerError(text) if response.method == "GET" else AnswerLost(text)
         if body.startswith(GZIP_BEGINS):
             raise self._spoiled_gzip(what)
@@ -264,8 +265,8 @@ class Transport:
         if isinstance(error, NotConnected):
             return Unreachable(f"{server}: {_no_connection(error.__cause__ or error, origin)}")
         if isinstance(error, aiohttp.ClientHttpProxyError):
-            said = f"{error.status} {error.message}"
-            return Unreachable(f"{server}: the proxy {self._proxy} answered {said}; check proxy-url in {origin}")
+            status = f"{error.status} {error.message}"
+            return Unreachable(f"{server}: the proxy {self._proxy} answered {status}; check proxy-url in {origin}")
         if isinstance(error, aiohttp.ConnectionTimeoutError):
             return Unreachable(f"{server}: {_no_connection(error, origin)}")
         if isinstance(error, TimeoutError):
@@ -276,7 +277,7 @@ class Transport:
 
 
 class Stream:
-    """An answer in the making."""
+    """An answer that arrives in pieces."""
 
     def __init__(self, transport: Transport, response: aiohttp.ClientResponse, what: str) -> None:
         self.status = response.status
@@ -285,10 +286,10 @@ class Stream:
         self._is_flowing = False
 
     async def read(self) -> bytes:
-        """Return what has arrived, waiting for something to; b"" at the end.
+        """Wait for data and return it; b"" at the end.
 
-        The first pieces come at once. When many small ones follow each other, the socket is left alone for a few
-        milliseconds in between, so that they arrive together: waking up for each costs more than decoding it.
+        The first pieces are returned at once. If many small ones follow, the socket is not read for 5 ms at a time, so that
+        they arrive together: at 2,000 events a second, waking up for each costs more than decoding it.
         """
         loop = asyncio.get_running_loop()
         try:
@@ -316,7 +317,7 @@ class Stream:
                 wire.resume_reading()
 
     async def read_all(self) -> bytes:
-        """Return the whole rest."""
+        """Return the rest of the answer."""
         try:
             return await self._transport._whole(self._response, self._what)
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
@@ -324,7 +325,7 @@ class Stream:
 
 
 def _no_connection(cause: BaseException, origin: str) -> str:
-    """Return why no connection came about, and what to look at."""
+    """Return why there is no connection, and what to check."""
     if isinstance(cause, ssl.CertificateError):
         found = getattr(cause, "verify_message", "") or str(cause)
         return f"its certificate is not trusted ({found}); check certificate-authority and the address in {origin}"
@@ -336,7 +337,7 @@ def _no_connection(cause: BaseException, origin: str) -> str:
         return f"no connection within {CONNECT_TIMEOUT_SECONDS:g} s; the address comes from {origin}"
     if isinstance(cause, ConnectionRefusedError) or f"[Errno {errno.ECONNREFUSED}]" in str(cause):
         return f"connection refused; is the API server running there? The address comes from {origin}"
-    if isinstance(cause, ConnectionResetError):  # what a server does that expected something else than a TLS greeting
+    if isinstance(cause, ConnectionResetError):  # a plain HTTP server does this at a TLS greeting
         return f"the connection was closed at once; is it an HTTPS server? The address comes from {origin}"
     return f"cannot connect ({_reason(cause)}); the address comes from {origin}"
 
@@ -348,7 +349,7 @@ def _reason(error: BaseException) -> str:
 def _tls(credentials: Credentials) -> ssl.SSLContext:
     try:
         context = ssl.create_default_context(cafile=credentials.ca_file)
-        # Cluster CAs made by older tools lack extensions that newer Pythons would insist on; the reference does not.
+        # CAs made by older tools lack extensions that newer Pythons require. kube-scheduler does not require them.
         context.verify_flags &= ~ssl.VERIFY_X509_STRICT
         if not credentials.verify:
             context.check_hostname = False
@@ -362,13 +363,13 @@ def _tls(credentials: Credentials) -> ssl.SSLContext:
 
 
 def _certificate_marks(credentials: Credentials) -> tuple[tuple[str, int], ...]:
-    """Return names and times of the certificate files, to notice that they were rotated."""
+    """Return names and times of the certificate files. They change when certificates are rotated."""
     marks = []
     for name in (credentials.ca_file, credentials.cert_file, credentials.key_file):
         if name:
             try:
                 marks.append((name, os.stat(name).st_mtime_ns))
-            except OSError:  # the file is being replaced: the next look will tell
+            except OSError:  # the file is being replaced: see the next time
                 marks.append((name, 0))
     return tuple(marks)
 

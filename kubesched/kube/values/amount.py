@@ -1,9 +1,9 @@
-"""Amounts that 64 bits do not hold, as the reference computes with them.
+"""Amounts that do not fit in 64 bits, computed as kube-scheduler computes them.
 
-In: quantities as written. Out: sums of them as the 64-bit integers that kube-scheduler counts with. Its quantity is a 64-bit
-number with a power of ten for as long as that goes, and an arbitrary-precision decimal (*wide*) from then on; what does not
-fit at the end is taken as nothing in the first case, or loses its upper bits in either. Users see it: a node that offers
-100E of something offers none. Everything smaller is exact in both, so this is asked only about what `quantity` cannot hold.
+In: quantities as they are written. Out: sums, as the 64-bit integers that kube-scheduler counts with. Go's Quantity is a
+64-bit number with a power of ten as long as that is enough, and a decimal of any length (*wide*) after that. A result that
+does not fit becomes 0 in the first case, or loses its upper bits in either. Users see this: a node that offers 100E of
+something offers none. Smaller amounts are exact both ways, so this module is used only for what `quantity` cannot hold.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _AT_ONCE = (1, 2, 3, 6, 9)
 
 
 def wrapped(number: int) -> int:
-    """Return a number as 64 bits hold it."""
+    """Return a number as 64 bits hold it: the upper bits are lost."""
     return (number + (1 << 63)) % (1 << 64) - (1 << 63)
 
 
@@ -36,7 +36,7 @@ class Amount:
 
     @classmethod
     def of(cls, text: str | int | float) -> Amount:
-        """Return what a quantity says. Raise `QuantityError` for what is none."""
+        """Return a quantity as an amount; raise `QuantityError` for a text that is none."""
         nano = quantity.parse(text)
         if quantity.is_wide(text):
             capped = abs(nano) == _MOST * quantity.NANO
@@ -57,14 +57,14 @@ class Amount:
         return self._at(exponent) > other._at(exponent)
 
     def beside(self, other: Amount) -> Amount:
-        """Return the same amount after it was compared with another one."""
+        """Return the same amount after a comparison with another one: a wide one makes it wide."""
         return replace(self, is_wide=self.is_wide or other.is_wide)
 
     def _at(self, exponent: int) -> int:
         return self.number * int(10 ** (self.exponent - exponent))
 
     def count(self, exponent: int) -> int:
-        """Return the amount in thousandths or units, rounded up, as the reference reads it."""
+        """Return the amount in thousandths or units, rounded up, as kube-scheduler reads it."""
         power = self.exponent - exponent
         if power < 0:
             return wrapped(-(-self.number // 10**-power))

@@ -1,8 +1,8 @@
-"""Bounds on text from outside: a few bytes of it may stand for gigabytes, or nest deeper than any reader goes.
+"""Limits on text from outside: a few bytes can stand for gigabytes, or nest deeper than any parser goes.
 
-In: YAML, or a file, gzipped or not. Out: its documents, its bytes or its lines; or `Unbounded`, in one line. `check_yaml` runs
-before any loader sees the text: it follows the parser's events, so it never builds what it counts. How much aliases may
-bring in is what the reference's YAML library allows: nearly all of a small document, a tenth of a large one.
+In: YAML, or a file, gzipped or not. Out: its documents, its bytes or its lines; or `Unbounded`, with a message of one line.
+`check_yaml` runs before any loader: it follows the parser's events, so it never builds what it counts. How much aliases may
+repeat is what the YAML library of kube-scheduler allows: nearly all of a small document, a tenth of a large one.
 """
 
 from __future__ import annotations
@@ -34,16 +34,15 @@ _WEIGHED_CHARACTERS = 100  # a long text counts as several values: it is memory,
 
 
 class Unbounded(ConfigError):
-    """A text that asks for more than anybody would write."""
+    """A text that is too large, too deep, or stands for too much."""
 
     def __init__(self, detail: str) -> None:
         super().__init__("", detail)
 
 
 def check_yaml(text: str | bytes) -> None:
-    """Raise `Unbounded` for YAML that nests too deep, expands too far or has numbers without end.
-
-    What is no YAML at all is left to the loader, which has words for it.
+    """Raise `Unbounded` for YAML that nests too deep, expands too far or has endless numbers; leave other errors to the
+    loader.
     """
     import yaml  # only when there is some: it takes a tenth of a second
 
@@ -68,7 +67,7 @@ def check_yaml(text: str | bytes) -> None:
 
 
 def yaml_documents(text: str | bytes) -> list[Any]:
-    """Return the documents of a text as JSON would have them, so a date is a text; raise ConfigError if it is no YAML."""
+    """Return the documents of a text, with dates as texts, as JSON has them; raise ConfigError if it is not YAML."""
     import yaml
 
     check_yaml(text)
@@ -80,7 +79,7 @@ def yaml_documents(text: str | bytes) -> list[Any]:
 
 
 def yaml_document(text: str | bytes) -> Any:
-    """Return the one document of a text; None if there is none."""
+    """Return the only document of a text, or None."""
     found = yaml_documents(text)
     if len(found) > 1:
         raise ConfigError("", f"one document is wanted, and {len(found)} were found")
@@ -102,7 +101,7 @@ def _plain_loader() -> Any:
 
 
 class _Counted:
-    """The values of one document: those that are written, and those that aliases repeat."""
+    """The number of values in a document: those that are written, and those that aliases repeat."""
 
     def __init__(self) -> None:
         self._n_values = self._n_repeated = 0
@@ -139,6 +138,7 @@ class _Counted:
 
 
 def _allowed_ratio(n_values: int) -> float:
+    """Return which share of a document's values aliases may repeat."""
     if n_values <= _SMALL:
         return _MOST_ALIASED
     if n_values >= _LARGE:
@@ -147,7 +147,7 @@ def _allowed_ratio(n_values: int) -> float:
 
 
 class Content(NamedTuple):
-    """What a file holds, unpacked."""
+    """The unpacked content of a file."""
 
     data: bytes | bytearray
     is_whole: bool
@@ -155,7 +155,7 @@ class Content(NamedTuple):
 
 
 def content_of(file: Path, *, may_be_cut_off: bool = False) -> Content:
-    """Return what a file holds, unpacked; `-` is the standard input. Raise SchedulerError for what cannot be read."""
+    """Return the unpacked content of a file; `-` is the standard input. Raise SchedulerError if it cannot be read."""
     data = bytearray()
     try:
         for chunk in _unpacked(file):
@@ -168,9 +168,9 @@ def content_of(file: Path, *, may_be_cut_off: bool = False) -> Content:
 
 
 def lines_of(file: Path, *, may_be_cut_off: bool = False) -> Iterator[bytes]:
-    """Yield the lines of a file, unpacked; `-` is the standard input. With `may_be_cut_off`, those that are whole.
+    """Yield the lines of a file, unpacked; `-` is the standard input. With `may_be_cut_off` only whole lines.
 
-    Raise SchedulerError for what cannot be read, and `Unbounded` for a line or a file without end.
+    Raise SchedulerError for a file that cannot be read, and `Unbounded` for a line or a file that is too long.
     """
     rest, has_lines = bytearray(), False
     try:
@@ -194,15 +194,16 @@ def lines_of(file: Path, *, may_be_cut_off: bool = False) -> Iterator[bytes]:
 
 
 def shown(file: Path | str) -> str:
-    """Return what a file is called in a sentence."""
+    """Return the name of a file for a message."""
     return "standard input" if str(file) == "-" else str(file)
 
 
 class _CutOff(SchedulerError):
-    """The end of what was compressed is missing."""
+    """A compressed file that ends too early."""
 
 
 def _chunks(file: Path) -> Iterator[bytes]:
+    """Yield a file in chunks."""
     try:
         with nullcontext(sys.stdin.buffer) if str(file) == "-" else file.open("rb") as opened:
             if not (chunk := opened.read(_CHUNK_BYTES)) and str(file) == "-":
@@ -215,7 +216,7 @@ def _chunks(file: Path) -> Iterator[bytes]:
 
 
 def _unpacked(file: Path) -> Iterator[bytes]:
-    """Yield what is in a file; its first bytes say whether it is packed."""
+    """Yield a file in chunks, unpacked if its first bytes are those of gzip."""
     n_bytes = n_packed = 0
     whole = None
     try:

@@ -1,4 +1,4 @@
-"""The rules for names: label keys, label values, DNS subdomains, with the API's own words for what is wrong.
+"""The rules for names: label keys, label values, DNS subdomains, with the API's own messages.
 
 Each function returns the complaints about a text, none for a good one.
 """

@@ -1,9 +1,8 @@
 """Quantities: "500m", "2Gi", "1e3" to exact integers and back.
 
-In: the text (or JSON number) that an object carries. Out: an integer count of 10^-9 units, called *nano* everywhere,
-so that sums and comparisons are exact; rounding to whole units or thousandths happens once, at the end.
-Anything finer than 10^-9 is rounded away from zero while parsing. A value with a binary suffix stops at 2^63-1 units,
-one without does not. Never: floating point.
+In: the text (or JSON number) in an object. Out: an integer count of billionths, called *nano* everywhere, so that sums and
+comparisons are exact. Rounding to whole units or thousandths happens once, at the end. Digits beyond the billionth are rounded
+away from zero while parsing. A value with a binary suffix stops at 2^63-1 units, others do not. Floating point is never used.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ _LARGEST_EXPONENT = 1000
 
 
 class QuantityError(SchedulerError, ValueError):
-    """Not a quantity; `text` is what was found."""
+    """A text that is not a quantity."""
 
     def __init__(self, text: object) -> None:
         super().__init__(f"invalid quantity {text!r}: expected a number with an optional suffix such as m, k, Mi or e3")
@@ -39,9 +38,9 @@ class QuantityError(SchedulerError, ValueError):
 
 @lru_cache(maxsize=16384)
 def parse(text: str | int | float) -> int:
-    """Return the value of a quantity in nano units. Raise `QuantityError` for anything else.
+    """Return a quantity in billionths; raise `QuantityError` for a text that is none.
 
-    A number is read from its shortest decimal text, as the JSON literal it came from.
+    A number counts with its shortest decimal text.
     """
     number, exponent = mantissa(text)
     power: int = 10 ** abs(exponent + 9)
@@ -52,7 +51,7 @@ def parse(text: str | int | float) -> int:
 
 
 def parse_field(text: str | int | float, what: str, field: str) -> int:
-    """Return the value of a quantity that a field of an object holds, in nano units; both are named in the error."""
+    """Return a quantity of an object in billionths; the error names object and field."""
     try:
         return parse(text)
     except QuantityError as error:
@@ -70,7 +69,7 @@ def milli_value(nano: int) -> int:
 
 
 def mantissa(text: str | int | float) -> tuple[int, int]:
-    """Return a quantity's digits as a number, and the power of ten that they are to be multiplied by. Raise `QuantityError`."""
+    """Return the digits of a quantity as a number, and the power of ten to multiply them by."""
     if isinstance(text, bool) or not isinstance(text, (str, int, float)):
         raise QuantityError(text)
     literal = str(text).strip()
@@ -127,17 +126,18 @@ def format_quantity(nano: int, style: str = DECIMAL_SI) -> str:
 
 
 def _rounded(nano: int, unit: int) -> int:
-    # What does not fit is what `amount` is for; whoever does not ask it stays at the limit.
+    """Return billionths in a larger unit, rounded away from zero and cut to 64 bits."""
+    # A sum that does not fit stops at the limit; `amount` computes it as kube-scheduler does.
     if nano >= 0:
         return min(-(-nano // unit), INT64_MAX)
     return -min(-(nano // unit), INT64_MAX + 1)
 
 
 def is_wide(text: str | int | float) -> bool:
-    """Return whether the reference keeps a quantity as an arbitrary-precision number rather than a 64-bit integer.
+    """Return whether Go's Quantity keeps this text as a decimal of any length, and not as a 64-bit number.
 
-    That is so for binary suffixes with a fraction or with many digits, and for decimals of more than 18 digits. It is
-    visible: see `cluster.pods.PodTemplate`.
+    That is so for binary suffixes with a fraction or many digits, and for decimals of more than 18 digits. It is visible in
+    sums that overflow: see `amount`.
     """
     number = str(text).strip().lstrip("+-")
     suffix = number.lstrip(".0123456789")
@@ -149,7 +149,7 @@ def is_wide(text: str | int | float) -> bool:
 
 
 def amount_text(resource: str, amount: int) -> str:
-    """Return an amount as people write it; cpu is counted in thousandths."""
+    """Return an amount as people write it; cpu is given in thousandths."""
     unit = NANO // 1000 if resource == "cpu" else NANO
     return format_quantity(amount * unit, "BinarySI" if is_bytes(resource) else "DecimalSI")
 

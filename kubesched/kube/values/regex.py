@@ -1,8 +1,8 @@
-"""Regular expressions that users write: RE2's, matched in time that grows with the text and never explodes.
+"""Regular expressions of users: RE2's, whose time grows with the text and never explodes.
 
-In: patterns out of objects (CEL's `matches`, `pattern` in the schema of a custom resource). Out: what they match, or a
-`RegexError` in the words of Go's regexp package, which the API's users know. Never: Python's `re` on a user's pattern,
-whose backtracking lets `^(a+)+$` and thirty letters stop the whole process.
+In: patterns of objects (CEL's `matches`, `pattern` in the schema of a custom resource). Out: matches, or a `RegexError` in the
+words of Go's regexp package. The extra `dra` installs RE2. Python's `re` is never used for them: it backtracks, so `^(a+)+$`
+and thirty letters would stop the process.
 """
 
 from __future__ import annotations
@@ -42,7 +42,10 @@ class Regex:
     """A compiled pattern."""
 
     def __init__(self, pattern: str) -> None:
-        import re2
+        try:
+            import re2
+        except ImportError as error:
+            raise RegexError("regular expressions need: pip install 'kubesched[dra]'") from error
 
         if _ANY_BYTE.search(_LITERAL.sub("", pattern)):
             raise RegexError("invalid escape sequence: `\\C`")
@@ -75,7 +78,7 @@ class Regex:
         return next(self._found(text), "")
 
     def find_all(self, text: str, limit: int = -1) -> list[str]:
-        """Return all matches, or as many as the limit allows."""
+        """Return all matches, or the first `limit` of them."""
         found = self._found(text)
         return list(found) if limit < 0 else [match for _, match in zip(range(limit), found, strict=False)]
 

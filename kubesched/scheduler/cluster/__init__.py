@@ -2,7 +2,7 @@
 
 from kubesched.scheduler.cluster.changelog import ChangeLog, Reader
 from kubesched.scheduler.cluster.claims import ClaimCache, PromiseError, VolumeCache, class_of_claim, class_of_volume
-from kubesched.scheduler.cluster.columns import Array, Bools, Codes, Ints, highest, lowest
+from kubesched.scheduler.cluster.columns import Array, Bools, Codes, Ints, lowest
 from kubesched.scheduler.cluster.device_claims import ClaimError, DeviceClaims, DeviceId, PoolId
 from kubesched.scheduler.cluster.device_classes import DeviceClassMap
 from kubesched.scheduler.cluster.groups import Group, GroupKey, GroupReader, Groups
@@ -26,5 +26,5 @@ from kubesched.scheduler.cluster.pods import (
 )
 from kubesched.scheduler.cluster.selection import match_node_selector, match_required, match_requirement, match_term
 from kubesched.scheduler.cluster.snapshot import ClusterTables, Snapshot, is_uniform
-from kubesched.scheduler.cluster.store import Aside, Store, StoreError
-from kubesched.scheduler.cluster.topology import REGION_LABELS, ZONE_LABELS
+from kubesched.scheduler.cluster.store import Aside, Store, StoreError, TakenOut
+from kubesched.scheduler.cluster.topology import REGION_LABELS, ZONE_LABELS, zone_key

@@ -1,10 +1,11 @@
-"""What changed, in order, and readers who follow it: the one way in which anything is kept up to date.
+"""A log of changes, and readers that follow it. Everything that is derived from something else is kept up to date by this.
 
-In: one entry for every change. Out: to each reader what is new since it last looked, or "everything", the first time and
-whenever the log cannot tell: when it began anew, when it is another log than before, when too much happened in between.
-Whoever keeps something that follows from something else has a `Reader` of its log, and two ways to go on: repair what the
-entries name, or begin again. So a cluster's journal, the changes to objects of a kind and the nominations are all followed
-in the same few lines.
+In: one entry for each change. Out: for each reader the entries since it last looked, or None for "everything". It is None the
+first time, after a restart of the log, for another log than before, and if the log has forgotten some of the entries.
+
+Code that keeps a derived value has a `Reader` of the log and two ways to go on: update what the entries name, or compute all of
+it anew. Example: entries 0 to 4 are written, and a reader has read up to position 3. `changed` returns entries 3 and 4. When
+1,024 more entries came, the log has dropped the oldest half, and `changed` returns None.
 """
 
 from __future__ import annotations
@@ -15,13 +16,13 @@ T = TypeVar("T")
 
 
 class ChangeLog(Generic[T]):
-    """Changes with a bounded memory; a position in it is the number of changes before it."""
+    """The newest changes, in order. A position is the number of all changes before it."""
 
     __slots__ = ("entries", "start")
 
     longest: ClassVar[int] = 1 << 10
-    """How many changes are known at most. Who is that far behind had better begin again, and some changes are objects that may
-    be gone."""
+    """How many changes are kept at most. A reader further behind had better compute all of it anew; and a change may keep an
+    object alive that is gone."""
 
     def __init__(self) -> None:
         self.entries: list[T] = []
@@ -45,18 +46,18 @@ class ChangeLog(Generic[T]):
         return self.entries[position - self.start :] if position >= self.start else None
 
     def restart(self) -> None:
-        """Forget everything: positions handed out before now are too old."""
+        """Forget all changes: every reader gets None next."""
         self.start = self.end + 1
         self.entries.clear()
 
 
 class Reader(Generic[T]):
-    """How far somebody has read a log."""
+    """A position in a log, up to which its owner has read."""
 
     __slots__ = ("_log", "_position")
 
     def __init__(self, log: ChangeLog[T] | None = None) -> None:
-        """Begin with the log as it is, or with nothing: then everything is new."""
+        """Start at the end of a log, or without a log: then everything is new."""
         self._log = log
         self._position = log.end if log is not None else 0
 

@@ -1,10 +1,11 @@
-"""Volumes and volume claims with what is promised but not yet written: the assume caches.
+"""Volumes and volume claims, with changes that are decided but not written yet: kube-scheduler's assume caches.
 
-In: the cluster's objects, and copies of them that differ by a promise (a volume given to a claim, a claim given to a
-node). Out: each object as it will be. A promise stands for as long as the object underneath is the version it was made
-on: the moment the API says anything new about the object, the API is right and the promise is gone.
-Who keeps an index over promised objects asks for the names that changed since last time. This module never writes to
-the API and never reads a clock.
+In: the cluster's objects, and copies of them with a promise (a volume for a claim, a node for a claim). Out: each object as it
+will be. A promise holds as long as the object has the version it was made on. Example: pod a is decided, and claim c is
+promised volume v, on version 7 of c. Until version 8 of c arrives, every plugin sees c bound to v. Version 8 is what the API
+server has, so it counts, and the promise is dropped.
+
+An index over these objects reads from a log which names changed. This module never writes to the API and reads no clock.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ T = TypeVar("T", bound=TopLevel)
 
 
 class PromiseError(SchedulerError):
-    """A promise about an object that is gone or has moved on."""
+    """A promise about an object that is gone or has a newer version."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +36,7 @@ class _Promise(Generic[T]):
 
 
 class AssumeCache(Generic[T]):
-    """Objects of one kind, each as it was promised to be or else as it is."""
+    """Objects of one kind, each with the promise made for it."""
 
     def __init__(self, objects: Objects, kind: type[T], plural: str) -> None:
         self._objects = objects
@@ -54,15 +55,15 @@ class AssumeCache(Generic[T]):
         return self._as_promised(stored)
 
     def stored(self, name: str, namespace: str = "") -> T | None:
-        """Return an object as the API last told it."""
+        """Return an object as the watch delivered it last."""
         return self._objects.get(self._kind, name, namespace)
 
     def not_found(self, name: str, namespace: str = "") -> str:
-        """Return the text that the reference's cache has for an object that does not exist."""
+        """Return kube-scheduler's text for an object that its cache does not have."""
         return f'{self._plural} "{namespace}/{name}" not found' if namespace else f'{self._plural} "{name}" not found'
 
     def assume(self, promised: T) -> None:
-        """Promise; raise if the object is gone or is no longer the version that the promise was made on."""
+        """Keep a promise. Raise if the object is gone, or has another version than the one that the promise was made on."""
         meta = promised.metadata
         stored = self._objects.get(self._kind, meta.name, meta.namespace)
         if stored is None:
@@ -73,18 +74,19 @@ class AssumeCache(Generic[T]):
         if len(self._promises) >= self._sweep_at:
             self._sweep()
         self._promises[(meta.namespace, meta.name)] = _Promise(stored, promised)
-        self._touch(meta.name)
+        self.touched.append(meta.name)
 
     def restore(self, obj: T) -> None:
-        """Take the promise about an object back, unless the object has been written since (then the API will tell)."""
+        """Drop the promise for an object. If the object was written meanwhile, its new version will come by the watch, and
+        nothing is done."""
         meta = obj.metadata
         promise = self._promises.get((meta.namespace, meta.name))
         if promise is not None and promise.promised.metadata.resource_version == meta.resource_version:
             del self._promises[(meta.namespace, meta.name)]
-            self._touch(meta.name)
+            self.touched.append(meta.name)
 
     def promised(self) -> Iterator[T]:
-        """Yield the objects about which a promise stands."""
+        """Yield the promised versions of all objects with a promise that still holds."""
         for promise in list(self._promises.values()):
             meta = promise.promised.metadata
             found = self.get(meta.name, meta.namespace)
@@ -92,6 +94,8 @@ class AssumeCache(Generic[T]):
                 yield found
 
     def _as_promised(self, stored: T) -> T:
+        """Return the promised version of an object while the promise holds: the store has the object it was made on, or, once
+        the promise is written, a version that is equal to it. Any other version ends the promise."""
         key = (stored.metadata.namespace, stored.metadata.name)
         promise = self._promises.get(key)
         if promise is None:
@@ -103,14 +107,11 @@ class AssumeCache(Generic[T]):
         return stored
 
     def _sweep(self) -> None:
-        """Let go of promises that the API has overtaken and nobody asked about since."""
+        """Drop promises that no longer hold. `get` does so too, but some objects are never looked at again."""
         for namespace, name in list(self._promises):
             if self.get(name, namespace) is None:
                 del self._promises[(namespace, name)]
         self._sweep_at = max(_SWEEP, 2 * len(self._promises))
-
-    def _touch(self, name: str) -> None:
-        self.touched.append(name)
 
 
 class VolumeCache(AssumeCache[PersistentVolume]):

@@ -1,8 +1,8 @@
-"""Growable arrays that share one row count: a table kept as columns.
+"""Growable arrays that share one row count: a table stored as columns.
 
-In: rows appended, removed, written by index. Out: read-only views of the live part of each column.
-Rows are dense: removing one moves the last row into the hole, and the table says which row moved. Columns only
-ever grow by doubling, so appending a row is cheap and a view stays valid until the table grows or shrinks.
+In: rows that are appended, removed, and written by index. Out: read-only views of each column. Rows have no gaps: removing one
+moves the last row into its place, and the table returns which row moved. Columns grow by doubling, so appending is cheap, and a
+view stays valid until the number of rows changes.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ Bools = npt.NDArray[np.bool_]
 Cells: TypeAlias = "memoryview[int]"
 
 
-# argmin and argmax take a third of the time that min and max take on a few thousand rows; of a mask, count_nonzero does so
-# beside any and all. Where every pod looks at every node that is worth saying it so.
+# On a few thousand rows argmin and argmax take a third of the time of min and max, and count_nonzero a third of the time of any
+# and all. So code that runs for every pod uses them.
 
 
 def lowest(column: Ints) -> int:
@@ -29,16 +29,11 @@ def lowest(column: Ints) -> int:
     return column.item(column.argmin())
 
 
-def highest(column: Ints) -> int:
-    """Return the highest number of a column that is not empty."""
-    return column.item(column.argmax())
-
-
 class Column:
-    """One array with spare room; `data` is the whole of it, `live` the part that holds rows.
+    """One array with spare room. `data` is all of it, `live` the part with rows.
 
-    `cells` is the same memory for whoever reads or writes one row: a memoryview takes half the time of an array for that.
-    Both are replaced when the table grows.
+    `cells` is the same memory as a memoryview. To read or write one row, it takes half the time of an array. `data` and `cells`
+    are replaced when the table grows.
     """
 
     __slots__ = ("_live", "cells", "data", "fill", "table")

@@ -1,9 +1,9 @@
-"""Device claims with what is promised but not yet written, and who holds which device.
+"""Resource claims with allocations that are not written yet, and the devices that are taken.
 
-In: the cluster's ResourceClaims, versions of them that the API accepted but has not told us yet (assumed), and
-allocations that a pod was promised but that are not written yet (in flight). Out: each claim as it will be, and the
-devices that are taken, kept up to date claim by claim and never by looking at all claims again.
-Whoever remembers an answer about devices asks which pools were touched since. This module never writes to the API.
+In: the cluster's ResourceClaims; newer versions of them that the API server accepted but the watch has not delivered (assumed);
+and allocations for pods that are decided but not written (in flight). Out: each claim as it will be, and the taken devices.
+Both are updated claim by claim: no decision looks at all claims. A log names the pools that changed, for caches of answers
+about devices. This module never writes to the API.
 """
 
 from __future__ import annotations
@@ -35,11 +35,21 @@ class DeviceId(NamedTuple):
 
 
 class ClaimError(SchedulerError):
-    """A version of a claim that does not fit what is known of it."""
+    """A version of a claim that is older than the known one, or of a claim that does not exist."""
 
 
 class DeviceClaims:
-    """The books of device claims; one for each `Objects`, shared by all profiles (see `Objects.shared`)."""
+    """Device claims and taken devices. One for each `Objects`, shared by all profiles (`Objects.shared`).
+
+    A claim's allocation goes through three stages. The devices are counted in all of them:
+
+      promised   a pod is decided; nothing is written          `promise` ... `release`
+      assumed    the API server accepted the allocation        `assume`
+      stored     the watch delivered it                        `refresh`
+
+    While a claim is in flight, its promise counts and `_settle` does nothing. When it is released, the newest known version
+    counts. So devices are never counted twice and never free in between.
+    """
 
     def __init__(self, objects: Objects) -> None:
         self._objects = objects
@@ -48,23 +58,23 @@ class DeviceClaims:
         self._in_flight: dict[str, tuple[ResourceClaim, set[str]]] = {}
         self._told_when_settled: dict[str, list[Callable[[], None]]] = {}
         self.freed: Callable[[ResourceClaim], None] = lambda claim: None
-        """Told of a claim that lost its devices by a version ahead of the watch, as it was before."""
+        """Called with a claim as it was before an assumed version took its devices away."""
         self._held: dict[str, AllocationResult] = {}
         self._for_pod: dict[str, ResourceClaim] = {}
         self.touched: ChangeLog[PoolId] = ChangeLog()
-        """The pools of which devices were taken or given back."""
+        """The pools with devices that were taken or freed."""
         self.exclusive: dict[DeviceId, int] = {}
-        """Devices that one claim has for itself, with how many claims say so."""
+        """Devices that one claim has for itself, with the number of claims that have them."""
         self.shares: dict[DeviceId, int] = {}
         """Devices that are shared, with the number of shares."""
         self.consumed: dict[DeviceId, dict[str, int]] = {}
-        """What the shares of a device take of its capacities, in nano units."""
+        """The capacity that shares of a device take, in nano units."""
         self.refresh()
 
     # Claims
 
     def get(self, name: str, namespace: str) -> ResourceClaim | None:
-        """Return the newest version of a claim: the API's, or an assumed one that the API has not caught up with."""
+        """Return the newest version of a claim: the stored one, or an assumed one that is newer."""
         stored = self._objects.get(ResourceClaim, name, namespace)
         if stored is None or not self._assumed:
             return stored
@@ -72,13 +82,14 @@ class DeviceClaims:
         return assumed if assumed is not None and not _is_newer(stored, assumed) else stored
 
     def made_for_pod(self, pod_uid: str) -> ResourceClaim | None:
-        """Return the claim that stands in for a pod's extended resources, if one was written for it."""
+        """Return the claim that was written for a pod's extended resources, if there is one."""
         self.refresh()
         found = self._for_pod.get(pod_uid)
         return self.get(found.metadata.name, found.metadata.namespace) if found is not None else None
 
     def assume(self, claim: ResourceClaim) -> None:
-        """Take in a version that the API accepted, ahead of the watch; raise if the claim is gone or has moved on."""
+        """Take in a version that the API server accepted, before the watch delivers it. Raise if the claim is gone or has a
+        newer version."""
         meta = claim.metadata
         latest = self.get(meta.name, meta.namespace)
         if latest is None:
@@ -93,8 +104,9 @@ class DeviceClaims:
             self.freed(latest)
 
     def before(self, old: ResourceClaim | None, new: ResourceClaim | None) -> ResourceClaim | None:
-        """Return what was known of a claim that changed: an assumed version, unless the change is not newer than that. Then
-        it is what the watch told, or, if the assumed version has no devices, still that: what it freed was told before."""
+        """Return the version of a claim that was known before a change of the watch: the assumed version if the change is
+        newer. If it is not, the stored version; but an assumed version without devices even then, as `freed` was called for
+        it."""
         claim = new if new is not None else old
         assumed = self._assumed.get((claim.metadata.namespace, claim.metadata.name)) if claim is not None else None
         if assumed is None or (new is not None and not _is_newer(new, assumed) and assumed.status.allocation is not None):
@@ -104,7 +116,7 @@ class DeviceClaims:
     # Promises
 
     def promise(self, claim: ResourceClaim, pod_uid: str) -> None:
-        """Book a claim's allocation for a pod before it is written. Pods of one group may share what is booked."""
+        """Count a claim's allocation for a pod before it is written. Pods of one group may share it."""
         known = self._in_flight.get(claim.metadata.uid)
         if known is not None:
             known[1].add(pod_uid)
@@ -113,16 +125,16 @@ class DeviceClaims:
         self._hold(claim.metadata.uid, claim.status.allocation)
 
     def join(self, uid: str, holder: str) -> None:
-        """Let one more have a part in a booking, if there is one: a pod, or a write of it that is under way."""
+        """Add a holder to a promise, if there is one: another pod, or a write that is under way."""
         if uid in self._in_flight:
             self._in_flight[uid][1].add(holder)
 
     def promised_to(self, pod_uid: str) -> Sequence[ResourceClaim]:
-        """Return the claims, with their allocations, that are booked for a pod and not yet written."""
+        """Return the claims promised to a pod and not yet written, with their allocations."""
         return [claim for claim, holders in self._in_flight.values() if pod_uid in holders] if self._in_flight else ()
 
     def release(self, uid: str, pod_uid: str | None = None) -> None:
-        """Drop a booking, or a pod's part in it. The devices stay taken if the claim has them by now."""
+        """Drop a promise, or one pod's part in it. The devices stay taken if the claim has them by now."""
         if uid not in self._in_flight:
             return
         claim, holders = self._in_flight[uid]
@@ -134,23 +146,23 @@ class DeviceClaims:
                 tell()
 
     def when_settled(self, uid: str, tell: Callable[[], None]) -> bool:
-        """Have `tell` called once nobody has a part in a booking any more; return False if that is so already."""
+        """Call `tell` when the last holder of a promise is gone; return False if there is no promise."""
         if uid not in self._in_flight:
             return False
         self._told_when_settled.setdefault(uid, []).append(tell)
         return True
 
     def has_devices(self, claim: ResourceClaim) -> bool:
-        """Return whether a claim has devices, written or booked."""
+        """Return whether a claim has devices, written or promised."""
         return claim.metadata.uid in self._held
 
     def promised(self, uid: str) -> ResourceClaim | None:
-        """Return a claim with the allocation that is booked for it, if one is."""
+        """Return a claim with the promised allocation, if there is one."""
         known = self._in_flight.get(uid)
         return known[0] if known is not None else None
 
     def is_promised_to(self, uid: str, pod_uids: Set[str]) -> bool:
-        """Return whether a claim's booking is for some of these pods."""
+        """Return whether a claim is promised to one of these pods."""
         known = self._in_flight.get(uid)
         return known is not None and not known[1].isdisjoint(pod_uids)
 
@@ -162,7 +174,7 @@ class DeviceClaims:
     # Following along
 
     def refresh(self) -> None:
-        """Take in what the API told since last time."""
+        """Take in the changes that the watch delivered since the last call."""
         changes = self._reader.changed(self._objects.log(ResourceClaim))
         if changes is None:
             self._recount()
@@ -206,7 +218,7 @@ class DeviceClaims:
             self._hold(meta.uid, None)
 
     def _settle(self, claim: ResourceClaim) -> None:
-        """Write down what a claim holds, unless a booking says it already."""
+        """Count the devices of a claim's newest version, unless a promise counts them already."""
         uid = claim.metadata.uid
         if uid not in self._in_flight:
             latest = self.get(claim.metadata.name, claim.metadata.namespace)
@@ -238,10 +250,7 @@ class DeviceClaims:
                     _add(consumed, name, sign * quantity.parse(amount))
                 if device not in self.shares:
                     del self.consumed[device]
-            self._touch((result.driver, result.pool))
-
-    def _touch(self, pool: PoolId) -> None:
-        self.touched.append(pool)
+            self.touched.append((result.driver, result.pool))
 
 
 def _add(counts: dict[K, int], key: K, amount: int) -> None:

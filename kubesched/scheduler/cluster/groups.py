@@ -1,8 +1,8 @@
-"""Pod groups: which pods belong together, and which of them have a place.
+"""Pod groups: the pods of each group, and which of them have a node.
 
-In: pods as the intake sees them come and go, bookings as the store makes and undoes them. Out: for a group its pods,
-unscheduled, assumed or assigned. What makes a pod a member is for others to say: readers are handed in, each returns
-the key of a pod's group or None, and the first that knows one is believed. Without readers nothing is kept.
+In: pods that the intake adds and removes, and bookings that the store makes and undoes. Out: for each group its pods,
+unscheduled, assumed or assigned. What makes a pod a member is not known here: functions are registered that return the key of a
+pod's group or None, and the first key counts. Without such functions nothing is stored.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ GroupReader = Callable[[PodView], GroupKey | None]
 
 
 class Group:
-    """One group's pods by uid. A booked pod is kept in both versions: it may have to go back."""
+    """One group's pods by uid. Of an assumed pod both versions are kept, because `forget` restores the unscheduled one."""
 
     __slots__ = ("_before", "assigned", "assumed", "unscheduled")
 
@@ -48,13 +48,20 @@ class Group:
         """Return how many pods there are."""
         return len(self.unscheduled) + self.n_scheduled
 
+    def copy(self) -> Group:
+        """Return the same group, for `Groups.restore`."""
+        copied = Group()
+        for books in ("unscheduled", "assumed", "assigned", "_before"):
+            setattr(copied, books, dict(getattr(self, books)))
+        return copied
+
     def scheduled(self) -> Iterator[PodView]:
         """Yield the pods that have a place; each names its node."""
         yield from self.assumed.values()
         yield from self.assigned.values()
 
     def put(self, pod: PodView) -> None:
-        """Know a pod in its newest version."""
+        """Add a pod, or its newest version."""
         if pod.node_name:
             self.drop(pod.uid)
             self.assigned[pod.uid] = pod
@@ -89,7 +96,7 @@ class Groups:
     def __init__(self) -> None:
         self._readers: tuple[GroupReader, ...] = ()
         self.are_kept = False
-        """Whether anybody says what a member is."""
+        """Whether any plugin defines groups."""
         self._groups: dict[GroupKey, Group] = {}
         self._key_of: dict[str, GroupKey] = {}
 
@@ -98,7 +105,7 @@ class Groups:
         return any(group.n_scheduled for group in self._groups.values())
 
     def read_with(self, readers: Iterable[GroupReader], placed: Iterable[PodView] = ()) -> None:
-        """Set who says what a member is. Pods that have a node already are read again."""
+        """Set the functions that return a pod's group. Pods that have a node are read again."""
         self._readers = tuple(readers)
         self.are_kept = bool(self._readers)
         if not self.are_kept:
@@ -121,13 +128,29 @@ class Groups:
         return self._groups.get(key)
 
     def put(self, pod: PodView) -> None:
-        """Know a pod in its newest version; one that changed its group leaves the old one."""
+        """Add a pod, or its newest version. A pod that changed its group leaves the old one."""
         key, old = self.key_of(pod), self._key_of.get(pod.uid)
         if old is not None and old != key:
             self.drop(pod)
         if key is not None:
             self._key_of[pod.uid] = key
             self._groups.setdefault(key, Group()).put(pod)
+
+    def saved(self, pod: PodView) -> list[tuple[GroupKey, Group | None]]:
+        """Return copies of the groups that change when a pod is put or dropped, for `restore`: its own, and the one before."""
+        keys = {self.key_of(pod), self._key_of.get(pod.uid)} - {None}
+        return [
+            (key, group.copy() if (group := self._groups.get(key)) is not None else None) for key in keys if key is not None
+        ]
+
+    def restore(self, key: GroupKey, before: Group | None) -> None:
+        """Let a group be as it was when it was copied, with its pods in their order; None if it had no pods."""
+        there = self._groups.pop(key, None)
+        for uid in _uids(there):
+            del self._key_of[uid]
+        if before is not None:
+            self._groups[key] = before
+            self._key_of.update(dict.fromkeys(_uids(before), key))
 
     def drop(self, pod: PodView) -> None:
         """Forget a pod; a group without pods is gone."""
@@ -149,3 +172,7 @@ class Groups:
         key = self._key_of.get(uid)
         if key is not None:
             self._groups[key].forget(uid)
+
+
+def _uids(group: Group | None) -> list[str]:
+    return [*group.unscheduled, *group.assumed, *group.assigned] if group is not None else []

@@ -1,9 +1,15 @@
-"""Strings and other hashable values to small integers, and back.
+"""Hashable values to small integers, and back.
 
-In: a value. Out: its number. Numbers are dense from zero, so they index arrays. There is no end of values: hostnames, labels,
-taints with the time at which they were set. So a number is used again once nobody has its value. `Leases` are told who has a
-value and who gives it back: the nodes, row by row. A `WeakInterner` sees it for itself, for values that are objects: what pods
-have in common is gone with the last of these pods.
+In: a value. Out: its number. Numbers start at zero and have few gaps, so they can index arrays. New values never end
+(hostnames, labels, taints with a timestamp), so a number is used again when its value is gone. There are two ways to know that:
+
+  Leases        callers take a number and give it back. Nodes do so, row by row.
+  WeakInterner  values are objects, held by weak references. When the last pod of a template is gone, so is the template, and
+  the
+                interner drops it.
+
+Example with `Leases`: two nodes have zone "a" (number 0), one has "b" (1). The last node of "a" leaves; the next new value is
+0.
 """
 
 from __future__ import annotations
@@ -20,15 +26,15 @@ _FEWEST = 64
 
 
 class Interned:
-    """The base of values that a `WeakInterner` numbers."""
+    """A value that a `WeakInterner` numbers."""
 
     __slots__ = ("__weakref__", "number", "serial")
 
     def __init__(self) -> None:
         self.number = 0
-        """An index into arrays; another value has it once this one is gone."""
+        """An index into arrays. When this value is gone, another one gets the number."""
         self.serial = 0
-        """A number that no other value of this process ever has; values made later have higher ones."""
+        """A number that no other value of this process ever has. Later values have higher ones."""
 
 
 K = TypeVar("K", bound=Hashable)
@@ -50,15 +56,18 @@ _SERIALS = count(1)
 
 
 class WeakInterner(Generic[K, I]):
-    """Values by key, for as long as somebody keeps them; when the last one who does is gone, so is all that is known here.
+    """Values by key, as long as something else refers to them. It keeps weak references only, and drops what it knows of a
+    value together with it.
 
-    A subclass may file each value under some words (`filed_under`), to be found by them.
+    Every value has a number for indexing arrays, and a serial number for caches. A number is used again: a cache by number
+    could return an answer about a value that is gone. A serial number is never used again, so a cache by serial number cannot.
+    A subclass may file values under words (`filed_under`), to find them by these.
     """
 
     __slots__ = ("__weakref__", "_by_key", "_by_serial", "_by_word", "_forget", "_free", "_numbered", "newest")
 
     def __init__(self, *, reserved: int = 1) -> None:
-        """So many of the first numbers are given to nobody."""
+        """The first `reserved` numbers are not used."""
         self._by_key: dict[K, _Known[K, I]] = {}
         self._by_serial: dict[int, _Known[K, I]] = {}
         self._by_word: dict[Hashable, dict[int, _Known[K, I]]] = {}
@@ -77,7 +86,7 @@ class WeakInterner(Generic[K, I]):
         self._forget = forget
 
     def __len__(self) -> int:
-        """Return the number that follows those of all values: how long an array by number has to be."""
+        """Return how long an array must be that is indexed by the numbers."""
         return len(self._numbered)
 
     def at(self, number: int) -> I | None:
@@ -103,7 +112,7 @@ class WeakInterner(Generic[K, I]):
         return self._by_serial[serial].number
 
     def intern(self, key: K, make: Callable[[], I]) -> I:
-        """Return the value of a key, made if nobody has it, for whoever will keep it."""
+        """Return the value of a key; make it if there is none. The caller must keep it."""
         known = self._by_key.get(key)
         value = known() if known is not None else None
         if value is None:
@@ -157,8 +166,8 @@ _NONE: Mapping[int, object] = {}
 
 
 class Memo(dict[int, T]):
-    """What is worked out once for each value of an interner, by serial number. It keeps no value: when it is twice as large as
-    what there is, all about values that are gone is forgotten."""
+    """A cache with one entry for each value of an interner, by serial number. Entries of values that are gone are dropped when
+    there are twice as many entries as values. So it is bounded, and adding an entry costs the same on average."""
 
     __slots__ = ("__weakref__", "interner")
 
@@ -174,12 +183,13 @@ class Memo(dict[int, T]):
 
 
 class Leases(Generic[V]):
-    """Number values that come and go; those who have one say so."""
+    """Numbers for values that come and go. Callers take a number and give it back; a value with no taker is gone."""
 
     __slots__ = ("_free", "_held", "_ids", "_n_always", "_nobody", "values")
 
     def __init__(self, nobody: V, *, is_first: bool = False) -> None:
-        """`nobody` stands where a number is free. It may be a value itself, which is always there, and the first."""
+        """`nobody` fills the places of free numbers. With `is_first` it is itself a value with the number 0, which never
+        goes."""
         self._nobody = nobody
         self._n_always = int(is_first)
         self.values: list[V] = [nobody] if is_first else []

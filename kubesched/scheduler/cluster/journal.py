@@ -1,6 +1,6 @@
-"""The cluster's journal: one entry for every change to a node's row, so that an answer is repaired instead of computed again.
+"""The cluster's journal: one entry for each change to a node's row. Cached answers are updated from it, not computed anew.
 
-Adding or removing nodes renumbers rows, so it restarts the journal: to every reader everything is new.
+Adding or removing a node renumbers rows. So it restarts the journal, and every reader starts again.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ ALLOCATABLE = 2
 NODE = 4
 """The node object changed in any other way that a decision may read: labels, taints, images, features, cordon."""
 SPEC = 16
-"""The node's spec changed, its taints and the cordon; said beside NODE."""
+"""The node's spec changed, which has its taints and the cordon. NODE is set too."""
 STARTED = 8
-"""A pod of the node has another start time than before: of interest to those who rank pods for eviction."""
+"""A pod of the node has another start time than before; preemption ranks pods by it."""
 
 
-class Change(Struct, frozen=True):
+class Change(Struct, frozen=True, gc=False):
     """One change to one row; `pod` and `sign` say which pod came (+1) or left (-1), `labels` which labels of the node came,
     left or have another value."""
 
@@ -39,4 +39,4 @@ class Journal(ChangeLog[Change]):
     __slots__ = ()
 
     longest = 1 << 13
-    """Nobody repairs an answer for more changes than that, and each keeps a pod that may be gone."""
+    """No cached answer is updated for more changes than that, and each entry may keep a pod alive that is gone."""

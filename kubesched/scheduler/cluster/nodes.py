@@ -1,8 +1,9 @@
-"""Nodes as columns: one row a node, one array a fact.
+"""Nodes as columns: one row for each node, one array for each fact.
 
-In: API nodes, and the usage of pods as amounts. Out: arrays over all nodes. Labels become one column of value numbers
-for each key, taints one number for each distinct list of taints, so that a plugin answers for a distinct value once
-and spreads the answer over the rows by indexing.
+In: API nodes, and the usage of pods as amounts. Out: arrays over all nodes. A label key is a column of value numbers, and
+taints are a column with one number for each distinct list of taints. So a plugin judges each distinct value once, and
+indexing gives the answer for all rows. Example: of 5,000 nodes all have one of 3 lists of taints. TaintToleration compares
+the pod with 3 lists and then takes `refused[taint_set]`.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from kubesched.kube.values import wrapped
 from kubesched.scheduler.cluster.columns import Bools, Column, Ints, Table
 from kubesched.scheduler.cluster.intern import Leases
 from kubesched.scheduler.cluster.journal import ALLOCATABLE, NODE, SPEC
-from kubesched.scheduler.cluster.pods import Amounts, ResourceName, Resources
+from kubesched.scheduler.cluster.pods import PodTemplate, ResourceName, Resources
 
 ABSENT = -1
 KNOWN_FEATURES = frozenset(
@@ -30,11 +31,16 @@ KNOWN_FEATURES = frozenset(
         "DRAOptionalNodeOperations",
     }
 )
-"""Names a node may declare that this version understands; others are dropped."""
+"""The features of a node that this version knows; others are ignored."""
 
 
 class LabelColumn:
-    """One label key over all nodes: `codes` holds the number of each node's value, ABSENT where there is none."""
+    """One label key over all nodes: `codes` has the number of each node's value, ABSENT if the node lacks the label.
+
+    ABSENT is -1, so a table with one element for each value and a last one for "absent" can be indexed with `codes` directly.
+    Example: the values are ssd (0) and hdd (1), `codes` is [0, 0, -1, 1], and the table [True, False, False] for `disk In
+    (ssd)` gives [True, True, False, False].
+    """
 
     __slots__ = ("_are_numbers", "_numbers", "_read", "codes", "values")
 
@@ -42,12 +48,12 @@ class LabelColumn:
         self.codes: Column = table.column(np.int64, ABSENT)
         self.values: Leases[str] = Leases("")
         self._read: list[str] = []
-        """The values as they were when `numbers` was asked last."""
+        """The values that `_numbers` was computed from."""
         self._numbers: Ints = np.zeros(0, dtype=np.int64)
         self._are_numbers: Bools = np.zeros(0, dtype=np.bool_)
 
     def numbers(self) -> tuple[Ints, Bools]:
-        """Return every value as a whole number, and which of them are one; they are read when one of them changed."""
+        """Return every value as an integer, and which values are integers. They are parsed only if a value changed."""
         if self._read != self.values.values:
             self._read = list(self.values.values)
             read = [parse_int64(value) for value in self._read]
@@ -65,7 +71,7 @@ class ImageState:
 
 
 class NodeColumns:
-    """The table of nodes."""
+    """The table of nodes. A row's index is a node's number until a node is removed; then the last node takes its row."""
 
     def __init__(self, resources: Resources) -> None:
         self.resources = resources
@@ -114,7 +120,11 @@ class NodeColumns:
         return row
 
     def replace(self, row: int, node: Node) -> tuple[int, frozenset[str]]:
-        """Write a changed node into its row; return which kinds of change a decision could notice, and which labels changed."""
+        """Write a changed node into its row; return the kinds of change that matter to a decision, and the labels that changed.
+
+        A kubelet writes the status of its node every few minutes. Mostly nothing of it matters: then no kind is returned,
+        nothing is written to the journal, and all cached answers hold.
+        """
         old = self.objects[row]
         self.objects[row] = node
         what, labels = 0, frozenset[str]()
@@ -131,7 +141,7 @@ class NodeColumns:
         if (old.spec != node.spec) or _features(old) != _features(node):
             self._write_rest(row, node)
             what |= NODE | SPEC if old.spec != node.spec else NODE
-        if _images(old) != _images(node):
+        if node_images(old) != node_images(node):
             self._drop_images(row, old)
             self._hold_images(row, node)
             what |= NODE
@@ -150,7 +160,7 @@ class NodeColumns:
             self.objects[row] = self.objects[last]
             self.offered[row] = self.offered[last]
             self.rows[self.names[row]] = row
-            for name in _images(self.objects[row]):
+            for name in node_images(self.objects[row]):
                 state = self.images.get(name)
                 if state is not None and last in state.rows:
                     state.rows.remove(last)
@@ -160,10 +170,30 @@ class NodeColumns:
         self.offered.pop()
         return last
 
-    def use(self, row: int, usage: Amounts, cpu: int, memory: int, sign: int) -> None:
-        """Add one pod's usage to a row, or with sign -1 take it away."""
-        requested, more = self.requested, [(self.non_zero_cpu, cpu), (self.non_zero_memory, memory)]
-        for rid, amount in usage:
+    def restore(self, node: Node, row: int) -> None:
+        """Undo `remove`: write a node into the row that it had; the node that took the row gets the last one again."""
+        last = self.add(node)
+        if last == row:
+            return
+        for column in self.table.columns:
+            column.data[[row, last]] = column.data[[last, row]]
+        names, objects, offered = self.names, self.objects, self.offered
+        names[row], names[last] = names[last], names[row]
+        objects[row], objects[last] = objects[last], objects[row]
+        offered[row], offered[last] = offered[last], offered[row]
+        self.rows[self.names[row]], self.rows[self.names[last]] = row, last
+        for new_row, old_row in ((last, row), (row, last)):
+            for name in node_images(self.objects[new_row]):
+                self.images[name].rows.discard(old_row)
+        for new_row in (row, last):
+            for name in node_images(self.objects[new_row]):
+                self.images[name].rows.add(new_row)
+
+    def use(self, row: int, template: PodTemplate, sign: int) -> None:
+        """Add what a pod of a template uses to a row (+1), or subtract it (-1)."""
+        requested = self.requested
+        more = [(self.non_zero_cpu, template.non_zero_cpu), (self.non_zero_memory, template.non_zero_memory)]
+        for rid, amount in template.usage:
             more.append((requested[rid], amount))
         for column, amount in more:
             try:
@@ -213,14 +243,14 @@ class NodeColumns:
         self.feature_sets.give_back(before)
 
     def _hold_images(self, row: int, node: Node) -> None:
-        for name, size in _images(node).items():
+        for name, size in node_images(node).items():
             state = self.images.get(name)
             if state is None:
                 state = self.images[name] = ImageState(size)
             state.rows.add(row)
 
     def _drop_images(self, row: int, node: Node) -> None:
-        for name in _images(node):
+        for name in node_images(node):
             state = self.images.get(name)
             if state is not None:
                 state.rows.discard(row)
@@ -236,7 +266,8 @@ def _features(node: Node) -> frozenset[str]:
     return frozenset(node.status.declared_features) & KNOWN_FEATURES
 
 
-def _images(node: Node) -> dict[str, int]:
+def node_images(node: Node) -> dict[str, int]:
+    """Return the size of each image of a node by its names."""
     held: dict[str, int] = {}
     for image in node.status.images:
         for name in image.names:

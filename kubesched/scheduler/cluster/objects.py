@@ -1,9 +1,8 @@
-"""Everything in the cluster that is neither a node nor a pod: namespaces, services, claims, classes, budgets.
+"""All objects that are neither nodes nor pods: namespaces, services, claims, classes, budgets.
 
-In: API objects. Out: lookups by kind, name and namespace. A kind is the struct that holds its objects or, where only a
-plugin knows the kind and no struct of ours does, its `plural.version.group`. Each kind carries a version that moves
-with every change, so a remembered answer can tell whether what it read is still so, and a bounded log of its last
-changes, so that an index over many objects is repaired instead of built again.
+In: API objects. Out: lookups by kind, name and namespace. A kind is the struct of its objects or, for a kind that only a plugin
+knows, its `plural.version.group`. Each kind has a version that changes with every object, so a cached answer can tell whether
+it still holds, and a bounded log of changes, so that an index is updated and not built again.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ _EMPTY: Mapping[str, Any] = {}
 
 
 class ObjectChange(NamedTuple):
-    """One object as it was and as it is; None stands for "not there"."""
+    """An object before and after a change; None if it did not exist."""
 
     old: Any | None
     new: Any | None
@@ -35,7 +34,7 @@ class Objects:
         self._logs: dict[Kind, ChangeLog[ObjectChange]] = {}
         self._shared: dict[Any, Any] = {}
         self.revision = 0
-        """A number that moves with every change to objects of any kind."""
+        """A number that grows with every change to objects of any kind."""
         for obj in objects:
             self.put(obj)
 
@@ -95,7 +94,7 @@ class Objects:
         return sum(len(names) for names in self._kinds.get(kind, {}).values())
 
     def version(self, kind: Kind) -> int:
-        """Return a number that moves with every change to objects of this kind."""
+        """Return a number that grows with every change to objects of this kind."""
         log = self._logs.get(kind)
         return log.end if log is not None else 0
 
@@ -113,7 +112,8 @@ class Objects:
     def shared(self, make: Callable[[Objects], T]) -> T:
         """Return the one value that `make` makes of these objects, made on first use.
 
-        For indexes of objects, and promises about them, that all profiles of a scheduler must share.
+        It is for indexes of objects, and promises about them, that all profiles of a scheduler share. `make` is the key, so a
+        class such as `DeviceClaims` names its one instance.
         """
         found: T | None = self._shared.get(make)
         if found is None:
@@ -122,7 +122,11 @@ class Objects:
 
 
 class KindVersions:
-    """The versions that some kinds had when somebody looked, to tell cheaply whether any of them has changed since."""
+    """The versions of some kinds at one time, to find out fast whether any of them changed since.
+
+    Every decision asks this for each cached answer. `revision` counts changes of all kinds, so if it is the same, one
+    comparison is enough. Otherwise the versions of the kinds are compared.
+    """
 
     __slots__ = ("_kinds", "_objects", "_revision", "_versions")
 

@@ -1,7 +1,8 @@
 """The pods of one node, in the order of kube-scheduler's NodeInfo.
 
-In: pods that come, change and go. Out: the pods in order. One that goes leaves its place to the last; one that changes goes and
-comes back, so it is the last then. Among pods that are equally important that order says who is evicted.
+In: pods that are added, changed and removed. Out: the pods in order. Removing a pod moves the last pod into its place; changing
+a pod removes it and adds it at the end. Example: of a, b, c the pod a changes: c, b, a. Preemption evicts equally important
+pods in this order, so it is kept.
 """
 
 from __future__ import annotations
@@ -30,20 +31,33 @@ class PodsOnNode(Mapping[str, PodView]):
         return len(self.pods)
 
     def add(self, pod: PodView) -> None:
-        """Put a pod behind the others."""
+        """Add a pod at the end."""
         self._at[pod.uid] = len(self.pods)
         self.pods.append(pod)
 
     def remove(self, uid: str) -> None:
-        """Let a pod go; the last one takes its place."""
+        """Remove a pod; the last one takes its place."""
         at = self._at.pop(uid)
         last = self.pods.pop()
         if at < len(self.pods):
             self.pods[at] = last
             self._at[last.uid] = at
 
+    def place_of(self, uid: str) -> int:
+        """Return how many pods stand before a pod."""
+        return self._at[uid]
+
+    def put_back(self, pod: PodView, at: int) -> None:
+        """Undo `remove`: let a pod stand where it stood, and the pod that took its place be the last again."""
+        if at < len(self.pods):
+            last, self.pods[at] = self.pods[at], pod
+            self._at[pod.uid] = at
+            self.add(last)
+        else:
+            self.add(pod)
+
     def replace(self, pod: PodView) -> bool:
-        """Take in a pod's new version, which changes places with the last; return whether the order is another now."""
+        """Replace a pod by its new version, at the end; return whether the order changed."""
         pods, at, end = self.pods, self._at[pod.uid], len(self.pods) - 1
         if at < end:
             last = pods[at] = pods[end]
@@ -52,7 +66,7 @@ class PodsOnNode(Mapping[str, PodView]):
         return at < end
 
     def reorder(self, uids: Iterable[str]) -> None:
-        """Put all pods into an order that they had."""
+        """Restore an earlier order."""
         self.pods[:] = [self[uid] for uid in uids]
         self._at = {pod.uid: at for at, pod in enumerate(self.pods)}
 

@@ -1,7 +1,8 @@
-"""Node selectors over columns: one boolean a node, no loop over nodes.
+"""Node selectors over columns: one boolean for each node, without a loop over nodes.
 
-In: a parsed node selector and a snapshot. Out: which nodes it matches. A label value is judged once, whatever the
-number of nodes that carry it. The scalar truth that this must agree with is `api.matching`.
+In: a parsed node selector and a snapshot. Out: the nodes that it matches. Each distinct label value is judged once. Example:
+`disk In (ssd)` over 5,000 nodes with the values ssd, hdd and nvme compares 3 strings, gives [True, False, False], and takes the
+entry of each node's value number. Tests compare the result with the selectors of `kube.api`, which look at one node.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""Placed pods as columns: one slot a pod, so that pods are counted per domain without a loop.
+"""Placed pods as columns with one slot for each pod. Pods are counted per domain by NumPy, without a loop over pods.
 
-In: pods coming to rows and leaving them. Out: for every slot the row, the label class and the affinity group, and the
-holders of each host port and volume claim. A free slot belongs to class 0 and group 0, which match nothing.
+In: pods that come to rows and leave them. Out: for every slot the row, the label class and the affinity group; and the slots
+that hold each host port and volume claim. Example: the pods of label class 7 in each zone are
+`bincount(zone_of_row[row[class_id == 7]])`. A free slot has class 0 and group 0, which match nothing.
 """
 
 from __future__ import annotations
@@ -36,8 +37,8 @@ class PodSlots:
         self.ports: dict[tuple[str, int], dict[str, set[int]]] = {}
         self.claims: dict[str, set[int]] = {}
         self.reordered: ChangeLog[int] = ChangeLog()
-        """The rows whose pods have another order, which says who is evicted among equals. A log of its own, as nearly every
-        status of a pod is written there, and nobody else has to look at the row again."""
+        """The rows whose pods changed their order (`PodsOnNode`). It is a log apart from the journal, because nearly every pod
+        status is written here and only preemption reads it."""
 
     def add(self, pod: PodView, row: int) -> None:
         """Give a pod a slot on a row."""
@@ -96,6 +97,13 @@ class PodSlots:
         """Let a newer version of the same pod, equal in everything that counts, take its slot."""
         by.slot, pod.slot = pod.slot, -1
         self.views[by.slot] = by
+
+    def cut_back(self, n: int) -> None:
+        """Undo that the table grew beyond `n` slots: those behind are free, and are given up."""
+        if self.table.n > n:
+            self._free = [slot for slot in self._free if slot < n]
+            del self.views[n:]
+            self.table.n = n
 
     def holders(self, port: HostPort) -> set[int]:
         """Return the slots whose pods conflict with a host port."""

@@ -1,8 +1,8 @@
-"""The snapshot: a live, read-only view of the columns, which a cycle works on. Nothing is copied, and it does not stand still.
+"""The snapshot: a read-only view of the store's columns, which a scheduling cycle works on.
 
-In: the store's columns. Out: arrays over all nodes, or over some of them: `take(rows)` gives the same view with fewer
-rows, so a plugin that answers for all nodes also answers for the three that changed, with the same code.
-It is lent: whoever holds it while the store changes sees the change. Its arrays refuse to be written.
+In: the store's columns. Out: arrays over all nodes, or over some of them. `take(rows)` returns the same view with fewer rows,
+so a plugin that answers for all nodes also answers for three of them, in the same code. Nothing is copied: when the store
+changes, the snapshot changes. Its arrays refuse to be written.
 """
 
 from __future__ import annotations
@@ -53,7 +53,11 @@ class ClusterTables:
 
 
 class Snapshot:
-    """The cluster as arrays; `n` rows of `total` nodes."""
+    """The cluster as arrays, with `n` rows of `total` nodes.
+
+    `rows` None means all nodes. Otherwise row i of this view is row `rows[i]` of the whole cluster. Most methods take rows of
+    the view; those that take or return rows of the whole cluster say so.
+    """
 
     __slots__ = (
         "_nodes",
@@ -136,7 +140,7 @@ class Snapshot:
         return self._on_node.get(self.name(row), NOBODY).pods
 
     def uniform(self, value: int) -> Ints:
-        """Return a column with the same number on every node; whoever reads it can tell without looking (`is_uniform`)."""
+        """Return a column with the same number on every node. It takes no memory, and `is_uniform` recognises it at once."""
         return _uniform(value, self.n)
 
     # Resources
@@ -154,7 +158,7 @@ class Snapshot:
         return self._amounts(self._nodes.requested, resource)
 
     def _amounts(self, columns: Sequence[Column], resource: int) -> Ints:
-        """Return a resource's column; one that a plugin asks about and nobody has named has none, and reads zero."""
+        """Return a resource's column; zeros if no node and no pod names the resource."""
         if not 0 <= resource < len(columns):
             return np.zeros(self.n, dtype=np.int64)
         return columns[resource].live if self.rows is None else columns[resource].data[self.rows]
@@ -272,7 +276,7 @@ class Snapshot:
         return column.codes.cells[row] if column is not None else ABSENT
 
     def image(self, name: str) -> ImageState | None:
-        """Return the size of an image and who holds it (rows of the whole cluster), or None."""
+        """Return the size of an image and the nodes that have it (rows of the whole cluster), or None."""
         return self._nodes.images.get(name)
 
     def mask(self, rows: Iterable[int]) -> Bools:

@@ -1,21 +1,24 @@
-"""The store: what we believe about the cluster, including what we have promised but not yet seen.
+"""The store: the scheduler's state of the cluster, with the pods that are assumed on a node but not confirmed yet.
 
-In: API objects from the intake, bookings from the loop. Out: snapshots.
-A pod is absent, assumed or confirmed:  absent -assume-> assumed -confirm-> confirmed -remove-> absent,
-and assumed -forget-> absent.  A pod may name a node that is not here (it came first, or the node is gone): it is kept
-aside and counted the moment the node appears.  The store never talks to the network and never reads a clock.
+In: API objects from the intake, bookings from the loop. Out: snapshots. The store never uses the network and never reads a
+clock.
+
+A pod is absent, assumed or confirmed:  absent -assume-> assumed -put_pod-> confirmed -remove_pod-> absent,
+and assumed -forget-> absent.  A pod may name a node that is not here, because the pod came first or the node is gone. The store
+keeps such a pod and counts it when the node appears.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from typing import NamedTuple
 
 from kubesched.errors import SchedulerError
 from kubesched.kube.api import Node, Pod, TopLevel
 from kubesched.scheduler.cluster.groups import Groups
 from kubesched.scheduler.cluster.journal import STARTED, USAGE, Change, Journal
-from kubesched.scheduler.cluster.nodes import NodeColumns
+from kubesched.scheduler.cluster.nodes import NodeColumns, node_images
 from kubesched.scheduler.cluster.objects import Objects
 from kubesched.scheduler.cluster.pods import Gates, PodView, Templates
 from kubesched.scheduler.cluster.pods_on_node import NOBODY, PodsOnNode
@@ -28,8 +31,16 @@ class StoreError(SchedulerError):
     """A call that does not fit the state of the pod or node it names; nothing was changed."""
 
 
+class TakenOut(NamedTuple):
+    """A placed pod that was removed: where it stood among the pods of its node, and whether it was only booked."""
+
+    pod: PodView
+    at: int
+    is_assumed: bool
+
+
 class Aside:
-    """Pods that are imagined to be gone."""
+    """Placed pods that are taken out of the store for a while, for a what-if."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -37,17 +48,17 @@ class Aside:
         self._order: dict[str, list[str]] = {}
 
     def take(self, pod: PodView) -> None:
-        """Let a placed pod be gone."""
+        """Take a placed pod out."""
         self._order.setdefault(pod.node_name, list(self._store.pods_on(pod.node_name)))
         self._store._remove(pod)
         self._gone[pod.uid] = pod
 
     def give_back(self, pod: PodView) -> None:
-        """Let a pod that was taken be there again."""
+        """Put a pod back that was taken out."""
         self._store._add(self._gone.pop(pod.uid))
 
     def end(self) -> None:
-        """Give back who is still gone, and let the pods of a node follow each other as before."""
+        """Put all pods back, and restore the order of the pods on each node."""
         for pod in list(self._gone.values()):
             self.give_back(pod)
         for name, order in self._order.items():
@@ -55,7 +66,7 @@ class Aside:
 
 
 class Store:
-    """The truth. Only the engine calls what changes it."""
+    """The state of the cluster. Only the engine calls the methods that change it."""
 
     def __init__(self, gates: Gates | None = None) -> None:
         self.templates = Templates(gates)
@@ -72,7 +83,7 @@ class Store:
         self._snapshot: Snapshot | None = None
 
     def put(self, obj: TopLevel) -> None:
-        """Take in an object of any kind: a node, a pod that has a node, or what plugins read besides."""
+        """Put an object of any kind: a node, a pod that has a node, or another kind that plugins read."""
         if isinstance(obj, Node):
             self.put_node(obj)
         elif isinstance(obj, Pod):
@@ -96,7 +107,8 @@ class Store:
         row = self.nodes.add(node)
         self._restructured()
         for pod in self._on_node.setdefault(name, PodsOnNode()).pods:
-            self._count(pod, row)
+            self.nodes.use(row, pod.template, 1)
+            self.slots.add(pod, row)
         return None
 
     def remove_node(self, name: str) -> Node:
@@ -105,7 +117,7 @@ class Store:
         if row is None:
             raise StoreError(f"node {name} is not found")
         node = self.nodes.objects[row]
-        for pod in self._on_node.get(name, NOBODY).pods:
+        for pod in reversed(self._on_node.get(name, NOBODY).pods):  # so that the next pods get these slots in their order
             self.slots.remove(pod)
         if not self._on_node.get(name):
             self._on_node.pop(name, None)
@@ -125,9 +137,10 @@ class Store:
     # Pods
 
     def view(self, pod: Pod) -> PodView:
-        """Return a pod boiled down to numbers; the store is not changed by it."""
+        """Return a pod as numbers. The store does not change."""
         view = self.templates.view(pod)
-        self.nodes.track_resources()
+        if len(self.nodes.requested) < len(self.templates.resources.values):
+            self.nodes.track_resources()  # the pod names a new resource
         return view
 
     def put_pod(self, pod: Pod) -> PodView:
@@ -191,11 +204,54 @@ class Store:
             self.groups.forget(uid)
         return pod
 
+    # Undoing: each of these is the exact inverse of a change, if everything that came after it was undone before
+
+    def take_out(self, uid: str) -> TakenOut:
+        """Remove a placed pod as `remove_pod`, and return what `put_back` needs."""
+        pod = self._pods.get(uid)
+        if pod is None:
+            raise StoreError(f"pod {uid} is not found in scheduler cache, so cannot be removed from it")
+        taken = TakenOut(pod, self._on_node[pod.node_name].place_of(uid), uid in self._assumed)
+        self.remove_pod(uid)
+        return taken
+
+    def put_back(self, taken: TakenOut) -> None:
+        """Undo `take_out`: the pod stands in its place among the pods of its node."""
+        pod = taken.pod
+        if taken.is_assumed:
+            self._assumed.add(pod.uid)
+        self._pods[pod.uid] = pod
+        self._on_node.setdefault(pod.node_name, PodsOnNode()).put_back(pod, taken.at)
+        row = self.nodes.rows.get(pod.node_name)
+        if row is not None:
+            self.nodes.use(row, pod.template, 1)
+            self.slots.add(pod, row)
+            self.journal.append(Change(row, USAGE, pod, 1))
+
+    def restore_node(self, node: Node, row: int, images: Mapping[str, int]) -> None:
+        """Undo `remove_node`: the node has its row again, and the node that took that row has the last one.
+
+        `images` has the sizes of images before. The order in which nodes are visited is restored with `order`.
+        """
+        name = node.metadata.name
+        self.nodes.restore(node, row)
+        for image in node_images(node):
+            self.nodes.images[image].size = images[image]
+        self.order.put(name, node.metadata.labels or {})
+        for pod in self._on_node.setdefault(name, PodsOnNode()).pods:
+            self.nodes.use(row, pod.template, 1)
+            self.slots.add(pod, row)
+        last = len(self.nodes) - 1
+        if last != row:
+            for pod in self._on_node.get(self.nodes.names[last], NOBODY).pods:
+                self.slots.row.data[pod.slot] = last
+        self._restructured()
+
     @contextmanager
     def without(self, pods: Iterable[PodView]) -> Iterator[Aside]:
-        """Let placed pods be gone for as long as the context lasts; then they are back where they were, and in their order.
+        """Take placed pods out for the time of a `with` block; then put them back in their order.
 
-        For whoever has the store to itself meanwhile: everybody who looks believes it.
+        The whole store changes for this time, so nothing else may read it meanwhile.
         """
         aside = Aside(self)
         try:
@@ -234,7 +290,7 @@ class Store:
     # Reading
 
     def snapshot(self) -> Snapshot:
-        """Lend the read-only view that a cycle works on; it is valid until the store changes again."""
+        """Return the read-only view that a cycle works on. It is not a copy: it changes with the store."""
         if self._snapshot is None:
             self._snapshot = Snapshot(
                 ClusterTables(
@@ -258,13 +314,9 @@ class Store:
         on_node.add(pod)
         row = self.nodes.rows.get(pod.node_name)
         if row is not None:
-            self._count(pod, row)
+            self.nodes.use(row, pod.template, 1)
+            self.slots.add(pod, row)
             self.journal.append(Change(row, USAGE, pod, 1))
-
-    def _count(self, pod: PodView, row: int) -> None:
-        template = pod.template
-        self.nodes.use(row, template.usage, template.non_zero_cpu, template.non_zero_memory, 1)
-        self.slots.add(pod, row)
 
     def _remove(self, pod: PodView) -> None:
         del self._pods[pod.uid]
@@ -275,8 +327,7 @@ class Store:
             if not neighbours:
                 del self._on_node[pod.node_name]
             return
-        template = pod.template
-        self.nodes.use(row, template.usage, template.non_zero_cpu, template.non_zero_memory, -1)
+        self.nodes.use(row, pod.template, -1)
         self.slots.remove(pod)
         self.journal.append(Change(row, USAGE, pod, -1))
 

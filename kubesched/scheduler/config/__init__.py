@@ -1,10 +1,11 @@
-"""The configuration room: KubeSchedulerConfiguration files, feature gates and plugin arguments.
-
-In: text and flags. Out: frozen values that the other rooms can rely on without asking again. It knows plugins by
-name, by extension point and by the type of their arguments (`Catalogue`), never as classes, and it opens no socket.
-The names below are imported when they are first used: `run --help` needs durations and gates, and no YAML.
+"""KubeSchedulerConfiguration files, feature gates and plugin arguments, as frozen values that are complete and checked.
 
     load(text or path, gates=..., registry=...) -> Configuration      effective(configuration) -> document
+
+This room knows plugins by name, extension points and type of arguments (`Catalogue`), never as classes. It opens no connection.
+
+The names are imported when they are first used, so that `run --help`, which needs durations and gates, does not load YAML. Each
+name stands twice: under TYPE_CHECKING for type checkers, and in `_NAMES` for the import.
 """
 
 import importlib
@@ -79,108 +80,24 @@ if TYPE_CHECKING:
     )
 
 _NAMES = {
-    "args": (
-        "Args",
-        "CPU_AND_MEMORY",
-        "MAX_SHAPE_SCORE",
-        "ResourceSpec",
-        "UtilizationShapePoint",
-        "validate_label_key",
-        "validate_shape",
-    ),
-    "building": (
-        "build_extenders",
-        "read_file",
-        "unreadable",
-    ),
-    "catalogue": (
-        "Catalogue",
-        "Known",
-        "POINTS",
-        "at_release",
-    ),
-    "configz": ("from_configz",),
-    "documents.durations": ("Duration",),
-    "documents.fielderrors": (
-        "FieldError",
-        "Path",
-        "TypedString",
-        "duplicate",
-        "forbidden",
-        "invalid",
-        "not_supported",
-        "required",
-    ),
-    "documents.reading": (
-        "Object",
-        "Value",
-        "compact",
-        "is_json",
-        "read_json",
-    ),
-    "documents.wire": (
-        "Go",
-        "Int32",
-        "Int64",
-        "Raw",
-        "Wire",
-        "decode",
-        "encode",
-        "plain",
-    ),
-    "documents.yamltext": ("read_yaml",),
-    "loading": (
-        "defaults",
-        "load",
-    ),
-    "printing": (
-        "as_json",
-        "as_yaml",
-        "effective",
-    ),
-    "releases.gates": (
-        "Gates",
-        "NOT_OURS",
-        "NO_EFFECT",
-        "GATES",
-        "OUR_GATES",
-        "Stage",
-        "known_gates",
-        "read_pairs",
-        "spec_of",
-    ),
-    "releases.versions": (
-        "Behaviour",
-        "NEWEST",
-        "OLDEST_EMULATED",
-        "OLDEST_RECORDED",
-        "RELEASES",
-        "Version",
-        "nearest_recorded",
-        "text_of",
-    ),
-    "selectors": (
-        "NodeAffinity",
-        "TopologySpreadConstraint",
-    ),
-    "types": (
-        "API_GROUP",
-        "API_VERSION",
-        "ClientConnection",
-        "Configuration",
-        "Configured",
-        "Extender",
-        "ExtenderManagedResource",
-        "ExtenderTLSConfig",
-        "KIND",
-        "LeaderElection",
-        "Plugin",
-        "PluginConfig",
-        "PluginSet",
-        "Profile",
-    ),
+    "args": "Args CPU_AND_MEMORY MAX_SHAPE_SCORE ResourceSpec UtilizationShapePoint validate_label_key validate_shape",
+    "building": "build_extenders read_file unreadable",
+    "catalogue": "Catalogue Known POINTS at_release",
+    "configz": "from_configz",
+    "documents.durations": "Duration",
+    "documents.fielderrors": "FieldError Path TypedString duplicate forbidden invalid not_supported required",
+    "documents.reading": "Object Value compact is_json read_json",
+    "documents.wire": "Go Int32 Int64 Raw Wire decode encode plain",
+    "documents.yamltext": "read_yaml",
+    "loading": "defaults load",
+    "printing": "as_json as_yaml effective",
+    "releases.gates": "GATES Gates NOT_OURS NO_EFFECT OUR_GATES Stage known_gates read_pairs spec_of",
+    "releases.versions": "Behaviour NEWEST OLDEST_EMULATED OLDEST_RECORDED RELEASES Version nearest_recorded text_of",
+    "selectors": "NodeAffinity TopologySpreadConstraint",
+    "types": "API_GROUP API_VERSION ClientConnection Configuration Configured Extender ExtenderManagedResource "
+    "ExtenderTLSConfig KIND LeaderElection Plugin PluginConfig PluginSet Profile",
 }
-_WHERE = {name: f"{__name__}.{module}" for module, names in _NAMES.items() for name in names}
+_WHERE = {name: f"{__name__}.{module}" for module, names in _NAMES.items() for name in names.split()}
 
 
 def __getattr__(name: str) -> Any:

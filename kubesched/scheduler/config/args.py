@@ -1,15 +1,14 @@
-"""Plugin arguments: what a plugin may be told in `pluginConfig`, typed, defaulted and checked.
+"""Plugin arguments (`pluginConfig`): the base class, and what the arguments of several plugins share.
 
-A plugin's arguments are a frozen struct at the top of the plugin's own file:
+A plugin's arguments are a frozen struct in the plugin's own file:
 
     class InterPodAffinityArgs(Args):
         hard_pod_affinity_weight: Int32 = 1
 
         def validate(self, path: Path, gates: Gates) -> list[FieldError]: ...
 
-The class name is the kind on the wire, so the plugin `X` takes `XArgs`. Field values are the defaults for a field that
-is absent or null; what depends on other fields or on feature gates happens in `defaulted`. What the arguments of several
-plugins hold, and how it is checked, stands here too.
+The class name is the kind on the wire, so the plugin `X` has `XArgs`. The default of a field is used if the field is absent or
+null; defaults that depend on other fields or on feature gates are set in `defaulted`.
 """
 
 from __future__ import annotations
@@ -58,7 +57,7 @@ class UtilizationShapePoint(Wire, frozen=True, rename="camel"):
 
 
 def validate_shape(shape: tuple[UtilizationShapePoint, ...], path: Path) -> list[FieldError]:
-    """Check that a function is given, rises in utilization and stays in its ranges."""
+    """Return the errors of a shape: no points, utilization not rising, values out of range."""
     if not shape:
         return [required(path, "at least one point must be specified")]
     errors = []
@@ -77,12 +76,12 @@ def validate_shape(shape: tuple[UtilizationShapePoint, ...], path: Path) -> list
 
 
 def validate_label_key(key: str, path: Path) -> list[FieldError]:
-    """Check that a text may be the key of a label."""
+    """Return the errors of a label key."""
     return [invalid(path, key, complaint) for complaint in qualified_name_complaints(key)]
 
 
 def validate_extended_resource(name: str, path: Path) -> list[FieldError]:
-    """Check that a name belongs to no Kubernetes domain, as the name of a device's resource must not."""
+    """Return the errors of the name of an extended resource, which must not be in a Kubernetes domain."""
     errors = [invalid(path, TypedString(name), complaint) for complaint in qualified_name_complaints(name)]
     if not errors and not is_extended_name(name):
         errors.append(invalid(path, name, "is an invalid extended resource name"))

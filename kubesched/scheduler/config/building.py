@@ -1,9 +1,8 @@
-"""From a valid document to profiles that can run, or the reason why they cannot.
+"""From a valid document to profiles that can run, or the error that kube-scheduler has when it builds its scheduler object.
 
-The reference finds these problems while it builds its scheduler object: an extender whose certificates cannot be
-read, a plugin that refuses its arguments, a plugin that does not exist or is listed where it cannot run, a profile
-without a queue sort or a binder. They are found here, in the same order and with the same words, without building
-anything: the catalogue says what the plugins are.
+Such errors are: certificates of an extender that cannot be read, arguments that a plugin refuses, a plugin that does not exist
+or does not implement the point, a profile without QueueSort or Bind. Order and texts are kube-scheduler's. No plugin is built
+here: the catalogue has their points and argument types.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ _CERTIFICATE = re.compile(rb"-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-
 
 
 def build_extenders(extenders: Sequence[Extender], prefix: str = "couldn't build extenders: ") -> tuple[Extender, ...]:
-    """Return the extenders with their timeouts filled in; raise ConfigError for credentials that cannot be used."""
+    """Return the extenders with default timeouts; raise ConfigError for TLS settings that cannot be used."""
     built = []
     for extender in extenders:
         try:
@@ -46,7 +45,7 @@ def build_extenders(extenders: Sequence[Extender], prefix: str = "couldn't build
 
 
 def ignore_managed_resources(extenders: Sequence[Extender], profiles: Sequence[MergedProfile]) -> tuple[MergedProfile, ...]:
-    """Make NodeResourcesFit blind for what extenders account for: their list replaces the one in its arguments."""
+    """Let NodeResourcesFit ignore the resources that extenders manage. Kept quirk: their list replaces its ignoredResources."""
     managed = (resource for extender in extenders for resource in extender.managed_resources)
     ignored = tuple(resource.name for resource in managed if resource.ignored_by_scheduler)
     if not ignored:
@@ -63,7 +62,7 @@ def ignore_managed_resources(extenders: Sequence[Extender], profiles: Sequence[M
 
 
 def build_profiles(profiles: Sequence[MergedProfile], catalogue: Catalogue, gates: Gates) -> tuple[Profile, ...]:
-    """Return the profiles spelled out; raise ConfigError for the first that cannot work."""
+    """Return the complete profiles; raise ConfigError for the first that cannot run."""
     built: list[Profile] = []
     for merged in profiles:
         try:
@@ -76,6 +75,8 @@ def build_profiles(profiles: Sequence[MergedProfile], catalogue: Catalogue, gate
 
 
 def _build(merged: MergedProfile, catalogue: Catalogue, gates: Gates) -> Profile:
+    """Return one complete profile; raise ConfigError if it has not one QueueSort plugin, no Bind plugin, or several plugins at
+    PlacementGenerate."""
     args = _args_in_use(merged, catalogue, gates)
     of = f"for profile with scheduler name {go_quote(merged.scheduler_name)}"
     points = expand(merged.plugins, catalogue)
@@ -96,7 +97,7 @@ def _build(merged: MergedProfile, catalogue: Catalogue, gates: Gates) -> Profile
 
 
 def _args_in_use(merged: MergedProfile, catalogue: Catalogue, gates: Gates) -> Mapping[str, Args | Raw]:
-    """Return the arguments of plugins that exist and are switched on, by name, after the plugin's own check."""
+    """Return the arguments of enabled plugins by name; raise ConfigError for those that do not pass the plugin's own check."""
     wanted = needed(merged.plugins)
     found: dict[str, Args | Raw] = {}
     for name, args in sorted(merged.plugin_config, key=lambda entry: entry[0]):
@@ -110,7 +111,7 @@ def _args_in_use(merged: MergedProfile, catalogue: Catalogue, gates: Gates) -> M
 
 
 def _check_same_queue(first: Profile, other: Profile) -> None:
-    """Refuse profiles that sort the one queue differently through multiPoint, which validation does not see."""
+    """Refuse profiles with different QueueSort plugins from multiPoint, which validation does not read. All share one queue."""
     (wanted,), (found,) = first.points["queue_sort"], other.points["queue_sort"]
     shown = go_quote(other.scheduler_name)
     if wanted.name != found.name:
@@ -121,7 +122,7 @@ def _check_same_queue(first: Profile, other: Profile) -> None:
 
 
 def _check_tls(extender: Extender) -> None:
-    """Read what an extender's TLS settings point to, so that a wrong file is found at start-up."""
+    """Check an extender's TLS settings and read its files, so that errors are found at the start."""
     tls = extender.tls_config or ExtenderTLSConfig()
     has_ca = bool(tls.ca_data or tls.ca_file)
     has_certificate = bool((tls.cert_data or tls.cert_file) and (tls.key_data or tls.key_file))
@@ -136,13 +137,13 @@ def _check_tls(extender: Extender) -> None:
     )
     if ca:
         _check_authorities(ca)
-    # Certificate and key that both come from files are read again at every handshake, and so not looked into here.
+    # A pair of files is not compared: it is read again at each handshake, because files may be renewed.
     if has_certificate and (tls.cert_data or tls.key_data):
         _check_pair(certificate, key)
 
 
 def read_file(file: str) -> bytes:
-    """Return what a file holds; raise ConfigError in Go's words if it cannot be read."""
+    """Return the content of a file; raise ConfigError with Go's text if it cannot be read."""
     try:
         with open(file, "rb") as opened:
             return opened.read()
@@ -151,13 +152,14 @@ def read_file(file: str) -> bytes:
 
 
 def unreadable(file: str, error: OSError) -> ConfigError:
-    """Return the error for a file that cannot be read, as Go words it."""
+    """Return the error for a file that cannot be read, with Go's text."""
     reason = os.strerror(error.errno) if error.errno else str(error)
     verb = "read" if isinstance(error, IsADirectoryError) else "open"
     return ConfigError("", f"{verb} {file}: {reason[:1].lower()}{reason[1:]}")
 
 
 def _check_authorities(pem: bytes) -> None:
+    """Raise ConfigError if no certificate in a PEM text can be read, with Go's texts."""
     from cryptography import x509  # heavy, and most configurations have no extender with certificates
 
     complaint = "" if b"-----END " in pem else "unable to parse bytes as PEM block"
@@ -172,6 +174,7 @@ def _check_authorities(pem: bytes) -> None:
 
 
 def _check_pair(certificate: bytes, key: bytes) -> None:
+    """Raise ConfigError if a key does not belong to its certificate, with Go's texts."""
     from cryptography import x509
     from cryptography.hazmat.primitives.serialization import load_pem_private_key
 

@@ -1,7 +1,7 @@
-"""What the configuration knows about plugins: names, extension points, arguments and the default set.
+"""What the configuration knows about plugins: names, extension points, types of arguments, and the default set.
 
-A `Catalogue` is handed to the loader: for each plugin name the points it implements and the type of its arguments.
-Plugin classes stay unknown here. `plugins/args.py` has the catalogue of the tree; an outside plugin adds an entry of its own.
+A `Catalogue` has for each plugin its points and the type of its arguments. `plugins/args.py` has that of the built-in plugins;
+a plugin from outside adds an entry.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from kubesched.scheduler.config.releases.gates import Gates
 from kubesched.scheduler.config.releases.versions import Version
 from kubesched.scheduler.config.types import Plugin, Plugins, PluginSet
 
-# In the order in which the reference builds them, which decides what error is met first.
+# In the order in which kube-scheduler builds them, which decides which error is reported first.
 POINT_TYPES: Mapping[str, str] = {
     "pre_filter": "PreFilterPlugin",
     "filter": "FilterPlugin",
@@ -35,8 +35,7 @@ POINT_TYPES: Mapping[str, str] = {
 POINTS = tuple(POINT_TYPES)
 SCORING_POINTS = ("score", "placement_score")
 
-# The points that plugins of the tree got in a later release than the rest. A file of that release may name the plugin
-# there; whether it has anything to do there is the plugin's business.
+# Points that built-in plugins have since a later release. A file for that release may name the plugin there.
 _LATER_POINTS: Mapping[tuple[str, str], Version] = {
     ("NodeName", "pre_filter"): (1, 37),
     ("NodeUnschedulable", "pre_filter"): (1, 37),
@@ -61,11 +60,8 @@ _DEFAULTS: tuple[tuple[str, int, str], ...] = (
     ("VolumeZone", 0, ""),
     ("PodTopologySpread", 2, ""),
     ("InterPodAffinity", 2, ""),
-    (
-        "DynamicResources",
-        2,
-        "DynamicResourceAllocation",
-    ),  # before DefaultPreemption: better give back an idle claim than evict a pod
+    # Before DefaultPreemption: to give back an idle claim is better than to evict a pod.
+    ("DynamicResources", 2, "DynamicResourceAllocation"),
     ("DefaultPreemption", 0, ""),
     ("NodeResourcesBalancedAllocation", 1, ""),
     ("ImageLocality", 1, ""),
@@ -75,12 +71,12 @@ _DEFAULTS: tuple[tuple[str, int, str], ...] = (
     ("TopologyPlacementGenerator", 0, "TopologyAwareWorkloadScheduling"),
     ("PodGroupPodsCount", 1, "TopologyAwareWorkloadScheduling"),
 )
-"""What runs by default, in order: the plugin, its weight in scores, and the gate that it is behind, if any."""
+"""The default plugins in order: name, weight (0: none), and the gate that enables it, if any."""
 
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """A plugin as the configuration sees it."""
+    """A plugin as the configuration knows it."""
 
     points: frozenset[str]
     args: type[Args] | None = None
@@ -100,7 +96,7 @@ def at_release(catalogue: Catalogue, version: Version) -> Catalogue:
 
 
 def default_plugins(gates: Gates) -> Plugins:
-    """Return what runs when a profile says nothing: everything through multiPoint, by gate and release."""
+    """Return the default plugins, all under multiPoint, by gates and release."""
     enabled = [Plugin(name, weight) for name, weight, gate in _DEFAULTS if not gate or gates.is_enabled(gate)]
     if not gates.behaviour.prefilters_node_name:
         names = [plugin.name for plugin in enabled]

@@ -1,8 +1,7 @@
-"""A running scheduler's configuration, as its /configz shows it, made into a document that can be loaded.
+"""The /configz page of a running scheduler as a document that can be loaded.
 
-In: the text of that page. Out: the text of a v1 KubeSchedulerConfiguration with the same profiles; or one ConfigError.
-kube-scheduler prints the type that it works with, whose fields are called as in Go (`SchedulerName`), kubesched the v1
-document; both are read. Their plugins are complete, defaults included, so no default is laid under them again.
+kube-scheduler prints its internal type there, with Go's field names (`SchedulerName`); kubesched prints the v1 document. Both
+are read. The listed plugins are complete, so the result disables the defaults (`multiPoint.disabled: [*]`).
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ _KEPT = ("percentageOfNodesToScore", "parallelism", "profiles")
 
 
 def from_configz(text: str) -> tuple[str, int]:
-    """Return a document with the profiles of a /configz page, and how many extenders there are, which are left out."""
+    """Return a document with the profiles of a /configz page, and the number of its extenders, which are left out."""
     try:
         page = json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -37,8 +36,8 @@ def from_configz(text: str) -> tuple[str, int]:
 
 
 def _as_in_v1(value: Any) -> Any:
-    """Return a value with fields called as on the wire. What is below a field that is so already is of a type that is written
-    that way throughout, and may have keys of users in it."""
+    """Return a value with wire names: `SchedulerName` becomes `schedulerName`. A field with a wire name is kept with everything
+    below it, which may have keys of users."""
     if isinstance(value, list):
         return [_as_in_v1(each) for each in value]
     if not isinstance(value, dict):
@@ -51,7 +50,7 @@ def _as_in_v1(value: Any) -> Any:
 
 
 def _complete(profile: dict[str, Any]) -> dict[str, Any]:
-    """Return a profile that has the plugins it names and no others."""
+    """Return a profile with the plugins that it lists and no defaults."""
     plugins = profile.get("plugins")
     if not isinstance(plugins, dict):
         return profile

@@ -1,8 +1,12 @@
-"""Loading: the text of a configuration file in, a `Configuration` that can be run out, or one ConfigError.
+"""From the text of a configuration file to a `Configuration`, or one ConfigError with kube-scheduler's text.
 
-The steps, each of which may end the journey with the text the reference exits with:
-read the document, find its kind, decode it strictly, decode the plugin arguments inside, default, let the leader
-election flags override, validate, build the profiles. Nothing here touches the network.
+    1. read YAML or JSON                 `_parse`               documents/yamltext, documents/reading 2. find apiVersion and
+    kind          `_kind_of`, `_registered` 3. decode strictly                   `_decode`              documents/wire; unknown
+    and repeated fields are reported together 4. decode the plugins' arguments     `_decode_args` 5. defaults, flags over the
+    file     `complete`, `_default_profiles` 6. validate                          validation 7. build the profiles
+    building
+
+The order decides which of several errors is reported, so it is kube-scheduler's.
 """
 
 from __future__ import annotations
@@ -34,7 +38,7 @@ from kubesched.scheduler.config.types import (
 )
 from kubesched.scheduler.config.validation import MergedProfile, validate
 
-# Part of a sentence that users of the reference see; the place is in the reference's own source.
+# Part of an error text of kube-scheduler: a place in its own source.
 SCHEME = "pkg/scheduler/apis/config/scheme/scheme.go:29"
 DEFAULT_SCHEDULER_NAME = "default-scheduler"
 _FOLDED = {"apiversion": "apiVersion", "kind": "kind"}
@@ -46,9 +50,9 @@ Overrides = Mapping[str, Any]
 def load(
     source: str | os.PathLike[str], *, gates: Gates, registry: Catalogue, overrides: Overrides | None = None
 ) -> Configuration:
-    """Return the configuration in a text, or in the file at a path.
+    """Return the configuration in a text (str), or in the file at a path.
 
-    `overrides` replace fields of `leader_election` after the file is read: the flags that win over it.
+    `overrides` are fields of `leader_election` from flags, which win over the file.
     """
     text = source if isinstance(source, str) else read_file(os.fspath(source)).decode("utf-8", "replace")
     document, args = _decode(text, registry, gates)
@@ -56,7 +60,7 @@ def load(
 
 
 def defaults(*, gates: Gates, registry: Catalogue) -> Configuration:
-    """Return the configuration of a scheduler that was given no file."""
+    """Return the configuration of a scheduler without a file."""
     return complete(KubeSchedulerConfiguration(), (), gates=gates, registry=registry)
 
 
@@ -68,7 +72,7 @@ def complete(
     registry: Catalogue,
     overrides: Overrides | None = None,
 ) -> Configuration:
-    """Default, validate and build a decoded document; `args` are those of each profile's pluginConfig, in order."""
+    """Default, validate and build a decoded document; `args` are the decoded arguments of each profile, in order."""
     election = msgspec.structs.replace(document.leader_election.defaulted(), **(overrides or {}))
     document = msgspec.structs.replace(
         document, leader_election=election, client_connection=document.client_connection.defaulted()
@@ -99,7 +103,7 @@ def complete(
 def _decode(
     text: str, registry: Catalogue, gates: Gates
 ) -> tuple[KubeSchedulerConfiguration, tuple[tuple[Args | Raw, ...], ...]]:
-    """Return the document and its plugin arguments; complaints of strictness are raised together, after the rest."""
+    """Return the document and the arguments of its plugins. Strictness errors are raised together, after other errors."""
     tree, complaints = _parse(text)
     api_version, kind = _kind_of(tree)
     if not kind:
@@ -133,7 +137,7 @@ def _parse(text: str) -> tuple[Value, list[str]]:
 
 
 def _kind_of(tree: Value) -> tuple[str, str]:
-    """Return apiVersion and kind of a tree, empty where absent; their keys may be in any case, the last one counts."""
+    """Return apiVersion and kind, empty if absent. Their keys may be in any case; of several the last one counts."""
     if tree is None:
         return "", ""
     if not isinstance(tree, Object):
@@ -158,7 +162,7 @@ def _no_kind(value: Value, wanted: str) -> ConfigError:
 
 
 def _registered(api_version: str, kind: str, registry: Catalogue) -> type[msgspec.Struct]:
-    """Return the type of a kind, or raise ConfigError for one that nobody registered."""
+    """Return the type of a kind; raise ConfigError for an unknown kind."""
     if api_version == API_VERSION:
         if kind == KIND:
             return KubeSchedulerConfiguration
@@ -172,6 +176,7 @@ def _registered(api_version: str, kind: str, registry: Catalogue) -> type[msgspe
 def _decode_args(
     document: KubeSchedulerConfiguration, registry: Catalogue
 ) -> tuple[tuple[tuple[Args | Raw, ...], ...], list[str]]:
+    """Return the arguments of each profile's pluginConfig, and the strictness errors in them."""
     complaints = []
     decoded = []
     for i, profile in enumerate(document.profiles):
@@ -190,7 +195,7 @@ def _decode_args(
 
 
 def _decode_one(entry: PluginConfig, registry: Catalogue) -> tuple[Args | Raw, list[str]]:
-    """Return one plugin's arguments: typed where the plugin's are known, as they came where they are not."""
+    """Return the arguments of one plugin: typed if the plugin's type is known, else raw."""
     known = registry.get(entry.name)
     if known is None or known.args is None:
         return entry.args, []
@@ -219,7 +224,7 @@ def _default_profiles(
     gates: Gates,
     registry: Catalogue,
 ) -> tuple[MergedProfile, ...]:
-    """Return the profiles with the default plugins laid under them; no profile at all means one empty one."""
+    """Return the profiles with default plugins and arguments. A file without profiles has one empty profile."""
     if not profiles:
         profiles, args = (KubeSchedulerProfile(),), ((),)
     only_one = len(profiles) == 1
@@ -227,7 +232,7 @@ def _default_profiles(
     for profile, given in zip(profiles, args, strict=True):
         name = profile.scheduler_name
         if name is None:
-            # Of several profiles none gets a name by default: validation asks for it.
+            # Only a single profile has a default name. With several, validation requires one.
             name = DEFAULT_SCHEDULER_NAME if only_one else ""
         plugins = merge(default_plugins(gates), profile.plugins)
         config = [

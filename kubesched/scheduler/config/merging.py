@@ -1,8 +1,12 @@
-"""Merging a profile's plugins with the defaults, and spelling them out per extension point.
+"""The plugins of a profile: merged with the defaults (`merge`), then listed for each extension point (`expand`, `weigh`).
 
-Two steps, as in the reference. `merge` works on the file alone: the user's set over the default set, point by point.
-`expand` then needs to know which plugin implements what: it replaces multiPoint by real lists and fixes the weights.
-What is specific beats what is general: an extension point over the user's multiPoint over the default multiPoint.
+    defaults      multiPoint: enabled [A, B weight 2, C]
+    the file      multiPoint: disabled [C]                      score: enabled [B weight 5]
+    merge         multiPoint: enabled [A, B weight 2]           score: enabled [B weight 5]
+    expand        every point that A and B implement: [A, B]; score: [B, A], because what a point names comes first
+    weigh         score: B 5 (the point's own list wins), A 1
+
+`expand` needs the catalogue, which knows the points of each plugin.
 """
 
 from __future__ import annotations
@@ -20,7 +24,7 @@ _MAX_INT64 = (1 << 63) - 1
 
 
 def merge(defaults: Plugins, custom: Plugins | None) -> Plugins:
-    """Lay the user's plugins over the default ones at every point."""
+    """Return the user's plugins merged with the default ones at every point."""
     if custom is None:
         return defaults
     points = [field.name for field in msgspec.structs.fields(Plugins) if getattr(defaults, field.name) is not None]
@@ -28,7 +32,8 @@ def merge(defaults: Plugins, custom: Plugins | None) -> Plugins:
 
 
 def merge_set(default: PluginSet, custom: PluginSet) -> PluginSet:
-    """Merge one point: disabled defaults go, a default named again takes the user's entry in place, others follow."""
+    """Merge one point. Disabled defaults are dropped. A default that the user enables again keeps its place with the user's
+    weight. The user's other plugins follow."""
     disabled = tuple(Plugin(plugin.name) for plugin in (*(custom.disabled or ()), *(default.disabled or ())))
     off = {plugin.name for plugin in disabled}
     entries = custom.enabled or ()
@@ -42,19 +47,20 @@ def merge_set(default: PluginSet, custom: PluginSet) -> PluginSet:
             used.add(last[plugin.name])
             plugin = entries[last[plugin.name]]
         enabled.append(plugin)
-    # A plugin that the user names twice stays twice, and is refused when the lists are spelled out.
+    # A plugin that the user enables twice stays twice; `expand` refuses it.
     enabled += [plugin for at, plugin in enumerate(entries) if at not in used]
     return PluginSet(enabled=tuple(enabled) or None, disabled=disabled or None)
 
 
 def needed(plugins: Plugins) -> frozenset[str]:
-    """Return every plugin that is switched on anywhere."""
+    """Return all plugins that are enabled at some point."""
     sets = (plugins.at(field.name) for field in msgspec.structs.fields(Plugins))
     return frozenset(name for each in sets for name in each.enabled_names)
 
 
 def expand(plugins: Plugins, catalogue: Catalogue) -> dict[str, tuple[Configured, ...]]:
-    """Return the plugins of every extension point in running order, or raise ConfigError for an impossible set."""
+    """Return the plugins of every extension point, in the order in which they run; raise ConfigError for a set that cannot
+    run."""
     for point, kind in POINT_TYPES.items():
         _check_explicit(plugins.at(point), point, kind, catalogue)
     names = {point: _expand_point(plugins, point, catalogue) for point in POINT_TYPES}
@@ -85,6 +91,8 @@ def _check_explicit(listed: PluginSet, point: str, kind: str, catalogue: Catalog
 
 
 def _expand_point(plugins: Plugins, point: str, catalogue: Catalogue) -> list[str]:
+    """Return one point: plugins of multiPoint that the point names too, then the other plugins of multiPoint, then the rest of
+    the point's own list. `disabled: [*]` at the point leaves only its own list."""
     explicit, kind = plugins.at(point), POINT_TYPES[point]
     named, off = explicit.enabled_names, explicit.disabled_names
     if "*" in off:
@@ -119,8 +127,8 @@ def _weights(plugins: Plugins, point: str, catalogue: Catalogue) -> dict[str, in
             continue
         weights[plugin.name] = plugin.weight or 1
         highest = weights[plugin.name] * MAX_SCORE
-        # The reference computes in 64 bits: after a negative weight the room that is left wraps around, and the
-        # next plugin is refused as if the sum had overflowed.
+        # Kept quirk: 64-bit arithmetic. After a negative weight the rest wraps around, and the next plugin is refused as if the
+        # sum had overflowed.
         if highest > _wrapped(_MAX_INT64 - total):
             raise ConfigError("", f"{what}: total score of Score plugins could overflow")
         total = _wrapped(total + highest)

@@ -1,4 +1,8 @@
-"""Printing a configuration: the effective document, as `--write-config-to` and `config show` write it."""
+"""Printing a configuration, for `--write-config-to` and `config show`: the complete v1 document as YAML or JSON.
+
+The YAML looks like that of kube-scheduler's library (sigs.k8s.io/yaml): keys sorted with numbers by value (`a2` before `a10`),
+text in double quotes only if it would be read as something else (`"true"`, `"1:30"`), several lines as a block.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +24,7 @@ _BASE_60 = re.compile(r"[-+]?[0-9][0-9_]*(:[0-5]?[0-9])+(\.[0-9_]*)?")  # 1:30 i
 
 
 def effective(configuration: Configuration) -> dict[str, Any]:
-    """Return the complete v1 document: every default filled in, arguments of the plugins in use sorted by name."""
+    """Return the complete v1 document: all defaults filled in, the arguments of enabled plugins sorted by name."""
     document: dict[str, Any] = {
         "apiVersion": API_VERSION,
         "clientConnection": encode(configuration.client_connection),
@@ -42,7 +46,7 @@ def effective(configuration: Configuration) -> dict[str, Any]:
 
 
 def as_yaml(document: dict[str, Any]) -> str:
-    """Return a document as YAML with sorted keys, the reference's way."""
+    """Return a document as YAML with sorted keys."""
     text: str = yaml.dump(
         document, Dumper=_Dumper, default_flow_style=False, sort_keys=False, allow_unicode=True, width=_ENDLESS
     )
@@ -54,6 +58,7 @@ def as_json(document: dict[str, Any]) -> str:
 
 
 def _profile(profile: Profile) -> dict[str, Any]:
+    """Return one profile; arguments with a type get apiVersion and kind."""
     document: dict[str, Any] = {"plugins": encode(profile.plugins), "schedulerName": profile.scheduler_name}
     if profile.percentage_of_nodes_to_score is not None:
         document["percentageOfNodesToScore"] = profile.percentage_of_nodes_to_score
@@ -70,7 +75,7 @@ def _profile(profile: Profile) -> dict[str, Any]:
 
 
 class _Dumper(yaml.CSafeDumper):
-    """The dumper, with the manners of the reference's YAML library: this file alone decides what needs quotes."""
+    """A dumper without implicit resolvers: the functions below decide what is quoted."""
 
     def ignore_aliases(self, data: Any) -> bool:
         return True
@@ -80,7 +85,7 @@ class _Dumper(yaml.CSafeDumper):
 
 
 def _string(dumper: _Dumper, text: str) -> yaml.Node:
-    """Double quotes for what would be read as something else than text, a block for several lines."""
+    """Write text plain, as a block if it has several lines, or in double quotes if it would be read as another type."""
     return dumper.scalar(text, "|" if "\n" in text else None if is_text(text) and not _BASE_60.fullmatch(text) else '"')
 
 
@@ -102,7 +107,7 @@ def _mapping(dumper: _Dumper, fields: dict[str, Any]) -> yaml.Node:
 
 
 def _compare_keys(one: str, other: str) -> int:
-    """Order keys as people do: numbers inside them by value, and what is no letter before the letters."""
+    """Compare keys: numbers inside them by value, other characters before letters."""
     at = next((at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), None)
     if at is None:
         return len(one) - len(other)

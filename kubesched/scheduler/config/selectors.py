@@ -1,8 +1,8 @@
-"""Node selectors and spread constraints inside a configuration file: strictly read, checked term by term.
+"""Node selectors and spread constraints in a configuration file, read strictly.
 
-The same shapes exist in `kubesched.kube.api` for pods. There an unknown field is ignored and a bad term simply never
-matches; in a configuration file both are errors with a path that show what the file says, `null` or `[]`, so the file
-has its own, stricter, copies. Absent fields are not encoded: `msgspec.to_builtins` gives what the API's types read.
+`kubesched.kube.api` has the same types for pods. There an unknown field is ignored, and an invalid term matches nothing. In a
+configuration file both are errors with a path, and the error shows what the file says (`null` or `[]`), so the file has types
+of its own. `msgspec.to_builtins` leaves absent fields out, so the result can be read as the API's types.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class NodeSelectorTerm(Wire, frozen=True, rename="camel"):
     match_fields: tuple[NodeSelectorRequirement, ...] = ()
 
     def validate(self, path: Path) -> list[FieldError]:
-        """Return what keeps the term from being understood."""
+        """Return the errors of the term."""
         term = msgspec.convert(msgspec.to_builtins(self), node.NodeSelectorTerm)
         return [FieldError(*text.split(": ", 1)) for text in node_term_errors(term, str(path))]
 

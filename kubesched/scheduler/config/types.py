@@ -1,8 +1,8 @@
-"""KubeSchedulerConfiguration v1: the file's own types, and `Configuration`, what the rest of the house is handed.
+"""The types of KubeSchedulerConfiguration v1: the document, and `Configuration`, the complete one that the scheduler runs with.
 
-`KubeSchedulerConfiguration` and what hangs below it are the wire: optional where the file may be silent, and printed
-under the names and with the omissions of the reference. `Configuration` is the same after defaulting, merging and
-validation: nothing is missing and every plugin list is spelled out per extension point. All of it is frozen.
+`KubeSchedulerConfiguration` and its parts are the wire format: optional where a file may leave a field out, with
+kube-scheduler's names and rules about empty fields. `Configuration` is the result of defaulting, merging and validation: no
+field is missing, and the plugins are listed for each extension point.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _Debugging = Go(embedded="DebuggingConfiguration")
 
 
 class LeaderElection(Wire, frozen=True, rename="camel"):
-    """Who leads: the Lease that one of several schedulers holds. Zero durations and empty names mean the default."""
+    """Leader election by a Lease. Zero durations and empty names mean the default."""
 
     go_type: ClassVar[str] = "v1alpha1.LeaderElectionConfiguration"
 
@@ -51,7 +51,7 @@ class LeaderElection(Wire, frozen=True, rename="camel"):
 
 
 class ClientConnection(Wire, frozen=True, rename="camel"):
-    """How to talk to the API server; zero rates mean the default, a negative rate means no limit."""
+    """The connection to the API server. A rate of 0 means the default, a negative rate no limit."""
 
     go_type: ClassVar[str] = "v1alpha1.ClientConnectionConfiguration"
 
@@ -76,7 +76,7 @@ class Plugin(Wire, frozen=True, rename="camel"):
 
 
 class PluginSet(Wire, frozen=True, rename="camel"):
-    """What is switched on and off at one extension point; `*` in disabled means all defaults."""
+    """The plugins that are enabled and disabled at one extension point; `*` in disabled means all defaults."""
 
     enabled: tuple[Plugin, ...] | None = None
     disabled: tuple[Plugin, ...] | None = None
@@ -131,7 +131,7 @@ class ExtenderManagedResource(Wire, frozen=True, rename="camel"):
 
 
 class ExtenderTLSConfig(Wire, frozen=True, rename="camel"):
-    """How to trust an extender and how to be trusted by it; data wins over files."""
+    """TLS for an extender; inline data wins over files."""
 
     insecure: Annotated[bool, _Omitted] = False
     server_name: Annotated[str, _Omitted] = ""
@@ -144,7 +144,7 @@ class ExtenderTLSConfig(Wire, frozen=True, rename="camel"):
 
 
 class Extender(Wire, frozen=True, rename="camel"):
-    """A scheduler extension behind HTTP; an empty verb is one that it does not speak."""
+    """A scheduler extender over HTTP; it does not have the verbs that are empty."""
 
     url_prefix: str = ""
     filter_verb: Annotated[str, _Omitted] = ""
@@ -161,7 +161,7 @@ class Extender(Wire, frozen=True, rename="camel"):
 
 
 class KubeSchedulerConfiguration(Wire, frozen=True, rename="camel"):
-    """The document as it is written."""
+    """The document as it stands in a file."""
 
     parallelism: Int32 = 16
     leader_election: LeaderElection = LeaderElection()
@@ -178,7 +178,7 @@ class KubeSchedulerConfiguration(Wire, frozen=True, rename="camel"):
 
 @dataclass(frozen=True, slots=True)
 class Configured:
-    """A plugin at an extension point, with its weight where scores are added up (1 elsewhere)."""
+    """A plugin at an extension point; the weight matters where scores are added."""
 
     name: str
     weight: int = 1
@@ -186,7 +186,7 @@ class Configured:
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """One scheduler name and what it runs."""
+    """A complete profile: one scheduler name with its plugins."""
 
     scheduler_name: str
     percentage_of_nodes_to_score: int | None  # None: the global value applies
@@ -199,13 +199,13 @@ class Profile:
 
     @property
     def plugin_names(self) -> tuple[str, ...]:
-        """Return every plugin that runs somewhere, each once, in the order of first appearance."""
+        """Return all plugins of the profile, each once, in the order of the points."""
         return tuple(dict.fromkeys(plugin.name for plugins in self.points.values() for plugin in plugins))
 
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
-    """A configuration that can be run."""
+    """A complete and valid configuration."""
 
     parallelism: int
     leader_election: LeaderElection

@@ -1,7 +1,6 @@
-"""Validation of a defaulted document: every complaint, in the reference's order and words.
+"""Validation of a document with its defaults: all field errors, in kube-scheduler's order and words.
 
-In: the document with defaults and merged plugins. Out: field errors; an empty list means that the file may be used.
-Whether the plugins make a working profile is a later question (`kubesched.scheduler.config.building`).
+Whether the plugins make a profile that can run is checked later (`building`).
 """
 
 from __future__ import annotations
@@ -24,8 +23,8 @@ from kubesched.scheduler.config.types import (
     PluginSet,
 )
 
-# Volume limit plugins of cloud providers that no longer exist. They are refused by name wherever they are switched on,
-# except under multiPoint, where they fail as unknown. The version in the sentence is the core group's: so it is there.
+# Removed volume limit plugins of cloud providers. Enabling one is an error with its name, except under multiPoint, where it is
+# an unknown plugin. The "v1" in the text is kube-scheduler's.
 REMOVED_PLUGINS = ("AzureDiskLimits", "CinderLimits", "EBSLimits", "GCEPDLimits")
 _REMOVED = f'was invalid in version "v1" (KubeSchedulerConfiguration is version "{API_VERSION}")'
 _UNCHECKED_POINTS = ("multi_point", "placement_generate", "placement_score")
@@ -33,14 +32,14 @@ _CHECKED_POINTS = {
     field.encode_name: field.name for field in msgspec.structs.fields(Plugins) if field.name not in _UNCHECKED_POINTS
 }
 
-# The reference checks these only when it builds the plugin (it keeps the check under a wrong name), so the paths have
-# no prefix and the error names the plugin instead.
+# Kept quirk: kube-scheduler registers this check under a wrong name, so it runs only when the plugin is built. Then the path
+# has no prefix, and the error names the plugin.
 CHECKED_WHEN_BUILT = frozenset({"NodeResourcesFit"})
 
 
 @dataclass(frozen=True, slots=True)
 class MergedProfile:
-    """A profile after defaulting: full plugin sets, and arguments for every plugin that takes some."""
+    """A profile after defaulting: merged plugin sets, and arguments for all plugins that have some."""
 
     scheduler_name: str
     percentage_of_nodes_to_score: int | None
@@ -49,7 +48,7 @@ class MergedProfile:
 
 
 def validate(document: KubeSchedulerConfiguration, profiles: Sequence[MergedProfile], gates: Gates) -> list[FieldError]:
-    """Return everything that is wrong; `profiles` stand for the document's own."""
+    """Return all errors; `profiles` are the document's profiles with defaults."""
     errors: list[FieldError] = []
     burst = document.client_connection.burst
     if burst < 0:
@@ -70,6 +69,8 @@ def validate(document: KubeSchedulerConfiguration, profiles: Sequence[MergedProf
 
 
 def _leader_election(election: LeaderElection, path: Path) -> list[FieldError]:
+    """Check leader election, if it is on: positive durations, the lease longer than the renew deadline, a lock of kind leases
+    with a name."""
     if not election.leader_elect:
         return []
     errors = []
@@ -81,7 +82,7 @@ def _leader_election(election: LeaderElection, path: Path) -> list[FieldError]:
         if duration <= 0:
             errors.append(invalid(path.child(name), duration, "must be greater than zero"))
     if election.lease_duration <= election.renew_deadline:
-        # The value shown is the deadline, not the lease: the reference says it so.
+        # Kept quirk: the error shows the deadline, not the lease duration.
         errors.append(invalid(path.child("leaseDuration"), election.renew_deadline, "must be greater than `RenewDeadline`"))
     for name, text in (
         ("resourceLock", election.resource_lock),
@@ -103,6 +104,7 @@ def _percentage(percentage: int | None, path: Path) -> list[FieldError]:
 
 
 def _profiles(profiles: Sequence[MergedProfile], gates: Gates) -> list[FieldError]:
+    """Check each profile, then what profiles must have in common."""
     if not profiles:
         return [required(Path("profiles"))]
     errors = []
@@ -131,6 +133,7 @@ def _removed_plugins(plugins: Plugins, path: Path) -> list[FieldError]:
 
 
 def _plugin_config(profile: MergedProfile, path: Path, gates: Gates) -> list[FieldError]:
+    """Check the arguments of one profile: each plugin once, no removed plugin, valid values."""
     errors = []
     seen = set()
     for at, (name, args) in enumerate(profile.plugin_config):
@@ -146,7 +149,7 @@ def _plugin_config(profile: MergedProfile, path: Path, gates: Gates) -> list[Fie
 
 
 def _common_queue_sort(profiles: Sequence[MergedProfile]) -> list[FieldError]:
-    """All profiles share one queue, so they must agree on how it is sorted."""
+    """Check that all profiles have the same QueueSort plugin with the same arguments: they share one queue."""
     path, first = Path("profiles"), profiles[0]
     canon = first.plugins.queue_sort
     names = canon.enabled_names
@@ -181,6 +184,7 @@ def _args_of(profile: MergedProfile, plugin: str) -> Args | Raw:
 
 
 def _extenders(extenders: Sequence[Extender], path: Path) -> list[FieldError]:
+    """Check extenders: weights, names of managed resources, each managed by one extender, one that binds."""
     errors = []
     managed: set[str] = set()
     for at, extender in enumerate(extenders):

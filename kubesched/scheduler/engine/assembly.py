@@ -1,7 +1,11 @@
-"""From a configuration to an engine that can run: store, profiles, queue, loop, connected.
+"""Build an engine from a configuration and feature gates.
 
-In: a configuration, feature gates, and the outside as ports. Out: an `Engine`. The scheduler, the benchmark, the golden
-cases and the simulator are all put together here, so that they decide alike.
+The scheduler, the benchmarks, the golden cases and the simulator all build their engine here, so they decide alike. They
+differ in the `Ports` that they give: real or simulated clock, writer and recorder. The parts are built in the order of their
+dependencies:
+
+    store, handle -> profiles (plugins) -> queue -> core -> intake, failures, binder -> bookings, evictions -> attempts ->
+    Engine
 """
 
 from __future__ import annotations
@@ -17,11 +21,10 @@ from kubesched.scheduler import config
 from kubesched.scheduler.cluster import Gates as ClusterGates
 from kubesched.scheduler.cluster import PodView, Store
 from kubesched.scheduler.engine.acting.attempts import Attempts
-from kubesched.scheduler.engine.acting.binding import Binder
+from kubesched.scheduler.engine.acting.binding import Binder, WaitingPods
 from kubesched.scheduler.engine.acting.bookings import Bookings
 from kubesched.scheduler.engine.acting.eviction import Evictions
 from kubesched.scheduler.engine.acting.failures import Failures
-from kubesched.scheduler.engine.acting.permits import WaitingPods
 from kubesched.scheduler.engine.arrivals.inbox import Inbox
 from kubesched.scheduler.engine.arrivals.intake import Intake
 from kubesched.scheduler.engine.core import Core
@@ -58,7 +61,7 @@ from kubesched.scheduler.queue import Queue, QueueObserver, QueueOptions, Steady
 
 @dataclass(slots=True)
 class Ports:
-    """What the engine is given of the world; the defaults write to nobody."""
+    """What the engine uses of the outside. The defaults write nothing."""
 
     clock: Clock = field(default_factory=SystemClock)
     writer: Writer = field(default_factory=NoWriter)
@@ -66,13 +69,13 @@ class Ports:
     meter: Meter = field(default_factory=NoMeter)
     observer: EngineObserver | None = None
     decisions: DecisionRecorder | None = None
-    """Keeps what was decided and by what."""
+    """Records decisions and what led to them."""
     queue_observer: QueueObserver | None = None
     ties: Ties | None = None
     poster: Poster | None = None
-    """How extenders are reached; without one, a configuration with extenders cannot be run."""
+    """Sends requests to extenders. Without it a configuration with extenders is refused."""
     let_bind: LetBind = just_bind
-    """How extenders are let bind: whoever writes to an API server sees to it that they do so in his time, and looks."""
+    """Lets an extender bind a pod. With an API server this also limits the time and reads the pod back."""
     seed: int = 0
 
 
@@ -85,32 +88,31 @@ class EngineOptions:
     announces_expected_node: bool = True
     percentage_of_nodes: int = 0
     assumed_ttl_seconds: float | None = None
-    """Forget a booking whose pod was bound but not seen on its node for so long; None, as the reference today, never."""
+    """Forget a booking if the bound pod is not seen on its node for so long. None: never, as kube-scheduler today."""
     scores_bare_nodes: bool = True
-    """Score nodes that an extender sent back as if no pod were on them: the reference's quirk, which 1.17 did not have."""
+    """Score nodes that an extender returned as if no pod were on them: a quirk of kube-scheduler, which 1.17 did not have."""
 
 
 def registry_with(extra: Iterable[type[Plugin]] = (), *, installed: bool = False) -> Registry:
-    """Return the plugins in the tree and those of other people: handed in, and, for who reads a configuration that may name
-    them, offered by installed packages."""
+    """Return the in-tree plugins with `extra` ones, and with `installed` those that installed packages offer."""
     registry = _in_tree().copy()
     for cls in extra:
         registry.register(cls)
     for cls in installed_plugins() if installed else ():
-        if registry.find(cls.name) is None:  # what is handed in wins, also over an older form of itself
+        if registry.find(cls.name) is None:  # `extra` wins, also over an older version of the same plugin
             registry.register(cls)
     return registry
 
 
 @cache
 def _in_tree() -> Registry:
-    """Return kube-scheduler's plugins, and Coscheduling, which a configuration can name without a `--plugin`; verified once:
-    looking at their signatures takes 10 ms."""
+    """Return kube-scheduler's plugins, and Coscheduling, which a configuration can name without `--plugin`. Checking their
+    signatures takes 10 ms, so this is done once."""
     return Registry(*IN_TREE, Coscheduling)
 
 
 def default_configuration(gates: config.Gates | None = None, registry: Registry | None = None) -> config.Configuration:
-    """Return the configuration of a scheduler that was given no file."""
+    """Return the configuration of a scheduler without a `--config` file."""
     return config.defaults(gates=gates or config.Gates.defaults(), registry=catalogue(registry or registry_with()))
 
 
@@ -120,7 +122,7 @@ def build_profiles(configuration: config.Configuration, registry: Registry, hand
 
 
 def new_handle(gates: config.Gates, ports: Ports) -> tuple[Store, EngineHandle]:
-    """Return an empty store, and the handle that plugins reach it and the world through."""
+    """Return an empty store, and a handle over it for plugins."""
     store = Store(
         ClusterGates(
             pod_level_resources=gates.is_enabled("PodLevelResources"),
@@ -148,7 +150,7 @@ def new_handle(gates: config.Gates, ports: Ports) -> tuple[Store, EngineHandle]:
 
 
 def _stays(store: Store, victim: PodView) -> bool:
-    """Return whether a victim is there, and nobody has asked it to go."""
+    """Return whether a victim exists and is not being deleted."""
     found = store.pod(victim.uid)
     return found is not None and found.pod.metadata.deletion_timestamp is None
 
@@ -156,8 +158,8 @@ def _stays(store: Store, victim: PodView) -> bool:
 def engine_options(configuration: config.Configuration, gates: config.Gates) -> EngineOptions:
     """Return how an engine runs under a configuration and gates.
 
-    OpportunisticBatching is the reference's way to use an answer again; ours is the memory, so the gate switches that.
-    Releases before 1.35 had neither, but whoever emulates one wants its decisions, and those are the same.
+    OpportunisticBatching is kube-scheduler's cache of answers; the gate switches ours. Releases before 1.35 have no such
+    cache. Ours is on there too: it does not change decisions.
     """
     return EngineOptions(
         remembers=gates.is_enabled("OpportunisticBatching") or gates.emulated < (1, 35),
@@ -195,7 +197,7 @@ def assemble(
     options: EngineOptions | None = None,
     queue_as: QueueOptions | None = None,
 ) -> Engine:
-    """Put an engine together. `profiles` (with the store and handle they were built for) replace the configured ones."""
+    """Build an engine. `profiles`, with the store and handle that they were built for, replace the configured ones."""
     ports, options = ports or Ports(), options or engine_options(configuration, gates)
     store, handle = prepared or new_handle(gates, ports)
     if profiles is None:
@@ -251,7 +253,7 @@ def assemble(
 def _extenders(
     configuration: config.Configuration, ports: Ports, profiles: Mapping[str, Profile], *, scores_bare_nodes: bool
 ) -> Extenders | None:
-    """Return the configuration's extenders, which preemption asks too; None if there are none."""
+    """Return the configuration's extenders, or None. Preemption calls them too."""
     if not configuration.extenders:
         return None
     if ports.poster is None:

@@ -1,9 +1,8 @@
-"""What we believe, on request: SIGUSR2 compares the store and the queue with what the watches said, and logs both.
+"""The cache debugger: on SIGUSR2, compare the store and the queue with the watches, and log both.
 
-In: the engine, and the nodes and pods as the watches know them. Out: a log line if they differ, `Cache mismatch`, with
-names of nodes and uids of pods; then the nodes with what is booked on them, and the queue. A pod that is being tried
-this very moment, and a pod of another scheduler that has no node, are in neither structure and show up as missed, as
-they do in the reference. Nothing here changes anything.
+A difference is logged as `Cache mismatch`, with names of nodes and uids of pods. Then the nodes with their pods and the queue
+are logged. A pod that is in flight, and a pod of another scheduler without a node, are in neither structure and are reported
+as missed; kube-scheduler does the same. Nothing is changed.
 """
 
 from __future__ import annotations
@@ -22,7 +21,8 @@ log = logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Mismatch:
-    """Names of nodes and uids of pods: the watches alone know the missed, we alone the redundant."""
+    """Names of nodes and uids of pods. The missed ones are only in the watches, the redundant ones only in the store or
+    queue."""
 
     missed_nodes: tuple[str, ...] = ()
     redundant_nodes: tuple[str, ...] = ()
@@ -31,18 +31,18 @@ class Mismatch:
 
 
 def debug_later(engine: EngineState, nodes: Callable[[], Iterable[Node]], pods: Callable[[], Iterable[Pod]]) -> None:
-    """Compare and dump in the loop's own turn, once everything that the watches have said so far is taken in."""
+    """Compare and dump in the engine's loop, once everything that the watches have delivered so far is applied."""
 
     def look() -> None:
-        # What is posted here is reached in the same turn, when the inbox has nothing before it: the watches cannot have
-        # said anything in between.
+        # A second call, posted from the first one, runs when the inbox is empty but for it. Nothing can arrive in between,
+        # because the loop does not give up control while it empties the inbox.
         engine.inbox.post(LoopCall(lambda: debug(engine, nodes(), pods())))
 
     engine.inbox.post(LoopCall(look))
 
 
 def debug(engine: EngineState, nodes: Iterable[Node], pods: Iterable[Pod]) -> None:
-    """Compare with what the watches know, then dump everything to the log."""
+    """Compare, then log everything."""
     log.v(3).info("Cache comparer started")
     found = compare(engine, nodes, pods)
     if found.missed_nodes or found.redundant_nodes:
@@ -56,7 +56,7 @@ def debug(engine: EngineState, nodes: Iterable[Node], pods: Iterable[Pod]) -> No
 
 
 def compare(engine: EngineState, nodes: Iterable[Node], pods: Iterable[Pod]) -> Mismatch:
-    """Return where we and the watches differ."""
+    """Return how store and queue differ from the watches."""
     known_nodes = set(engine.store.nodes.names)
     real_nodes = {node.metadata.name for node in nodes}
     known_pods = {pod.uid for pod in engine.store.pods()} | {queued.view.uid for queued in engine.queue}
@@ -70,7 +70,7 @@ def compare(engine: EngineState, nodes: Iterable[Node], pods: Iterable[Pod]) -> 
 
 
 def dump_nodes(engine: EngineState) -> Iterable[str]:
-    """Yield a paragraph a node, also for nodes that are gone while pods still name them."""
+    """Yield a paragraph for each node, also for nodes that are gone while pods still name them."""
     store, nominations, snapshot = engine.store, engine.queue.nominations, engine.store.snapshot()
     resources = store.templates.resources.by_name()
     names = dict.fromkeys((*store.nodes.names, *(pod.node_name for pod in store.pods())))
@@ -97,7 +97,7 @@ def dump_nodes(engine: EngineState) -> Iterable[str]:
 
 
 def dump_queue(engine: EngineState) -> tuple[str, list[str]]:
-    """Return how many pods wait where, and a line for each of them."""
+    """Return how many pods are in each sub-queue, and a line for each of them."""
     queue = engine.queue
     waiting = queue.n_unschedulable + queue.n_gated
     summary = f"activeQ:{queue.n_active}; backoffQ:{queue.n_backoff}; unschedulablePods:{waiting}"
@@ -113,7 +113,7 @@ def _line(view: PodView) -> str:
 
 
 def _resources(amounts: dict[str, int], allowed_pods: int) -> str:
-    """Return amounts in the words of the reference's dump: three resources by name, all others in a map."""
+    """Return amounts in kube-scheduler's format: three resources by name, all others in a map."""
     scalars = " ".join(
         f"{name}:{amount}" for name, amount in sorted(amounts.items()) if amount and name not in NATIVE_RESOURCES
     )

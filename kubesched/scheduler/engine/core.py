@@ -1,7 +1,7 @@
-"""What the parts of an engine work with together: the cluster, the queue, the outside, and who is told.
+"""The core: what all parts of an engine share. `assembly` makes it and hands it to every part.
 
-`assembly` makes it and hands it to every part; none of them knows the loop, or a part that comes after it. Whatever has to
-touch the store or the queue from outside the loop's turn goes through the inbox, as a closure (`LoopCall`).
+The parts know the core, and not the loop or the parts that come after them. A task that wants to use the store or the queue
+posts a function to the inbox (`LoopCall`), and the loop calls it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(slots=True, eq=False)
 class Core:
-    """What an engine is made of, apart from its parts."""
+    """Store, queue, profiles, the outside and the inbox of one engine."""
 
     store: Store
     profiles: Mapping[str, Profile]
@@ -37,18 +37,18 @@ class Core:
     tasks: set[asyncio.Task[None]] = field(default_factory=set)
     """Bindings, evictions and status writes under way."""
     successor: Core | None = None
-    """Of the engine that took over at a reload."""
+    """The core of the engine that took over at a reload."""
 
     @property
     def latest(self) -> Core:
-        """Return the core of the engine whose turn it is: after a reload, its queue has the pods."""
+        """Return the core of the newest engine. After reloads its queue has the pods, and this one's is closed."""
         core = self
         while core.successor is not None:
             core = core.successor
         return core
 
     def spawn(self, coroutine: Coroutine[Any, Any, None]) -> None:
-        """Let something be done beside the loop."""
+        """Run a coroutine beside the loop. If it raises, that is logged."""
         task = asyncio.get_running_loop().create_task(coroutine)
         self.tasks.add(task)
         task.add_done_callback(self._ended)
@@ -60,24 +60,9 @@ class Core:
 
 
 class EngineState(Protocol):
-    """What explanations and dumps read of an engine. They run in its turn, and change nothing."""
+    """What explanations and dumps read of an engine. They run in its loop and change nothing."""
 
-    @property
-    def store(self) -> Store:
-        """Return the cluster."""
-        ...
-
-    @property
-    def profiles(self) -> Mapping[str, Profile]:
-        """Return the profiles by name."""
-        ...
-
-    @property
-    def queue(self) -> Queue:
-        """Return the pods that wait."""
-        ...
-
-    @property
-    def inbox(self) -> Inbox:
-        """Return what has arrived."""
-        ...
+    store: Store
+    profiles: Mapping[str, Profile]
+    queue: Queue
+    inbox: Inbox

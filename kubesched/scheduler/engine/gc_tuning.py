@@ -1,6 +1,6 @@
-"""Python's cycle collector, told how a scheduler lives: much that stays, and little that goes in cycles.
+"""Tune Python's garbage collector for a scheduler: most objects stay, and few form cycles.
 
-Called before the cluster is listed and once it has been, by whoever owns the process.
+The program calls the first function before it lists the cluster, and the second one afterwards.
 """
 
 from __future__ import annotations
@@ -9,21 +9,21 @@ import gc
 
 THRESHOLDS = 20_000, 10, 10
 NEVER = 1000
-"""So many collections of younger objects before all are walked are more than any list takes."""
+"""Full collections come after so many of young objects: more than any list takes."""
 
 
 def await_the_list() -> None:
-    """Keep the collector from walking the cluster while it is being listed: what comes then stays. With 150,000 pods that
-    took 0.4 s of 2.3, in pauses of up to half a second."""
+    """Make no full collections while the cluster is being listed: what comes then stays. With 150,000 pods they
+    took 0.4 s of 2.3 s, in pauses of up to half a second."""
     gc.set_threshold(*THRESHOLDS[:2], NEVER)
 
 
 def spare_the_collector() -> None:
-    """Keep the collector from walking the cluster again and again.
+    """Make collections rare, and leave the listed objects out of them.
 
-    What was listed stays, is freed by counting when it goes, and holds no cycles; a binding leaves behind hundreds of
-    short-lived objects, and at Python's own threshold every third one would start a collection. Measured with 10,000 pods
-    that wait in vain: they slow the others by 13 % at Python's thresholds, by 2 % at ours (bench/unschedulable.py).
+    Listed objects form no cycles, so reference counting frees them. A binding creates hundreds of short-lived objects; at
+    Python's own threshold every third binding would start a collection. Measured with 10,000 unschedulable pods: they slow the
+    others by 13 % at Python's thresholds, and by 2 % at these (bench/unschedulable.py).
     """
     gc.freeze()  # without a collection before it, which takes seconds over a large cluster and frees next to nothing
     gc.set_threshold(*THRESHOLDS)

@@ -1,4 +1,5 @@
-"""What plugins are given of the outside, filled in by whoever builds the engine; defaults for those who only decide."""
+"""The handle: what plugins may use of the scheduler and the outside. The defaults are for runs that only decide and write
+nothing."""
 
 from __future__ import annotations
 
@@ -28,7 +29,7 @@ from kubesched.scheduler.framework import (
 
 
 class SystemClock:
-    """The machine's own time."""
+    """The time of this machine."""
 
     now = staticmethod(time.time)
     """Seconds since the epoch."""
@@ -40,8 +41,27 @@ class SystemClock:
         await asyncio.sleep(seconds)
 
 
+class StillClock:
+    """The Clock port where no time passes: for decisions about one moment."""
+
+    def __init__(self, now: float = 0.0) -> None:
+        self._now = now
+
+    def now(self) -> float:
+        """Return seconds since the epoch."""
+        return self._now
+
+    def monotonic(self) -> float:
+        """Return the same: nothing takes any time."""
+        return self._now
+
+    async def sleep(self, seconds: float) -> None:
+        """Let others run."""
+        await asyncio.sleep(0)
+
+
 class NoWriter:
-    """For runs that only decide: every write is refused."""
+    """Refuses every write: for runs that only decide."""
 
     async def _refuse(self, *given: Any, **more: Any) -> Any:
         raise SchedulerError("nothing is written in this run")
@@ -50,20 +70,20 @@ class NoWriter:
 
 
 class NoRecorder:
-    """For runs that nobody watches."""
+    """Drops every event."""
 
     def event(self, regarding: PodView, kind: str, reason: str, action: str, note: str) -> None:
         """Drop the event."""
 
 
 class NoNominations:
-    """Nobody is nominated anywhere."""
+    """No pod is nominated."""
 
     def __init__(self) -> None:
         self.changes: ChangeLog[str] = ChangeLog()
 
     def on_node(self, node_name: str) -> Iterable[PodView]:
-        """Return nobody."""
+        """Return nothing."""
         return ()
 
     def nodes(self) -> Collection[str]:
@@ -72,7 +92,7 @@ class NoNominations:
 
 
 class NoMeter:
-    """For runs that nobody measures."""
+    """Measures nothing."""
 
     def _ignore(self, *given: Any, **more: Any) -> None:
         pass
@@ -81,19 +101,19 @@ class NoMeter:
 
 
 class NobodyWaits:
-    """Nobody waits at Permit."""
+    """No pod waits at Permit."""
 
     def __iter__(self) -> Iterator[WaitingAtPermit]:
         return iter(())
 
     def get(self, uid: str) -> WaitingAtPermit | None:
-        """Return nobody."""
+        """Return nothing."""
         return None
 
 
 @dataclass(slots=True)
 class EngineHandle:
-    """The outside, as plugins see it."""
+    """What plugins may use, as kube-scheduler's framework.Handle."""
 
     objects: Objects
     gates: FeatureGates = field(default_factory=Gates.defaults)
@@ -111,14 +131,14 @@ class EngineHandle:
     groups: Groups = field(default_factory=Groups)
 
     def attach(self, nominations: Nominations, waiting: Waiting, activate: Callable[[Iterable[PodView]], None]) -> None:
-        """Let plugins reach an engine's queue, and who waits at Permit there. Those parts know the plugins, so they come after
-        the handle; and after a reload those of the new engine take the place of the old one's."""
+        """Give plugins the nominations, the pods at Permit and the queue of an engine. These parts need the plugins, so they
+        are built after the handle. After a reload those of the new engine replace them."""
         self.nominations, self.waiting, self.activate = nominations, waiting, activate
 
     def node(self, name: str) -> Node | None:
-        """Return a node as it is now, or None if it is gone."""
+        """Return a node, or None if it is gone."""
         return self.find_node(name)
 
     def has_pod(self, uid: str) -> bool:
-        """Return whether a pod still exists as far as the API has told."""
+        """Return whether a pod exists, as far as the watch has reported."""
         return self.knows_pod(uid)

@@ -1,22 +1,25 @@
-"""The loop: take in, let time pass, try a few pods, wait.
+"""The engine's loop: apply what arrived, flush the queue, try up to 16 pods, wait for more.
 
-In: the inbox. Out: arrivals applied to the store and the queue (`intake`), pods tried (`attempts`), what the binder reports
-carried on (`bookings`). Everything that changes the store or the queue happens in the loop's turn, one thing after another, so
-there are no locks to reason about.
+    inbox --take_in--> intake (objects), bookings (results of bindings), calls from outside
+    queue --step-----> attempts: take, decide, act
+
+Only this loop changes the store and the queue, one step after another, so there are no locks. Between two rounds the event
+loop runs the binding tasks and the network.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TypeVar
 
 from kubesched.scheduler.engine.acting.attempts import Attempts
+from kubesched.scheduler.engine.acting.binding import WaitingPods
 from kubesched.scheduler.engine.acting.bookings import Bookings
 from kubesched.scheduler.engine.acting.failures import Failures
-from kubesched.scheduler.engine.acting.permits import WaitingPods
-from kubesched.scheduler.engine.arrivals.inbox import BindFailed, Bound, Changed, LoopCall
+from kubesched.scheduler.engine.arrivals.inbox import BindFailed, Bound, Changed, LoopCall, PastPermit
 from kubesched.scheduler.engine.arrivals.intake import Intake
 from kubesched.scheduler.engine.core import Core
 from kubesched.scheduler.engine.groups.pod_groups import read_groups
@@ -26,12 +29,12 @@ log = logging.getLogger(__name__)
 
 Answer = TypeVar("Answer")
 
-_TURN = 16
-"""Pods decided before the binding tasks and the network get a turn."""
+_PODS_A_ROUND = 16
+"""How many pods are decided before binding tasks and the network run again."""
 
 
 class Engine:
-    """Takes in what arrives, and tries pods one after another. `assembly` builds it."""
+    """Applies what arrives, and tries pods one after another. `assembly` builds it."""
 
     def __init__(
         self,
@@ -53,42 +56,47 @@ class Engine:
         self._successor: Engine | None = None
         self._is_stopped = False
         self.is_leading = True
-        """Whether pods are tried. A standby takes everything in, so that it can go on where the leader stopped."""
+        """Whether pods are tried. A standby applies all changes too, so that it can take over at once."""
         self.is_draining = False
-        """Whether no more pods are tried because another engine is about to take over, leading or not."""
+        """Whether no pods are tried because another engine is about to take over."""
 
     async def run(self) -> None:
-        """Run until `stop`."""
+        """Run rounds until `stop`; wait for the inbox or the queue's next deadline when there is nothing to do.
+
+        After each round `asyncio.sleep(0)` lets binding tasks and the network run once. With extenders a round is one pod,
+        decided in a thread.
+        """
         while not self._is_stopped:
             if await self._turn_in_thread() if self.attempts.rules.extenders else self.turn():
                 await asyncio.sleep(0)
                 continue
             deadline = self.queue.next_deadline() if self.is_leading else None
+            # A millisecond later than the deadline, so that the clock has certainly passed it when we wake.
             seconds = None if deadline is None else max(deadline - self.queue.now(), 0.0) + 0.001
             await self.inbox.wait(seconds)
         self.queue.close()
 
     def lead(self) -> None:
-        """Begin to try pods."""
+        """Begin to try pods. The posted call wakes the loop, and marks the moment in the inbox's log."""
         self.is_leading = True
-        self.inbox.post(LoopCall(_ring, begins_lead=True))
+        self.inbox.post(LoopCall(_nothing, begins_lead=True))
 
     def stop(self) -> None:
-        """Let the loop end; bindings under way are not waited for."""
+        """End the loop. Bindings under way are not waited for."""
         self._is_stopped = True
-        self.inbox.post(LoopCall(_ring))
+        self.inbox.post(LoopCall(_nothing))
 
     async def in_turn(self, ask: Callable[[Engine], Answer]) -> Answer:
-        """Ask the engine, or the one that took over since, something between two decisions, or let it do something; what is
-        raised belongs to who asked."""
+        """Call a function with the engine between two decisions, and return its result. An exception goes to the caller. After
+        a reload the function gets the new engine."""
         answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
 
         def run() -> None:
-            if answer.done():  # nobody waits any more
+            if answer.done():  # the caller was cancelled
                 return
             try:
                 answer.set_result(ask(self._latest))
-            except Exception as error:  # whatever a plugin raises, it costs who asked and not the loop
+            except Exception as error:  # it goes to the caller and does not stop the loop
                 answer.set_exception(error)
 
         self.inbox.post(LoopCall(run))
@@ -102,11 +110,11 @@ class Engine:
         return engine
 
     def turn(self) -> bool:
-        """Take in what arrived and decide a few pods; return whether there was anything to do."""
+        """Run one round; return whether there was anything to do."""
         arrived = self.take_in()
         self.flush()
         decided = 0
-        while decided < _TURN and self.is_leading and not (self.is_draining or self._is_stopped) and self.step():
+        while decided < _PODS_A_ROUND and self.is_leading and not (self.is_draining or self._is_stopped) and self.step():
             decided += 1
             if len(self.inbox):
                 self.take_in()
@@ -121,8 +129,8 @@ class Engine:
         return True
 
     async def _turn_in_thread(self) -> bool:
-        """Do the same for one pod, deciding in a thread: extenders may take seconds to answer, and the network must go on
-        meanwhile. Nothing is taken in before the attempt is over, so the store stands still for it."""
+        """Run a round of one pod and decide in a thread: an extender may take seconds to answer, and the network must go on
+        meanwhile. The inbox is not read before the attempt is over, so the store does not change under it."""
         arrived = self.take_in()
         self.flush()
         may_try = self.is_leading and not (self.is_draining or self._is_stopped)
@@ -131,26 +139,35 @@ class Engine:
             self.attempts.act(turn, await asyncio.to_thread(self.attempts.decide, turn))
         return bool(arrived or turn)
 
+    @contextmanager
+    def apart(self) -> Iterator[None]:
+        """Begin with no pods in the queue for as long as the context lasts, and forget at its end which pods came meanwhile."""
+        with self.queue.apart(), self.intake.apart():
+            yield
+
     def take_in(self) -> int:
-        """Apply what is in the inbox; return how much that was."""
+        """Apply what is in the inbox; return how many arrivals that were."""
         count = 0
         for arrival in self.inbox.take():
             count += 1
             try:
                 if isinstance(arrival, Changed):
                     self.intake.apply(arrival.kind, arrival.old, arrival.new)
+                elif isinstance(arrival, PastPermit):
+                    arrival.binding.is_released = True
+                    self.queue.done(arrival.binding.booked.uid)
                 elif isinstance(arrival, Bound):
                     self.bookings.bound(arrival.binding)
                 elif isinstance(arrival, BindFailed):
                     self.bookings.bind_failed(arrival.binding, arrival.status)
                 else:
                     arrival.run()
-            except Exception as error:  # a fault of ours: one arrival may not keep all that follow from being taken in
+            except Exception as error:  # a bug of ours: the arrivals after this one must be applied
                 log.exception("an arrival was dropped: %s", error)
         return count
 
     def flush(self) -> None:
-        """Let time pass in the queue."""
+        """Move the pods whose backoff or longest wait is over."""
         deadline = self.queue.next_deadline()
         now = self.queue.now()
         if deadline is not None and deadline <= now:
@@ -158,8 +175,8 @@ class Engine:
             self.queue.flush_leftovers(now)
 
     async def drain(self, seconds: float) -> None:
-        """Try no more pods, and wait until no attempt and no binding is under way. Who waits for a permit is refused, as nobody
-        may come to allow it, and after so many seconds the rest is not waited for."""
+        """Try no more pods, and wait until no attempt and no binding is under way, or for so many seconds. Pods that wait at
+        Permit are refused: what they wait for may never come, as no other pod is tried."""
         self.is_draining = True
         deadline = self.handle.clock.monotonic() + seconds
         while len(self.bookings) or self.queue.n_in_flight:
@@ -173,19 +190,22 @@ class Engine:
             waiting.reject("", "the configuration is being reloaded")
 
     def take_over(self, old: Engine) -> None:
-        """Go on where another engine over the same store and inbox stopped: every pod that it had is queued here, with what
-        is known of it alone there, and what is still under way there is ours to wait for and to give up."""
+        """Replace another engine over the same store and inbox: after a reload of the configuration.
+
+        Every pod that was queued there is queued here, with its counters and its nomination. Its gates and wake-ups are those
+        of the new profiles. Tasks that are still under way belong to this engine now.
+        """
         self.core.tasks = old.core.tasks
-        old.attempts.caches.clear()  # at once: the collector leaves alone what was there at the first list (gc_tuning)
-        old._refuse_waiting()  # a last attempt may have taken longer than it was waited for
+        old.attempts.caches.clear()  # free them now: the garbage collector is told to leave old objects alone (gc_tuning)
+        old._refuse_waiting()  # the last attempt there may have outlasted `drain`
         self.attempts.gangs.take_over(old.attempts.gangs)
-        read_groups(self.core)  # again: meanwhile the other took in pods, and did not know what we take for a group
+        read_groups(self.core)  # again: the other engine took in pods with its own idea of groups
         for pod in list(old.intake.pending()):
             before, nominated = old.queue.find(pod.key), old.queue.nominations.node_of(pod.uid)
             old.queue.delete(pod)
             self.intake.apply("Pod", None, pod.pod)
             if self.intake.pod(pod.key) is None and not pod.node_name:
-                self.store.groups.drop(pod)  # no profile of ours is responsible: nobody would tell us that it went
+                self.store.groups.drop(pod)  # no profile of ours has its schedulerName: we would not hear of its end
             now = self.queue.find(pod.key)
             if now is None:
                 continue
@@ -197,7 +217,8 @@ class Engine:
         old.core.successor, old._successor = self.core, self
 
     async def settle(self) -> None:
-        """Wait until nothing is under way: for tests, dry runs and simulations."""
+        """Run rounds until nothing is under way and no pod can be tried. Tests, dry runs and simulations use this instead of
+        `run`."""
         while True:
             self.turn()
             if self.core.tasks:
@@ -206,11 +227,11 @@ class Engine:
                 return
 
     async def abandon(self) -> None:
-        """Give up the bindings, evictions and status writes under way, for whoever closes the connection next."""
+        """Cancel the bindings, evictions and status writes under way, before the connection is closed."""
         for task in self.core.tasks:
             task.cancel()
         await asyncio.gather(*self.core.tasks, return_exceptions=True)
 
 
-def _ring() -> None:
-    """Do nothing: who waits for an arrival has one."""
+def _nothing() -> None:
+    """Do nothing. The arrival itself wakes the loop."""

@@ -1,4 +1,4 @@
-"""What the engine tells whoever counts: results, durations, failures. Doing nothing with it costs nothing."""
+"""The observer: the engine reports results, durations and failures to it, for metrics and logs."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from kubesched.scheduler.framework import Preemption
 
 
 class EngineObserver(Protocol):
-    """Counts and logs what the engine does. Calls must be cheap and never fail; a subclass says what it counts of them."""
+    """Counts and logs what the engine does. Calls must be cheap and must not raise. A subclass overrides what it counts."""
 
     def attempt_ended(self, result: str, profile: str, seconds: float) -> None:
         """One attempt is over: `result` is scheduled, unschedulable or error."""
         return
 
     def decided(self, seconds: float) -> None:
-        """The algorithm of one attempt took so long."""
+        """Deciding one attempt took so long (Filter to Score, without Reserve and the binding)."""
         return
 
     def pod_bound(self, pod: PodView, node_name: str, attempts: int, seconds_since_first: float, was_flushed: bool) -> None:
@@ -43,12 +43,8 @@ class EngineObserver(Protocol):
         """A pod waited at Permit."""
         return
 
-    def binding_started(self) -> None:
-        """A binding cycle began."""
-        return
-
-    def binding_ended(self) -> None:
-        """A binding cycle is over."""
+    def bindings(self, change: int) -> None:
+        """A binding cycle began (+1) or ended (-1)."""
         return
 
     def preempted(self, preemption: Preemption, preemptor: str) -> None:
@@ -64,7 +60,7 @@ class EngineObserver(Protocol):
         return
 
     def event_handled(self, event: str, seconds: float) -> None:
-        """An arrival was taken in."""
+        """A change of an API object was taken in."""
         return
 
     def group_decided(self, seconds: float) -> None:
@@ -77,4 +73,4 @@ class EngineObserver(Protocol):
 
 
 class NoObserver(EngineObserver):
-    """Nobody counts."""
+    """Counts nothing."""

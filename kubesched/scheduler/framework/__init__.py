@@ -3,12 +3,12 @@
 from kubesched.scheduler.cluster import PodView, Snapshot
 from kubesched.scheduler.framework import wakeups
 from kubesched.scheduler.framework.advice import AMOUNT, EXAMPLES, REMARK, Advice, Refused, first_names, would_take_it
-from kubesched.scheduler.framework.counting import CountsPods
+from kubesched.scheduler.framework.counting import AddsScores
 from kubesched.scheduler.framework.cycle_state import NODE_ALLOCATABLE, CycleState
-from kubesched.scheduler.framework.equivalence_cache.cache import CachedAnswer, EquivalenceCache
+from kubesched.scheduler.framework.equivalence_cache.cache import EquivalenceCache
 from kubesched.scheduler.framework.equivalence_cache.counters import CounterTable, DomainCounts, PodCounts
+from kubesched.scheduler.framework.equivalence_cache.equivalence_class import CachedAnswer
 from kubesched.scheduler.framework.equivalence_cache.node_answers import NodeAnswers
-from kubesched.scheduler.framework.equivalence_cache.tracked import Tracked
 from kubesched.scheduler.framework.group_hierarchy import AnyGroup, GroupHierarchy
 from kubesched.scheduler.framework.grouping import (
     COMPOSITE,
@@ -47,8 +47,7 @@ from kubesched.scheduler.framework.preemption.whatif import WhatIf
 from kubesched.scheduler.framework.preemption.whatif_filters import NodeTrial, WhatIfFilters
 from kubesched.scheduler.framework.runtime.blame import blamed, is_ctrl_c
 from kubesched.scheduler.framework.runtime.building import build_profile, catalogue
-from kubesched.scheduler.framework.runtime.feasible import FeasibleNodes, NodeTotals
-from kubesched.scheduler.framework.runtime.finding import classes_in, find_plugins, installed_plugins, run_module
+from kubesched.scheduler.framework.runtime.finding import classes_in, find_plugins, installed_plugins, not_enabled, run_module
 from kubesched.scheduler.framework.runtime.group_points import MAX_SCORE, NO_PLACEMENTS
 from kubesched.scheduler.framework.runtime.lifting import NodeView
 from kubesched.scheduler.framework.runtime.plugin_calls import PointObserver
@@ -68,14 +67,11 @@ from kubesched.scheduler.framework.verdicts import (
     Code,
     Decision,
     Diagnosis,
-    DomainScores,
-    DomainVerdicts,
     Failed,
     Nomination,
     Placed,
     Reason,
     Rejections,
-    SpreadScores,
     Status,
     Unschedulable,
     Verdicts,

@@ -1,7 +1,7 @@
-"""What would help a pod that a plugin refuses: the smallest changes, in the words of the pod or of the node.
+"""What would help a pod that a plugin refuses: the smallest changes of the pod or of a node.
 
-In: `Refused`, which nodes a plugin refuses and which of them nobody else does. Out: `Advice`, from the plugin's own method
-`Plugin.advise`; a plugin without one is quoted. Nothing here loops over nodes, and nothing is booked or counted.
+In: `Refused`, the nodes that a plugin refuses, and those that it alone refuses. Out: `Advice`, from the plugin's method
+`advise`. For a plugin without one, its reasons are printed. Nothing here loops over nodes, and nothing is booked or counted.
 """
 
 from __future__ import annotations

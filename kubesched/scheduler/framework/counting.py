@@ -1,30 +1,19 @@
-"""Plugins that count pods per domain of a label: what they may say beside columns.
-
-Some plugins answer from counters (`CycleState.counted`), and say the same of all nodes of a domain. The memory of answers then
-asks about domains, which are few, and not about nodes. That is for the plugins of this package: whoever writes a plugin needs
-columns and `depends_on`.
-"""
+"""A shortcut for the two plugins that count pods per domain: adding finished scores to the totals."""
 
 from __future__ import annotations
 
-from kubesched.scheduler.cluster import PodView, Snapshot
+from kubesched.scheduler.cluster import Bools, Ints, PodView, Snapshot
 from kubesched.scheduler.framework.cycle_state import CycleState
 from kubesched.scheduler.framework.plugin import Plugin
-from kubesched.scheduler.framework.runtime.feasible import FeasibleNodes
-from kubesched.scheduler.framework.verdicts import DomainScores, DomainVerdicts, SpreadScores, Status
+from kubesched.scheduler.framework.verdicts import Status
 
 
-class CountsPods(Plugin):
-    """A plugin that depends on COUNTED_PODS, and may answer for whole domains; its columns say the same."""
+class AddsScores(Plugin):
+    """A plugin that depends on COUNTED_PODS, and can do PreScore, Score and normalising in one step."""
 
-    def filter_domains(self, pod: PodView, nodes: Snapshot, state: CycleState) -> DomainVerdicts | None:
-        """Return what `filter` would say, where all nodes of a domain of one label key are told the same; else None."""
-        return None
-
-    def score_domains(
-        self, pod: PodView, nodes: Snapshot, feasible: FeasibleNodes, state: CycleState
-    ) -> DomainScores | SpreadScores | Status | None:
-        """Return what `pre_score`, `score` and `normalize` would say, where all nodes of a domain of one label key score the
-        same, or by what several domains hold together: the domains' scores, or the Status of PreScore. None leaves it to those.
-        """
-        return None
+    def add_scores(
+        self, pod: PodView, nodes: Snapshot, feasible: Bools, state: CycleState, totals: Ints, weight: int
+    ) -> Ints | Status | None:
+        """Return totals with the scores that `pre_score`, `score` and `normalize` give, times the weight; or the status of
+        `pre_score`. None leaves the pod to those three."""
+        raise NotImplementedError

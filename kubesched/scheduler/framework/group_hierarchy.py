@@ -1,8 +1,8 @@
-"""Groups of groups: who belongs to whom.
+"""Groups of groups: the parents and children of each pod group.
 
-In: the PodGroup and CompositePodGroup objects, of which each may name a parent. Out: a group's root, the pod groups below it,
-and what all of them go by: the root's priority. Without the gate CompositePodGroup every pod group is its own root.
-A parent that is not there, or that leads back to a group already passed, ends the climb.
+In: PodGroup and CompositePodGroup objects, which may name a parent. Out: a group's root, the pod groups below it, and the
+root's priority, which counts for all of them. Without the gate CompositePodGroup every pod group is its own root. The way up
+ends at a parent that does not exist, or that was passed already.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ AnyGroup = PodGroup | CompositePodGroup
 
 
 class GroupHierarchy:
-    """The groups of one cluster, as their objects tell just now."""
+    """The groups of one cluster, read from their objects when a method is called."""
 
     def __init__(self, objects: Objects, *, has_composites: bool) -> None:
         self._objects = objects
@@ -30,7 +30,7 @@ class GroupHierarchy:
         return self._objects.get(type_, key.name, key.namespace)
 
     def upwards(self, key: GroupKey) -> Iterator[tuple[GroupKey, AnyGroup]]:
-        """Yield a group, its parent, and so on to the root, as far as there are objects."""
+        """Yield a group, its parent, and so on up to the root, as far as the objects exist."""
         seen: set[GroupKey] = set()
         while len(seen) < MOST_LEVELS and key not in seen and (group := self.get(key)) is not None:
             yield key, group
@@ -41,7 +41,7 @@ class GroupHierarchy:
             key = GroupKey(COMPOSITE, key.namespace, parent)
 
     def root(self, key: GroupKey) -> GroupKey | None:
-        """Return the group at the top, or None if one on the way up is missing."""
+        """Return the group at the top, or None if a parent does not exist."""
         top = None
         for at, group in self.upwards(key):
             top = at if not self.has_composites or group.spec.parent_composite_pod_group_name is None else None
@@ -65,11 +65,11 @@ class GroupHierarchy:
         return [leaf for child in self.children(key) for leaf in self.leaves(child)]
 
     def members(self, key: GroupKey, groups: Groups) -> list[Group]:
-        """Return who is in the pod groups at and below a group, as far as any pod is."""
+        """Return the pod groups with pods at and below a group."""
         return [found for leaf in self.leaves(key) if (found := groups.get(leaf)) is not None]
 
     def priority(self, pod: PodView) -> int:
-        """Return what a placed pod's priority counts for: that of its root group, as far as one is there."""
+        """Return a placed pod's priority: that of its root group, if it has one."""
         key = workload_of(pod)
         priority = pod.priority
         for _, group in self.upwards(key) if key is not None else ():
@@ -77,7 +77,7 @@ class GroupHierarchy:
         return priority
 
     def evicted_with(self, pod: PodView) -> GroupKey | None:
-        """Return the highest group around a pod that goes as one or not at all; None if the pod goes alone."""
+        """Return the highest group of a pod that is evicted as a whole; None if the pod is evicted alone."""
         key = workload_of(pod)
         whole = [at for at, group in self.upwards(key) if goes_as_one(group.spec.disruption_mode)] if key is not None else []
         return whole[-1] if whole else None

@@ -1,8 +1,8 @@
-"""Pods that are tried together: the words that plugins and the engine share about pod groups.
+"""Values about pod groups that plugins and the engine share.
 
-A group is first rehearsed: every member is decided, booked, reserved and permitted against what the members before it
-take, and everything is taken back. Only if the group as a whole has a place it is done for real. A plugin finds the
-`GroupTurn` under `GROUP_TURN` in the state of a member and can tell the two apart: a rehearsal must leave no trace.
+A group is scheduled in two steps. In the rehearsal each member is decided, assumed, reserved and permitted on top of the
+members before it; then all of it is undone. Only if the whole group fits, the same is done for real. A plugin finds the
+`GroupTurn` under `GROUP_TURN` in the state of a member, with `is_rehearsal`: a rehearsal must leave no trace.
 """
 
 from __future__ import annotations
@@ -27,28 +27,28 @@ GROUP_TURN = "kubesched/group-turn"
 
 @dataclass(slots=True)
 class GroupTurn:
-    """One group's turn, and the uids of the members that take part in it. `to_come` counts those that have not been
-    looked at yet; when the turn is over it is zero."""
+    """One attempt to place a group, with the uids of the members that take part. `to_come` counts the members that are still to
+    be tried."""
 
     key: GroupKey
     is_rehearsal: bool
     uids: frozenset[str] = frozenset()
     to_come: int = 0
     has_called: bool = False
-    """Whether the members that do not take part were called to come."""
+    """Whether members that do not take part were moved to the active queue."""
     asks_permit: bool = True
-    """Whether Permit says in the rehearsal if the group holds; otherwise that is left to PlacementFeasible."""
+    """Whether Permit decides in the rehearsal if the group is complete; otherwise PlacementFeasible does."""
     asks_post_filter: bool = True
-    """Whether PostFilter seeks a way out for single members; otherwise that is left to PodGroupPostFilter."""
+    """Whether PostFilter runs for single members; otherwise PodGroupPostFilter runs for the group."""
 
     def clone(self) -> GroupTurn:
-        """Return the same turn: what-ifs are part of it."""
+        """Return the same value: a what-if belongs to the same attempt of the group."""
         return self
 
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """Nodes on which a whole group may lie; `rows` None means all of them."""
+    """A set of nodes for a whole group; `rows` None means all nodes."""
 
     name: str
     rows: Ints | None = None
@@ -56,7 +56,7 @@ class Placement:
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """A placement, and the members that found a node in it, with the node's name."""
+    """A placement, with the members that found a node in it and the node's name."""
 
     placement: Placement
     assignments: tuple[tuple[PodView, str], ...]
@@ -64,8 +64,8 @@ class Proposal:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a group's turn has come: how many members have a place, those placed before included, and how many have not been
-    looked at yet. Of a group of groups its groups are counted."""
+    """How many members have a node, including those placed before, and how many are still to be tried. For a group of groups,
+    its groups are counted."""
 
     scheduled: int
     remaining: int
@@ -73,14 +73,14 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class FailedGroup:
-    """A group that came to nothing: its object, the members without a place, and by uid what plugins wrote down about each."""
+    """A group that could not be placed: its object, the members without a node, and the state of each by uid."""
 
     key: GroupKey
     group: PodGroup | CompositePodGroup
     members: Sequence[PodView]
     states: Mapping[str, CycleState]
     diagnoses: Mapping[str, Diagnosis] = field(default_factory=dict)
-    """Why no node took them, of those that were refused."""
+    """The diagnoses of the members that no node takes."""
 
     @property
     def priority(self) -> int:
@@ -89,33 +89,34 @@ class FailedGroup:
 
 
 class GroupTrial(Protocol):
-    """What PodGroupPostFilter may try out: what would become of the group if pods were gone."""
+    """A what-if for PodGroupPostFilter: could the group be placed without some pods?"""
 
     @property
     def nodes(self) -> Snapshot:
-        """Return the cluster, as it is imagined just now."""
+        """Return the cluster as it is in the what-if."""
         ...
 
     def without(self, pods: Sequence[PodView]) -> AbstractContextManager[None]:
-        """Let placed pods be gone for as long as the context lasts."""
+        """Remove placed pods for the time of a `with` block."""
         ...
 
     def rehearse(self) -> Status:
-        """Try the whole group; return what came of it. If all is well, who went where is kept for `spare` and `nominations`."""
+        """Try the whole group and return the result. If it fits, the nodes of the members are kept for `spare` and
+        `nominations`."""
         ...
 
     def spare(self, pods: Sequence[PodView]) -> bool:
-        """Let pods be back if the members can stay where they went beside them; return whether they can."""
+        """Put removed pods back if all members can stay on their nodes beside them; return whether they can."""
         ...
 
     def nominations(self) -> dict[str, Nomination]:
-        """Return where the members went, by uid."""
+        """Return the nodes of the members, by uid."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class GroupPostFiltered:
-    """PodGroupPostFilter's answer: evict these pods, and nominate members, by uid. Carried out by the engine, as is
+    """PodGroupPostFilter's answer: pods to evict, and members to nominate, by uid. The engine carries it out, and
     `follow_up`."""
 
     status: Status
@@ -126,7 +127,7 @@ class GroupPostFiltered:
 
 @dataclass(frozen=True, slots=True)
 class Shortfall:
-    """Why a group came to nothing: the members that would fit, and those that do not with what they were told."""
+    """Why a group could not be placed: the members that would fit, and those that do not, with their messages."""
 
     key: GroupKey
     fitting: Sequence[PodView]
@@ -135,8 +136,8 @@ class Shortfall:
 
 @dataclass(frozen=True, slots=True)
 class GroupRefusal:
-    """What the members of a group that came to nothing are told: one text for those that would fit, and for each that
-    does not, by uid, what is added to its own. The group is worth another try after `retry_after_seconds`, if given."""
+    """The messages for the members of a group that could not be placed: one for those that would fit, and by uid what is
+    added to the message of each other one. The group is tried again after `retry_after_seconds`, if given."""
 
     message: str
     additions: Mapping[str, str]
@@ -144,7 +145,7 @@ class GroupRefusal:
 
 
 def workload_of(pod: PodView) -> GroupKey | None:
-    """Return the pod group of scheduling.k8s.io that a pod names."""
+    """Return the pod group that a pod names in spec.schedulingGroup."""
     named = pod.pod.spec.scheduling_group
     if named is None or not named.pod_group_name:
         return None

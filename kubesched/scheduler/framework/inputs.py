@@ -1,9 +1,9 @@
-"""What a plugin's answers are made of: the one declaration that remembering them follows from.
+"""What a plugin's answers are made of (`Plugin.depends_on`). The cache derives from it which answers it may keep, and until
+when.
 
-In: `Plugin.depends_on`, a tuple of inputs and of kinds of API objects. Out: whether an answer may be kept at all, and what
-must happen before it may not be used any more; framework/equivalence_cache/plan and framework/preemption/whatif_filters
-ask. Nothing declared is always right: such a plugin is asked anew for every pod. What is declared, the answers must follow
-from, and from nothing else.
+In: a tuple of inputs and of kinds of API objects. Out: answers to a few questions, for framework/equivalence_cache and
+framework/preemption/whatif_filters. A plugin that declares nothing is always right: it is called for every pod. If a plugin
+declares something, its answers must follow from that and from nothing else.
 
   nothing else than     what pods of a template share, and of the cluster the node's own object (NODE), the pods on it
                         (PODS_ON_NODE), and all node objects (ALL_NODES): columns are kept, and only rows that changed computed
@@ -20,7 +20,7 @@ from __future__ import annotations
 from enum import Enum, auto
 from typing import TYPE_CHECKING
 
-from kubesched.kube.api import TopLevel, Volume
+from kubesched.kube.api import TopLevel
 from kubesched.scheduler.cluster import EPHEMERAL_STORAGE, DeviceClassMap, Objects, PodView
 
 if TYPE_CHECKING:
@@ -28,30 +28,30 @@ if TYPE_CHECKING:
 
 
 class Input(Enum):
-    """What an answer may be made of."""
+    """A thing that an answer may be made of."""
 
     POD_NODE_CONSTRAINTS = auto()
-    """What the pod asks of a node apart from resources (be it which or how much) and images: node selector, node affinity,
-    tolerations, host ports, host network and users, restart rules of containers."""
+    """What the pod asks of a node, without resources and images: node selector, node affinity, tolerations, host ports, host
+    network and users, restart rules of containers."""
     POD_REQUIREMENTS = auto()
-    """Everything that the pod asks of a node: the above, and its containers with their images and resources."""
+    """Everything that the pod asks of a node: the above, and the resources and images of its containers."""
     POD_TEMPLATE = auto()
-    """Whatever replicas have in common: the above, and namespace, labels, owner, priority, wishes about other pods."""
+    """Everything that replicas share: the above, and namespace, labels, owner, priority, terms about other pods."""
     POD_VOLUMES = auto()
-    """Its claims and disks; other volumes come with the pod wherever it goes."""
+    """Its claims and disks. Other volumes come with the pod to any node."""
     POD_RESOURCE_CLAIMS = auto()
     POD_NODE_NAME = auto()
     POD_DEVICES = auto()
-    """The devices that serve extended resources which it asks for."""
+    """The devices that serve the extended resources it asks for."""
     NODE = auto()
     """The node's own object."""
     PODS_ON_NODE = auto()
-    """The pods placed on the node, and what they use of it."""
+    """The pods on the node, and what they use of it."""
     ALL_NODES = auto()
     """The objects of other nodes."""
     COUNTED_PODS = auto()
-    """Pods counted by counters from `CycleState.counted`. Answers are derived from them, and whether there is anything to say
-    (SKIP) follows from these counters and from what else of the pod is declared alone."""
+    """Counters from `CycleState.counted`. Whether the plugin answers SKIP must follow from these counters, and from the other
+    declared inputs of the pod, alone."""
 
 
 DependsOn = tuple[Input | type[TopLevel], ...]
@@ -59,7 +59,8 @@ Inputs = frozenset[Input]
 
 NO_INPUTS: Inputs = frozenset()
 UNLIKE: Inputs = frozenset({Input.POD_TEMPLATE, Input.POD_REQUIREMENTS})
-"""What a pod has of its own that is like no other: beside it, only answers that follow from its node constraints are kept."""
+"""What a pod has of its own if no other pod is like it. Of such pods only answers that follow from node constraints are
+kept."""
 
 
 def is_kept(plugin: Plugin, own: Inputs = NO_INPUTS) -> bool:
@@ -91,25 +92,6 @@ def kinds_of(plugin: Plugin) -> tuple[type[TopLevel], ...]:
     return tuple(kind for kind in plugin.depends_on or () if not isinstance(kind, Input))
 
 
-def own_inputs(pod: PodView, objects: Objects) -> Inputs:
-    """Return what a pod has that others of its template may not have."""
-    spec = pod.pod.spec
-    if not (spec.volumes or spec.resource_claims or spec.node_name or pod.template.resources.asks_for_scalars):
-        return NO_INPUTS
-    own = set()
-    if any(map(_is_claim_or_disk, spec.volumes)):
-        own.add(Input.POD_VOLUMES)
-    if spec.resource_claims:
-        own.add(Input.POD_RESOURCE_CLAIMS)
-    if spec.node_name:
-        own.add(Input.POD_NODE_NAME)
-    if pod.template.resources.asks_for_scalars:
-        find, names = objects.shared(DeviceClassMap).find, pod.template.interners.resources.values
-        if any(find(names[resource]) is not None for resource, _ in pod.requests if resource > EPHEMERAL_STORAGE):
-            own.add(Input.POD_DEVICES)
-    return frozenset(own)
-
-
 _CLAIMS_AND_DISKS = (
     "persistent_volume_claim",
     "ephemeral",
@@ -125,5 +107,20 @@ _CLAIMS_AND_DISKS = (
 )
 
 
-def _is_claim_or_disk(volume: Volume) -> bool:
-    return any(getattr(volume, source) is not None for source in _CLAIMS_AND_DISKS)
+def own_inputs(pod: PodView, objects: Objects) -> Inputs:
+    """Return what a pod has that others of its template may not have."""
+    spec = pod.pod.spec
+    if not (spec.volumes or spec.resource_claims or spec.node_name or pod.template.resources.asks_for_scalars):
+        return NO_INPUTS
+    own = set()
+    if any(getattr(volume, source) is not None for volume in spec.volumes for source in _CLAIMS_AND_DISKS):
+        own.add(Input.POD_VOLUMES)
+    if spec.resource_claims:
+        own.add(Input.POD_RESOURCE_CLAIMS)
+    if spec.node_name:
+        own.add(Input.POD_NODE_NAME)
+    if pod.template.resources.asks_for_scalars:
+        find, names = objects.shared(DeviceClassMap).find, pod.template.interners.resources.values
+        if any(find(names[resource]) is not None for resource, _ in pod.requests if resource > EPHEMERAL_STORAGE):
+            own.add(Input.POD_DEVICES)
+    return frozenset(own)

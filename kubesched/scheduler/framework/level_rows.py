@@ -1,4 +1,4 @@
-"""Which rows have the highest total, and who comes second to the one that is chosen."""
+"""The rows with the highest total, and the row that comes second after the chosen one."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from kubesched.scheduler.cluster import Ints
 
 
 class LevelRows:
-    """The rows of the highest total of one attempt; right for as long as the totals are."""
+    """The rows with the highest total of one attempt. It is right as long as the totals do not change."""
 
     __slots__ = ("_totals", "best", "first")
 
@@ -19,11 +19,11 @@ class LevelRows:
 
     @property
     def count(self) -> int:
-        """Return how many rows are level; it looks at all of them once more."""
+        """Return how many rows have the highest total. Reads all rows."""
         return int(np.count_nonzero(self._totals == self.best))
 
     def first_from(self, row: int) -> int:
-        """Return the first row from a row on, going round, that is level."""
+        """Return the next row with the highest total, from a row on; after the last row the first follows."""
         first, totals = self.first, self._totals
         if first < row:  # the first of all lies behind: there may be another like it ahead
             ahead = row + int(totals[row:].argmax())

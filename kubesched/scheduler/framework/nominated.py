@@ -1,8 +1,11 @@
-"""Pods nominated to nodes, by row: what would come to each node if everybody nominated to it did.
+"""Nominated pods by row: what would come to each node if all pods nominated to it came.
 
-In: the nominations, a snapshot. Out: for any priority the rows that pods of at least that priority are nominated to,
-and what those pods would add there, as columns. A pod must fit beside them, so every attempt asks; with thousands
-nominated the answer is kept and repaired node by node from the nominations' own log of changes, never built again.
+In: the nominations, a snapshot. Out: for each priority the rows with nominated pods of at least that priority, and the
+resources of these pods as columns. Every attempt needs them, because a pod must fit beside them. With thousands of nominated
+pods they are kept, and updated node by node from the log of the nominations.
+
+Example: a pod of priority 10 is nominated to row 3, one of priority 5 to row 4. For a pod of priority 7 `above(7)` has row 3
+only, because it may take the place of the pod with priority 5.
 """
 
 from __future__ import annotations
@@ -17,7 +20,7 @@ from kubesched.scheduler.framework.ports import Nominations
 from kubesched.scheduler.framework.preemption.listed_pods import usage_of
 
 _PRIORITIES = 16
-"""For how many priorities columns are kept; pods of one cluster come with few."""
+"""Columns are kept for so many priorities. Pods of one cluster have few different ones."""
 
 
 class NominatedAbove:
@@ -36,7 +39,7 @@ class NominatedAbove:
 
     @property
     def rows(self) -> Ints:
-        """Return the rows that somebody is nominated to, rising."""
+        """Return the rows with nominated pods, in rising order."""
         if self._rows is None:
             self._rows = np.flatnonzero(self.here)
         return self._rows
@@ -77,7 +80,7 @@ class NominatedByRow:
         self._n = 0
 
     def follow(self, nominations: Nominations, nodes: Snapshot) -> None:
-        """Bring the books up to date with the nominations and with the cluster that a view is of."""
+        """Take in what changed in the nominations and in the cluster."""
         cluster, names = (nodes.journal, nodes.structure), self._reader.changed(nominations.changes)
         if names is None or cluster != self._cluster:
             self._cluster = cluster
@@ -112,7 +115,7 @@ class NominatedByRow:
         return self._row_of.get(uid, -1)
 
     def above(self, priority: int) -> NominatedAbove:
-        """Return the nominated pods that a pod of this priority gives way to."""
+        """Return the nominated pods of this priority or a higher one."""
         ahead = self._levels.get(priority)
         if ahead is None:
             ahead = self._levels[priority] = NominatedAbove(priority, self._n)

@@ -1,11 +1,11 @@
-"""The contract: every extension point as one method, documented.
+"""The contract for plugins: each extension point is one method.
 
-A plugin is a class with the points it cares about; what it leaves out is not called. Points that look at nodes answer
-for all nodes in one expression: `filter` returns a column of rejections, `score` a column of integers. An author who
-prefers to look at one node writes `filter_node` and `score_node` instead, and the framework lifts them over the rows.
+A plugin is a class with the methods it needs; the others are not called. Methods about nodes answer for all nodes at once:
+`filter` returns a column of rejections, `score` a column of integers. An author who prefers to look at one node writes
+`filter_node` and `score_node` instead, and the framework calls them for each row.
 
-`depends_on` tells the framework what an answer is made of, and so when one that it remembers may still be used
-(framework/inputs). Saying nothing is always right and costs a recomputation for every pod.
+`depends_on` declares what the answers are made of, so that the framework can cache them (framework/inputs). A plugin that
+declares nothing is right too, and is called for every pod.
 """
 
 from __future__ import annotations
@@ -48,22 +48,22 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class NodeNames:
-    """PreFilter's way to say: only these nodes come into question."""
+    """PreFilter's answer if only these nodes can be feasible."""
 
     names: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True)
 class PostFiltered:
-    """PostFilter's answer. `nomination` None leaves the nominated node as it is; `preemption` and `follow_up` are carried
-    out by the engine, never by the plugin."""
+    """PostFilter's answer. `nomination` None leaves the nominated node as it is. The engine, not the plugin, carries out
+    `preemption` and `follow_up`."""
 
     status: Status
     nomination: Nomination | None = None
     preemption: Preemption | None = None
     follow_up: Callable[[], Awaitable[None]] | None = None
     is_settled: bool = False
-    """Whether the answer follows from the verdicts alone: then every pod of the class gets it while they stand."""
+    """Whether the answer follows from the verdicts alone. Then it holds for all pods of the class while these stand."""
 
 
 PreFilterAnswer = Status | NodeNames | None
@@ -85,14 +85,14 @@ class Plugin:
     Args: ClassVar[type[Any] | None] = None
     wakes_on: ClassVar[tuple[Wakeup, ...] | None] = None
     depends_on: ClassVar[DependsOn | None] = None
-    """What the answers about nodes are made of, and nothing else: inputs, and kinds of objects. None: anything."""
+    """The inputs and kinds of objects that the answers about nodes are made of. None: anything."""
     pre_binds_in_parallel: ClassVar[bool] = False
     """Whether `pre_bind` may run beside that of a neighbour that allows it too."""
     judges_size: ClassVar[bool] = False
-    """Whether a refusal that no eviction changes means that the node is too small for the pod, even empty."""
+    """Whether an unresolvable refusal means that the node is too small for the pod even without other pods."""
     needs: tuple[tuple[str, str, str], ...] = ()
-    """The points that read what an earlier one wrote: `("filter", "pre_filter", "... not found")`. In a profile that switches
-    the earlier one off alone, an attempt that comes to the later one ends in an error with this text."""
+    """The points that read what an earlier point writes: `("filter", "pre_filter", "... not found")`. If a profile disables
+    only the earlier point, an attempt that reaches the later one ends in an error with this text."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -102,7 +102,7 @@ class Plugin:
         if "depends_on" not in cls.__dict__ and any(
             name in cls.__dict__ and getattr(inherited, name) is not getattr(Plugin, name) for name in ANSWERS
         ):
-            cls.depends_on = None  # what replaces an answer of its base may read more: it declares for itself
+            cls.depends_on = None  # a subclass with other answers may read more than its base, so it declares for itself
 
     def __init__(self, args: Any, handle: Handle) -> None:
         self.args = args
@@ -114,13 +114,13 @@ class Plugin:
         return getattr(cls, method) is not getattr(Plugin, method)
 
     def wakeups(self) -> tuple[Wakeup, ...] | None:
-        """Return the events that may change the plugin's mind; None means that nothing was declared."""
+        """Return the events that may change the plugin's answer; None if the plugin declares nothing."""
         return self.wakes_on
 
     # Before the queue
 
     def pre_enqueue(self, pod: PodView) -> Status | None:
-        """Say whether a pod may enter the active queue. Called often: no I/O."""
+        """Return None if a pod may enter the active queue, else the reason. It is called often: no I/O."""
         return None
 
     def sort_key(self, pod: PodView, queued_at: float) -> Any:
@@ -130,8 +130,8 @@ class Plugin:
     # Which nodes
 
     def pre_filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> PreFilterAnswer:
-        """Boil the pod down, once. Return SKIP if `filter` would pass every node, a rejection if no node can do, or the
-        only nodes that come into question."""
+        """Read the pod once, before the nodes. Return SKIP if `filter` would pass every node, a rejection if no node is
+        feasible, or the only nodes that can be feasible."""
         return None
 
     def filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Rejections:
@@ -139,10 +139,10 @@ class Plugin:
         return Rejections.none(nodes)
 
     def filter_node(self, pod: PodView, node: NodeView, state: CycleState) -> Refusal:
-        """Return why one node is refused, or None; for authors who do not want columns.
+        """Return why one node is refused, or None. For authors who do not want columns.
 
-        A plugin may have both `filter` and `filter_node`: the framework then asks about a single node without the price of
-        arrays. `check_plugin` holds them to the same answers.
+        If a plugin has both `filter` and `filter_node`, the framework calls the second for a single node, which is faster.
+        `check_plugin` checks that they agree.
         """
         return None
 
@@ -155,46 +155,46 @@ class Plugin:
     def post_filter(
         self, pod: PodView, nodes: Snapshot, state: CycleState, diagnosis: Diagnosis, profile: Profile
     ) -> PostFiltered:
-        """Find a way out when no node passed: propose an eviction, or nothing."""
+        """Try to make the pod schedulable after no node passed: propose an eviction, or nothing."""
         return PostFiltered(SUCCESS)
 
     # Which of them
 
     def pre_score(self, pod: PodView, nodes: Snapshot, feasible: Bools, state: CycleState) -> Status | None:
-        """Prepare scoring. Return SKIP if all scores would say nothing."""
+        """Prepare scoring. Return SKIP if all nodes would score the same."""
         return None
 
     def score(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Ints:
-        """Return a score for every node of the view; those of nodes that did not pass are not read."""
+        """Return a score for every node of the view. Scores of nodes that are not feasible are not read."""
         return nodes.uniform(0)
 
     def score_node(self, pod: PodView, node: NodeView, state: CycleState) -> int:
-        """Return one node's score; for authors who do not want columns."""
+        """Return one node's score. For authors who do not want columns."""
         return 0
 
     def normalize(self, scores: Ints, feasible: Bools, pod: PodView, nodes: Snapshot, state: CycleState) -> Ints:
-        """Bring the scores of the feasible nodes into 0 to 100. `scores` is what `score` returned, and not to be written to."""
+        """Return the scores of the feasible nodes scaled to 0 to 100. `scores` comes from `score` and must not be changed."""
         return scores
 
-    # Booked, waiting, bound
+    # After a node was chosen
 
     def reserve(self, pod: PodView, node_name: str, state: CycleState) -> Status | None:
-        """Promise what the pod needs on the node."""
+        """Reserve what the pod needs on the node."""
         return None
 
     def unreserve(self, pod: PodView, node_name: str, state: CycleState) -> None:
-        """Take every promise back; called also if nothing was promised."""
+        """Release everything that was reserved. It is called even if nothing was."""
 
     def permit(self, pod: PodView, node_name: str, state: CycleState) -> tuple[Status, float]:
-        """Allow, refuse, or ask to wait at most so many seconds."""
+        """Allow, refuse, or wait, at most so many seconds."""
         return SUCCESS, 0.0
 
     def pre_bind_pre_flight(self, pod: PodView, node_name: str, state: CycleState) -> Status | None:
-        """Say whether `pre_bind` has anything to do: SKIP if not. Does no work itself."""
+        """Return SKIP if `pre_bind` has nothing to do. Does no work itself."""
         return None
 
     async def pre_bind(self, pod: PodView, node_name: str, state: CycleState) -> Status | None:
-        """Do what must be done before the binding is written."""
+        """Do the work that must be done before the binding is written."""
         return None
 
     async def bind(self, pod: PodView, node_name: str, state: CycleState) -> Status | None:
@@ -202,44 +202,44 @@ class Plugin:
         return None
 
     def post_bind(self, pod: PodView, node_name: str, state: CycleState) -> None:
-        """Take notice that the pod is bound."""
+        """Called after the pod is bound."""
 
     # Pods that belong together
 
     def advise(self, refused: Refused) -> list[Advice]:
-        """Return what would help a pod that this plugin keeps off nodes; asked when somebody wants to know why it is pending.
+        """Return what a user could change so that this plugin lets the pod pass. `why` calls it for a pending pod.
 
-        `refused.alone` are the nodes that would take the pod but for this plugin; without any, there is mostly nothing to
-        say. A plugin that has nothing to say about nodes it alone refuses is quoted instead, with its reasons.
+        `refused.alone` are the nodes that only this plugin refuses. If the plugin returns no advice about them, `why` prints
+        its reasons instead.
         """
         return []
 
     def group_of(self, pod: PodView) -> GroupKey | None:
-        """Return the group that a pod is to be tried together with, or None. Reads nothing but the pod."""
+        """Return the group that a pod is scheduled together with, or None. Reads nothing but the pod."""
         return None
 
     def group_failed(self, shortfall: Shortfall) -> GroupRefusal | None:
-        """Take notice that a group of this plugin came to nothing, and say what its members are told."""
+        """Called when a group of this plugin could not be placed; return the status for its members."""
         return None
 
     def placement_feasible(self, group: GroupKey, progress: Progress) -> Status | None:
-        """Say whether a group has enough members with a place (None), may still get there (WAIT), or cannot (a refusal)."""
+        """Return None if enough members of a group are placed, WAIT if enough may still be, or a refusal."""
         return None
 
     def pod_group_post_filter(self, failed: FailedGroup, trial: GroupTrial) -> GroupPostFiltered:
-        """Find a way out for a group that came to nothing: propose evictions, or nothing."""
+        """Try to make a group schedulable that could not be placed: propose evictions, or nothing."""
         return GroupPostFiltered(unschedulable())
 
     def generate_placements(self, group: GroupKey, nodes: Snapshot) -> Sequence[Placement] | Status:
-        """Return the sets of nodes of which one is to hold the whole group."""
+        """Return sets of nodes; one of them shall hold the whole group."""
         return (Placement(""),)
 
     def score_placement(self, group: GroupKey, proposal: Proposal, nodes: Snapshot) -> int | Status:
-        """Return how good a placement of a group is; among several the best is taken."""
+        """Return the score of a placement of a group. The best placement wins."""
         return 0
 
     def normalize_placements(self, scores: Sequence[int]) -> Sequence[int] | Status:
-        """Bring the scores of all placements of a group into 0 to 100."""
+        """Return the scores of all placements of a group scaled to 0 to 100."""
         return scores
 
 

@@ -1,7 +1,7 @@
-"""Protocols for what is outside: time, chance, the API server's write side, the recorder of events.
+"""Protocols for everything outside the framework: time, random numbers, writing to the API server, events.
 
-The framework and the plugins see the world only through these. The engine, the simulator and the tests hand in what
-fits them: a real clock or a virtual one, a writer that speaks HTTP or one that keeps a list.
+Framework and plugins use nothing else from outside. The engine, the simulator and the tests pass what fits: a real or a virtual
+clock, a writer that uses HTTP or one that fills a list.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ class Clock(Protocol):
 
 
 class Writer(Protocol):
-    """The API server's write side. Every call raises an `ApiError` or `Unreachable` when it fails.
+    """Writes to the API server. Every call raises an `ApiError` or `Unreachable` if it fails.
 
-    Bindings and updates fail only when they were not carried out: while that is not known, they keep their caller waiting.
+    A binding or an update raises only if it was not carried out. If the answer is lost, the call waits until it knows.
     """
 
     async def bind(self, pod: PodView, node_name: str) -> None:
@@ -90,12 +90,12 @@ class Nominations(Protocol):
         ...
 
     def nodes(self) -> Collection[str]:
-        """Return the nodes that pods are nominated to; empty where nobody is nominated."""
+        """Return the nodes that pods are nominated to."""
         ...
 
     @property
     def changes(self) -> ChangeLog[str]:
-        """Return the log of the nodes about which `on_node` answers otherwise than before."""
+        """Return the log of the nodes whose nominated pods changed."""
         ...
 
 
@@ -118,7 +118,7 @@ class WaitingAtPermit(Protocol):
         ...
 
     def allow(self, plugin: str) -> None:
-        """Take back one plugin's wish to wait."""
+        """Allow the pod for one plugin that asked to wait."""
         ...
 
     def reject(self, plugin: str, message: str) -> bool:
@@ -141,7 +141,7 @@ class Waiting(Protocol):
 
 
 class Meter(Protocol):
-    """What plugins count themselves; `telemetry.Metrics` fits."""
+    """The metrics that plugins count themselves; `telemetry.Metrics` has them."""
 
     def claim_created(self, status: str) -> None:
         """Count a claim created for extended resources: success or failure."""

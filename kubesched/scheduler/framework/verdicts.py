@@ -1,8 +1,11 @@
-"""What plugins answer and what a cycle concludes.
+"""The answers of plugins, and the result of a scheduling cycle. "Does not fit" is always a value, never an exception.
 
-`Status` is one answer for a pod as a whole (PreFilter, Reserve, Permit ...). `Rejections` is one answer for every node
-at once: a column of bits, each bit a `Reason`, zero where the node passes. Reasons stay bits until somebody reads them.
-`Diagnosis` is why no node was found, `Decision` what a cycle returns. "Does not fit" is always a value, never raised.
+`Status` is one answer for a whole pod (PreFilter, Reserve, Permit ...). `Rejections` is the answer of one filter for every
+node: a column of bits. Each bit stands for a `Reason`, and zero means that the node passes. `Verdicts` holds the answers of
+all filters, `Diagnosis` why no node was found, and `Decision` is what a cycle returns.
+
+Example: a filter has the reasons (Insufficient cpu, Insufficient memory). The column 0, 1, 3 says: node 0 passes, node 1 has
+too little cpu, node 2 too little of both. Texts are made only when a message is written: for most pods never.
 """
 
 from __future__ import annotations
@@ -16,20 +19,18 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
-from kubesched.scheduler import kernels
 from kubesched.scheduler.cluster import Bools, Ints, PodView, Snapshot
-from kubesched.scheduler.framework.equivalence_cache.tracked import Tracked
 
 Bits = npt.NDArray[np.uint64]
 Packed = npt.NDArray[np.uint8]
 MAX_REASONS = 64
 """So many reasons have a bit each in a column; a verdict with more of them numbers its sets of reasons."""
 FEW = 16
-"""So many elements are gone through one by one: arrays of a few elements cost more than the sums on them."""
+"""Up to so many elements are gone through one by one, which is faster than NumPy on short arrays."""
 
 
 class Code(IntEnum):
-    """The reference's status codes, in its order."""
+    """The status codes of kube-scheduler, in its order."""
 
     SUCCESS = 0
     ERROR = 1
@@ -64,7 +65,7 @@ _REJECTED = frozenset({Code.UNSCHEDULABLE, Code.UNRESOLVABLE, Code.PENDING})
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """Why a node is refused; `resolvable` says whether removing pods from it could help."""
+    """Why a node is refused. `resolvable` says whether removing pods from the node could help."""
 
     text: str
     resolvable: bool = True
@@ -95,12 +96,12 @@ class Status:
 
     @property
     def is_success(self) -> bool:
-        """Return whether the answer is a plain yes."""
+        """Return whether the code is SUCCESS."""
         return self.code is Code.SUCCESS
 
     @property
     def is_rejected(self) -> bool:
-        """Return whether the answer is a no, as opposed to an error."""
+        """Return whether the pod is refused; false for success and for an error."""
         return self.code.is_rejected
 
     def by(self, plugin: str) -> Status:
@@ -113,31 +114,36 @@ SKIP = Status(Code.SKIP)
 
 
 def unschedulable(*reasons: str) -> Status:
-    """Return "no, but removing pods could help"."""
+    """Return a refusal that removing pods could change."""
     return Status(Code.UNSCHEDULABLE, reasons)
 
 
 def unresolvable(*reasons: str) -> Status:
-    """Return "no, and removing pods would not help"."""
+    """Return a refusal that removing pods would not change."""
     return Status(Code.UNRESOLVABLE, reasons)
 
 
 def failed(*reasons: str) -> Status:
-    """Return "something broke"."""
+    """Return an error."""
     return Status(Code.ERROR, reasons)
 
 
 class Rejections:
-    """One plugin's verdict on every node: a node passes where its bits are zero.
+    """One filter's verdict on every node: a node passes if its bits are zero.
 
-    Bit i stands for reason i. A verdict with more than 64 reasons has `sets`: `bits` is then the number of a row of `sets`, and
+    Bit i stands for reason i. With more than 64 reasons there are `sets`: `bits` is then the number of a row of `sets`, and
     bit i of that row stands for reason i. Row 0 is empty.
 
-    `errors` names the rows on which the plugin could not come to a verdict. Such a row ends the attempt, but only if
-    it is still in question: the reference never asks a plugin about a node that an earlier one refused.
+    `errors` has the rows for which the plugin has no answer but an error. Such a row ends the attempt, unless an earlier filter
+    refused it: kube-scheduler would not have called this filter for it.
+
+    `domains` is set if all nodes of a domain have the same verdict: a label key, and the bits for each of its values
+    (`by_domain`).
     """
 
     __slots__ = ("bits", "errors", "reasons", "sets")
+
+    domains: tuple[str, Bits] | None = None
 
     def __init__(
         self,
@@ -188,9 +194,10 @@ class Rejections:
         return Rejections(bits, tuple(reason for _, reason in cases))
 
     @staticmethod
-    def looked_up(codes: npt.NDArray[np.int64], bits_by_code: Bits, reasons: Sequence[Reason]) -> Rejections:
-        """Refuse each node as its code says: bits are given once for each code, the last for code -1."""
-        return Rejections(bits_by_code[codes], tuple(reasons)) if bits_by_code.any() else _NONE
+    def by_domain(nodes: Snapshot, key: str, bits: Bits, reasons: tuple[Reason, ...]) -> Rejections:
+        """Refuse all nodes of a domain alike: `bits` has an element for each value of the label key, and a last one for nodes
+        without the label."""
+        return _DomainRejections(key, bits, nodes.codes(key), reasons)
 
     @staticmethod
     def choose(which: npt.NDArray[np.integer[Any]], reasons: Sequence[Reason]) -> Rejections:
@@ -216,6 +223,12 @@ class Rejections:
                 bits[refused] |= np.uint64(1 << i)
             return Rejections(bits, tuple(rows))
         return _with_sets((_column(refused, n) for refused in rows.values()), tuple(rows))
+
+    @property
+    def refuses_any(self) -> bool:
+        """Return whether any node is refused."""
+        bits = self.bits if self.domains is None else self.domains[1]
+        return bits is not None and bool(bits.any())
 
     def taken(self, rows: Ints) -> Rejections:
         """Return the verdicts on some rows."""
@@ -273,6 +286,26 @@ class Rejections:
         return Status(worst_code(given), tuple(reason.text for reason in given)) if given else SUCCESS
 
 
+class _DomainRejections(Rejections):
+    """Verdicts by domain. The column for all nodes is only made if it is read: the cache needs the table alone."""
+
+    __slots__ = ("_bits", "_codes", "domains")
+
+    def __init__(self, key: str, bits: Bits, codes: Ints, reasons: tuple[Reason, ...]) -> None:
+        self.domains = key, bits
+        self.reasons, self.errors, self.sets = reasons, None, None
+        self._codes = codes
+        self._bits: Bits | None = None
+
+    @property
+    def bits(self) -> Bits | None:  # type: ignore[override]
+        """Return the column of bits; None if no domain is refused."""
+        assert self.domains is not None
+        if self._bits is None and self.domains[1].any():
+            self._bits = self.domains[1].take(self._codes)
+        return self._bits
+
+
 _NONE = Rejections(None, ())
 
 
@@ -283,8 +316,12 @@ def _column(rows: npt.NDArray[np.int64] | Bools | Sequence[int], n: int) -> Bool
 
 
 def _with_sets(columns: Iterable[Bools], reasons: tuple[Reason, ...]) -> Rejections:
-    """Refuse each node for all of the reasons whose columns are true on it: any number of reasons, an eighth of a byte for each
-    node and reason."""
+    """Refuse each node for all of the reasons whose columns are true on it, for any number of reasons.
+
+    Nodes are refused in few different ways, so each distinct set of reasons is stored once, and a node has the number of its
+    set. Example with 70 reasons: nodes 0 and 2 are refused for reasons 3 and 69, node 1 passes. Then `sets` has two rows, the
+    empty set and {3, 69}, and the numbers are 1, 0, 1.
+    """
     packed: Packed | None = None
     for i, refused in enumerate(columns):
         if packed is None:
@@ -295,69 +332,6 @@ def _with_sets(columns: Iterable[Bools], reasons: tuple[Reason, ...]) -> Rejecti
     alike = np.ascontiguousarray(packed.T).view(np.dtype((np.void, len(packed)))).ravel()
     sets, number = np.unique(alike, return_inverse=True)
     return Rejections(number[1:].astype(np.uint64), reasons, sets=sets.view(np.uint8).reshape(len(sets), -1))
-
-
-class DomainTable(Tracked):
-    """One plugin's answer for every domain of a label key, by the number of the label's value; the last one is for nodes
-    that lack the label. A plugin may keep its table and change it in place: its readers find what changed."""
-
-    __slots__ = ("is_checked", "key")
-
-    def __init__(self, key: str, values: npt.NDArray[Any], *, is_checked: bool = False) -> None:
-        super().__init__(values)
-        self.key = key
-        self.is_checked = is_checked
-        """Whether every value that is read is known to be in range."""
-
-    def update(self, values: npt.NDArray[Any]) -> None:
-        """Change all answers: one by one where few are others than before."""
-        if len(values) <= FEW:
-            before = self.values.tolist()
-            for code, value in enumerate(values.tolist()):
-                if value != before[code]:
-                    self.put(code, value)
-            return
-        changed = np.flatnonzero(values != self.values)
-        if len(changed) > FEW:
-            self.replace(values)
-        else:
-            for code in changed.tolist():
-                self.put(code, values.item(code))
-
-
-class DomainVerdicts(DomainTable):
-    """Verdicts: a domain passes where its bits are zero."""
-
-    __slots__ = ("reasons",)
-
-    def __init__(self, key: str, values: Bits, reasons: tuple[Reason, ...]) -> None:
-        super().__init__(key, values)
-        self.reasons = reasons
-
-    def rejections(self, nodes: Snapshot) -> Rejections:
-        """Return the verdict on every node."""
-        return Rejections.looked_up(nodes.codes(self.key), self.values, self.reasons)
-
-
-class DomainScores(DomainTable):
-    """Normalised scores, 64-bit integers."""
-
-    __slots__ = ()
-
-
-class SpreadScores:
-    """Normalised scores of nodes by their domains of several label keys, or by themselves: the emptier those are together, the
-    more. They are worked out while they are added to totals, in one pass; nodes that are not scored get nothing."""
-
-    __slots__ = ("_scored", "_spreads")
-
-    def __init__(self, spreads: tuple[kernels.Spread, ...], scored: Bools) -> None:
-        self._spreads = spreads
-        self._scored = scored
-
-    def added_to(self, totals: Ints, weight: int) -> Ints:
-        """Return totals with the scores by their weight."""
-        return kernels.add_spread_scores(totals, self._spreads, self._scored, weight)
 
 
 _WORSE: dict[Code, tuple[Code, ...]] = {
@@ -374,12 +348,12 @@ def worst_code(reasons: Sequence[Reason]) -> Code:
 
 
 ABSENT_BY_DEFAULT = Status(Code.UNRESOLVABLE)
-"""What a node that nobody looked at is given; it has no reasons, so it adds nothing to the message."""
+"""The status of a node that no filter looked at. It has no reasons, so it adds nothing to the message."""
 
 
 @dataclass(slots=True)
 class Diagnosis:
-    """Why no node was found. Rows that are in `statuses` were looked at; all others have the `absent` status."""
+    """Why no node was found. Nodes in `statuses` were looked at; all others have the `absent` status."""
 
     n_nodes: int
     verdicts: Verdicts | None = None
@@ -433,14 +407,16 @@ class Diagnosis:
 
 
 def none_available(n_nodes: int, histogram: Mapping[str, int]) -> str:
-    """Return the text that says how many nodes gave which reason; its lines are sorted as text, not by number."""
+    """Return the message that counts the nodes for each reason. Kept quirk: parts are sorted as text, so "10 x" is before "2
+    y"."""
     lines = sorted(f"{count} {reason}" for reason, count in histogram.items())
     text = f"0/{n_nodes} nodes are available:"
     return f"{text} {', '.join(lines)}." if lines else text
 
 
 class Verdicts:
-    """All filters over all nodes: for each row the filter that refused it first, and what it said."""
+    """The answers of all filters for all nodes. A node belongs to the first filter that refuses it (`owner`, -1 for none): as
+    in kube-scheduler, which calls no further filter for it, only this filter's reasons are reported."""
 
     __slots__ = ("_owned", "columns", "considered", "error", "nodes", "owner")
 
@@ -454,7 +430,7 @@ class Verdicts:
         self._owned: tuple[Bools | None, list[tuple[int, Bools]]] | None = None
 
     def add(self, plugin: str, rejections: Rejections) -> None:
-        """Take in the verdict of the next filter; it owns the nodes that no earlier one refused."""
+        """Add the verdict of the next filter. It owns the nodes that no earlier filter refused."""
         self.columns.append((plugin, rejections))
         self._owned = None
         if rejections.errors and self.error is None:
@@ -462,23 +438,24 @@ class Verdicts:
                 if self.owner[row] < 0 and (self.considered is None or self.considered[row]):
                     self.error = plugin, text
                     break
-        if rejections.bits is not None:
-            self.owner[(rejections.bits != 0) & (self.owner < 0)] = len(self.columns) - 1
+        bits = rejections.bits
+        if bits is not None:
+            self.owner[(bits != 0) & (self.owner < 0)] = len(self.columns) - 1
 
     def refuse(self, rows: npt.NDArray[np.int64] | Bools, plugin: str, reasons: tuple[Reason, ...]) -> None:
-        """Refuse rows for all of these reasons, whoever refused them before."""
+        """Refuse rows for all of these reasons, in place of earlier refusals."""
         refused = _column(rows, self.nodes.n)
         self.columns.append((plugin, Rejections.every(*((refused, reason) for reason in reasons))))
         self.owner[rows] = len(self.columns) - 1
         self._owned = None
 
     def overrule(self, rows: npt.NDArray[np.int64], by: Verdicts) -> None:
-        """Refuse those of the rows that other verdicts, one for each of the rows, refuse; the others stay as they are."""
+        """Refuse the rows that other verdicts refuse. `by` has one row for each of `rows`."""
         for plugin, reasons, alike in by.refusals():
             self.refuse(rows[alike], plugin, reasons)
 
     def refusals(self) -> Iterator[tuple[str, tuple[Reason, ...], npt.NDArray[np.int64]]]:
-        """Yield who refuses which considered rows for what; rows that are refused alike come together."""
+        """Yield the plugin, the reasons and the considered rows, for each group of rows that is refused alike."""
         for i, column in self.owned():
             plugin, rejections = self.columns[i]
             assert rejections.bits is not None
@@ -489,7 +466,7 @@ class Verdicts:
                 yield plugin, rejections.at(int(alike[0])), alike
 
     def owned(self) -> list[tuple[int, Bools]]:
-        """Return for each column that owns considered rows its number, and which rows these are."""
+        """Return the number of each column that owns considered rows, with these rows."""
         if self._owned is None or self._owned[0] is not self.considered:
             refusing = (i for i, (_, rejections) in enumerate(self.columns) if rejections.bits is not None)
             groups = ((i, self.owner == i) for i in refusing)
@@ -519,7 +496,7 @@ class Verdicts:
         return {self.nodes.name(row): self.status(row) for row in np.flatnonzero(refused).tolist()}
 
     def plugins(self) -> tuple[set[str], set[str]]:
-        """Return the plugins that refused some node, and those of them that said "pending"."""
+        """Return the plugins that refused some node, and those of them with the code PENDING."""
         refusing: set[str] = set()
         pending: set[str] = set()
         for i, mine in self.owned():
@@ -530,7 +507,7 @@ class Verdicts:
         return refusing, pending
 
     def count_reasons(self, counts: dict[str, int], leaving_out: Mapping[str, Status]) -> int:
-        """Add up reasons over the refused nodes; return how many nodes that were."""
+        """Add the number of nodes for each reason to `counts`; return how many nodes are refused."""
         left_out = self.nodes.rows_of(leaving_out) if leaving_out else None
         n_refused = 0
         for i, mine in self.owned():
@@ -568,7 +545,7 @@ def code_column(rejections: Rejections, code: Code) -> Bools:
 
 @dataclass(frozen=True, slots=True)
 class Nomination:
-    """What PostFilter asks to be written into status.nominatedNodeName; an empty name clears it."""
+    """The value for status.nominatedNodeName; an empty name clears it."""
 
     node_name: str
 
@@ -586,7 +563,7 @@ class Placed(Struct, frozen=True):
 
 
 class Unschedulable(Struct, frozen=True):
-    """No node was found; `nomination` is None where the pod's nominated node stays as it is."""
+    """No node was found. `nomination` None leaves the pod's nominated node as it is."""
 
     pod: PodView
     diagnosis: Diagnosis
@@ -600,7 +577,7 @@ class Unschedulable(Struct, frozen=True):
 
 
 class Failed(Struct, frozen=True):
-    """The attempt broke; it says nothing about whether the pod fits."""
+    """The attempt ended in an error. Whether the pod fits is not known."""
 
     pod: PodView
     message: str

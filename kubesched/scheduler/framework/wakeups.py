@@ -1,8 +1,9 @@
-"""Cluster events, and the hints that say whether one of them may help a waiting pod.
+"""Cluster events, and the hints that tell whether an event may help a waiting pod.
 
-A plugin declares what could make it change its mind: `wakes_on = (on(NODE, ADD | NODE_TAINTS, "node_may_help"), ...)`.
-The third word names a method of the plugin, `node_may_help(pod, old, new) -> bool`, which sees the object before and
-after (None for "was not there"). Without a method the event always wakes. The queue knows events and hints, not plugins.
+A plugin declares the events that could change its answer: `wakes_on = (on(NODE, ADD | NODE_TAINTS, "node_may_help"), ...)`. The
+third argument names a method of the plugin, `node_may_help(pod, old, new) -> bool`. It gets the object before and after the
+event; None means that it did not exist. Without a method the event always wakes the pod. The queue knows events and hints,
+not plugins.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""The formulas that go over all nodes for every pod, as one pass each.
+"""Formulas that go over all nodes for every pod, each in one pass.
 
-In: columns of the cluster and a pod's few numbers. Out: a column, or one number. `numpy_form` has every formula, and is the
-truth. Five of them are in `_compiled.c` as well, the same operations in the same order as one loop, where installing found a
-C compiler: those that make decisions faster by it (docs/decisions/0010). Which form runs is decided when this is imported and
-changes no bit of any answer (tests/unit/scheduler/kernels compares them). `KUBESCHED_KERNELS=numpy` asks for the first.
+In: columns of the cluster, and a pod's few numbers. Out: a column, or one number. `numpy_form` has every formula and defines
+what is right. Six of them are in `_compiled.c` too, as loops with the same operations in the same order. They are used if a C
+compiler was found at installation (docs/decisions/0010 says why these six). The form is chosen at import and changes no bit
+of any answer; tests/unit/scheduler/kernels compares them. `KUBESCHED_KERNELS=numpy` chooses NumPy.
 
-Only arithmetic is here: what it means to schedule, when a formula applies and what is kept of it, plugins and framework say.
+Only arithmetic is here. Plugins and framework know when a formula applies.
 """
 
 from __future__ import annotations
@@ -18,33 +18,32 @@ from kubesched.scheduler.kernels.numpy_form import (
     Floats,
     Spread,
     Usage,
-    add_by_domain,
     emptiness,
     ends_within,
     round_half_up,
     spread_worth,
 )
 
-_form, form = numpy_form, "numpy"
+_form, form, why_not_compiled = numpy_form, "numpy", "KUBESCHED_KERNELS=numpy"
 if not TYPE_CHECKING and os.environ.get("KUBESCHED_KERNELS") != "numpy":
     try:
         from kubesched.scheduler.kernels import compiled_form as _form
 
-        form = "compiled"
-    except ImportError:
-        pass  # nothing was compiled, or an older source
+        form, why_not_compiled = "compiled", ""
+    except ImportError:  # nothing was compiled, or an older source
+        why_not_compiled = "neither a wheel for this platform nor a C compiler was there when kubesched was installed"
 
 add_spread_scores = _form.add_spread_scores
 allocation_percent = _form.allocation_percent
 balance_scores = _form.balance_scores
 lowest_difference = _form.lowest_difference
+refuse_domains = _form.refuse_domains
 weighted_total = _form.weighted_total
 
 __all__ = [
     "Floats",
     "Spread",
     "Usage",
-    "add_by_domain",
     "add_spread_scores",
     "allocation_percent",
     "balance_scores",
@@ -52,7 +51,9 @@ __all__ = [
     "ends_within",
     "form",
     "lowest_difference",
+    "refuse_domains",
     "round_half_up",
     "spread_worth",
     "weighted_total",
+    "why_not_compiled",
 ]

@@ -1,7 +1,7 @@
-"""The formulas as loops in C (`_compiled.c`), called with room for the answer; see `numpy_form` for what each one is.
+"""The formulas as loops in C (`_compiled.c`). `numpy_form` documents each of them.
 
-Importing it fails where nothing was compiled, or an older source. What the loops do not take NumPy does: more terms than they
-have room for; in totals, which are made of scores that may be anybody's, arrays that are no plain column of 64-bit numbers.
+The import fails if nothing was compiled, or an older source. If a loop cannot take its arguments, NumPy computes the answer:
+more terms than a loop has room for, or scores of a foreign plugin that are no plain column of 64-bit numbers.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from kubesched.scheduler.kernels._compiled import add_spread_scores as _add_spre
 from kubesched.scheduler.kernels._compiled import allocation_percent as _allocation_percent
 from kubesched.scheduler.kernels._compiled import balance_scores as _balance_scores
 from kubesched.scheduler.kernels._compiled import lowest_difference
+from kubesched.scheduler.kernels._compiled import refuse_domains as _refuse_domains
 from kubesched.scheduler.kernels._compiled import weighted_total as _weighted_total
 from kubesched.scheduler.kernels.numpy_form import Bools, Ints, Spread, Usage
 
@@ -27,6 +28,11 @@ def allocation_percent(usages: tuple[Usage, ...], spreads: bool, n: int) -> Ints
 def balance_scores(usages: tuple[Usage, ...], n: int) -> Ints | None:
     answer = np.empty(n, dtype=np.int64)
     return answer if _balance_scores(usages, answer) else None
+
+
+def refuse_domains(totals: Ints, bits: Ints, codes: Ints, refused: int) -> tuple[Ints, int]:
+    answer = np.empty(len(totals), dtype=np.int64)
+    return answer, _refuse_domains(totals, bits, codes, refused, answer)
 
 
 def add_spread_scores(totals: Ints, spreads: tuple[Spread, ...], scored: Bools, weight: int) -> Ints:
@@ -49,5 +55,6 @@ __all__ = [
     "allocation_percent",
     "balance_scores",
     "lowest_difference",
+    "refuse_domains",
     "weighted_total",
 ]

@@ -1,4 +1,9 @@
-"""The formulas in NumPy, a pass over all nodes for every operation: the truth, and what runs where nothing was compiled."""
+"""The formulas in NumPy, with a pass over all nodes for each operation. They define what is right, and run if nothing was
+compiled.
+
+All of them copy the arithmetic of kube-scheduler to the last bit: Go's integer division truncates, its floating-point results
+are converted by truncation, and some scores depend on the order of operations. So no formula may be simplified algebraically.
+"""
 
 from __future__ import annotations
 
@@ -15,16 +20,19 @@ Bools = npt.NDArray[np.bool_]
 EXACT, LARGEST = 1 << 46, 1 << 62
 
 Usage = tuple[Ints, Ints, int, int]
-"""Of a resource what the nodes offer, what is used, what a pod asks for, and its weight."""
+"""For a resource: allocatable, requested, the pod's request, and the weight."""
 
 Spread = tuple[Floats, Ints | None, Bools | None, float, float]
-"""Of a spread constraint the pods per domain, each node's domain (None: each is one of its own), who is in none, and what
-multiplies and what is added to the pods."""
+"""For a spread constraint: the pods per domain, the domain of each node (None: each node is a domain), the nodes without a
+domain, and the factor and the summand for the number of pods."""
 
 
 def allocation_percent(usages: tuple[Usage, ...], spreads: bool, n: int) -> Ints | None:
-    """Return how free, if `spreads`, or how full each of so many nodes would be in whole percent: the weighted mean over some
-    resources. None where an amount is out of the ordinary."""
+    """Return how free (`spreads`) or how full each of `n` nodes would be with the pod, in whole percent: the weighted mean over
+    resources. None if an amount is so large or odd that floating point would not be exact.
+
+    Example: of 4,000m cpu 1,000 are used and the pod asks for 500: free are 2,500 of 4,000, which gives 62.
+    """
     total = np.zeros(n, dtype=np.int32)
     for offered, used, more, weight in usages:
         if not _are_usual(offered, used, more):
@@ -44,8 +52,12 @@ def allocation_percent(usages: tuple[Usage, ...], spreads: bool, n: int) -> Ints
 
 
 def balance_scores(usages: tuple[Usage, ...], n: int) -> Ints | None:
-    """Return 75 where a pod leaves two resources as balanced as they are on a node, more where it evens them out, less where it
-    does not. None where there are not two, or an amount is out of the ordinary."""
+    """Return 75 for a node on which the pod leaves cpu and memory as balanced as before, more if it evens them out, less if it
+    makes them more uneven. None if there are not two resources, or an amount is too odd to be exact.
+
+    Example: 50 % of cpu and 30 % of memory are used before, 55 % and 45 % after. A balance is 100 * (1 - difference / 2), here
+    90 before and 95 after. The score is (95 - 90 + 150) / 2, rounded down: 77.
+    """
     if len(usages) != 2 or not all(_are_usual(offered, used, more) for offered, used, more, _ in usages):
         return None
     befores, afters = [], []
@@ -64,7 +76,7 @@ def balance_scores(usages: tuple[Usage, ...], n: int) -> Ints | None:
 
 
 def _balance(one: Floats, other: Floats) -> npt.NDArray[np.int32]:
-    """Return (1 - abs((one - other) / 2)) * 100, to the last bit; what is given is used up."""
+    """Return (1 - abs((one - other) / 2)) * 100, to the last bit. The arguments are overwritten."""
     one -= other
     np.abs(one, out=one)
     np.subtract(2.0, one, out=one)
@@ -73,7 +85,7 @@ def _balance(one: Floats, other: Floats) -> npt.NDArray[np.int32]:
 
 
 def _are_usual(offered: Ints, used: Ints, more: int) -> bool:
-    """Return whether all nodes offer something, and all amounts are such that no sum overflows and no product is inexact."""
+    """Return whether all nodes offer some of the resource, no sum overflows, and no product is inexact."""
     return (
         offered.item(offered.argmin()) > 0
         and offered.item(offered.argmax()) < EXACT
@@ -84,13 +96,13 @@ def _are_usual(offered: Ints, used: Ints, more: int) -> bool:
 
 
 def lowest_difference(column: Ints, less: Ints) -> int:
-    """Return the lowest of all differences of two columns that are not empty; they wrap."""
+    """Return the lowest difference of two columns that are not empty. Differences wrap, as in Go."""
     left = column - less
     return left.item(left.argmin())
 
 
 def spread_worth(spreads: tuple[Spread, ...], n: int) -> Ints:
-    """Return what the matching pods in the domains of each of so many nodes are worth, over all constraints, rounded."""
+    """Return for each of `n` nodes the sum over all constraints of pods in its domain * weight + offset, rounded."""
     total = np.zeros(n)
     for counts, codes, lacking, weight, offset in spreads:
         worth: Floats = counts * weight
@@ -102,8 +114,8 @@ def spread_worth(spreads: tuple[Spread, ...], n: int) -> Ints:
 
 
 def emptiness(scores: Ints, low: int, high: int) -> Ints:
-    """Turn what is between `low` and `high`, which is above zero, into scores: the lowest gets the most. What comes of numbers
-    outside is of no use."""
+    """Return 100 * (high + low - score) / high: the lowest number gets the highest score. `high` is above zero. Results for
+    numbers outside the range mean nothing."""
     if high < len(scores) // 2:  # few different ones: work each out once
         return _steps(low, high).take(scores, mode="clip")
     scaled: Ints = 100 * (high + low - scores) // high
@@ -112,13 +124,13 @@ def emptiness(scores: Ints, low: int, high: int) -> Ints:
 
 @lru_cache(maxsize=1024)
 def _steps(low: int, high: int) -> Ints:
-    """Return what each number up to the highest becomes."""
+    """Return the scores of all numbers from 0 to `high`."""
     return 100 * (high + low - np.arange(high + 1)) // high
 
 
 def add_spread_scores(totals: Ints, spreads: tuple[Spread, ...], scored: Bools, weight: int) -> Ints:
-    """Return totals with a score by its weight where a node is scored: the less the pods in its domains are worth
-    (`spread_worth`), the more, by `emptiness` between the ends of those that are scored; the most where these hold nothing."""
+    """Return totals plus weight * score for the nodes that are scored. The score is `emptiness` of `spread_worth`, between the
+    lowest and the highest value of the scored nodes; 100 if none of these has a pod in its domains."""
     worth = spread_worth(spreads, len(totals))
     low, high = ends_within(worth, scored) or (0, 0)
     scores = emptiness(worth, low, high) if high > 0 else np.int64(100)
@@ -126,10 +138,11 @@ def add_spread_scores(totals: Ints, spreads: tuple[Spread, ...], scored: Bools, 
     return more
 
 
-def add_by_domain(base: Ints, added: Ints, codes: Ints) -> Ints:
-    """Return a column with what is added in each node's domain; the code -1 stands for the last."""
-    total: Ints = base + added.take(codes)
-    return total
+def refuse_domains(totals: Ints, bits: Ints, codes: Ints, refused: int) -> tuple[Ints, int]:
+    """Return totals with `refused` on the nodes of domains whose bits are not zero, and how many nodes have zero or more then.
+    The code -1 stands for the last domain."""
+    left = np.where(bits.take(codes) != 0, np.int64(refused), totals)
+    return left, int(np.count_nonzero(left >= 0))
 
 
 def ends_within(column: Ints, counted: Bools) -> tuple[int, int] | None:

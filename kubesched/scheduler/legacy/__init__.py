@@ -1,11 +1,14 @@
-"""Policy files, algorithm providers, predicates and priorities of older releases, on the same columns.
+"""The schedulers of Kubernetes 1.3 to 1.17: policy files, algorithm providers, predicates and priorities, on today's engine.
 
-    load_policy(text, version) -> Policy
-    profile_from_policy(policy, handle, version, options) -> Algorithm     convert_policy(policy, version) -> Conversion
-    profile_from_provider(name, handle, version, options) -> Algorithm     LegacyScheduler: all of a scheduler of then
+    load_policy(text, version) -> Policy                                   policies/policy, checked by
+    policies/policy_validation profile_from_policy(policy, handle, version, options) -> Algorithm     which names run:
+    policies/selection, policies/providers profile_from_provider(name, handle, version, options) -> Algorithm     names to
+    plugins: registry, algorithms convert_policy(policy, version) -> Conversion                          today's configuration
+    for a policy LegacyScheduler                                                        a whole scheduler: flags, files, queue,
+    extenders
 
-`policy` reads, `validation` complains, `selection` finds out which names run, `providers` holds the tables, `registry`
-the names, `algorithms` what they stand for, `predicates` and `priorities` the plugins, `profile` puts them together.
+A predicate becomes a Filter plugin (`predicates`), a priority a Score plugin (`priorities`), and `profile` puts them into a
+profile.
 """
 
 from kubesched.scheduler.legacy.custom_functions import PluginFactoryArgs

@@ -1,7 +1,7 @@
-"""The predicates and priorities that came with the releases, by their old names.
+"""The built-in predicates and priorities, by name: tables from names to factories of plugins.
 
-In: a name and a `LegacyContext`. Out: the plugins that do what the name stood for then. What was one predicate may be several
-plugins (GeneralPredicates where a node gets one reason).
+A predicate may be several plugins: GeneralPredicates is four of them in releases that give one reason, and one (`AllOf`) in the
+others.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from kubesched.scheduler.framework import Handle, Plugin
-from kubesched.scheduler.legacy.context import LegacyContext
 from kubesched.scheduler.legacy.predicates.base import AllOf, Predicate
 from kubesched.scheduler.legacy.predicates.conditions import (
     CheckNodeCondition,
@@ -47,6 +46,7 @@ from kubesched.scheduler.legacy.priorities.spreading import (
     SelectorSpreadPriority,
     ServiceSpreadingPriority,
 )
+from kubesched.scheduler.legacy.releases import LegacyContext
 
 PredicateFactory = Callable[[LegacyContext, Handle], list[Plugin]]
 PriorityFactory = Callable[[LegacyContext, Handle], Plugin]
@@ -139,7 +139,7 @@ FILTER_PLUGINS: Mapping[str, tuple[str, ...]] = {
     "CheckNodeLabelPresence": ("NodeLabel",),
     "CheckServiceAffinity": ("ServiceAffinity",),
 }
-"""The plugins of 1.17 that the predicates ran as; the same plugin twice at one point was an error."""
+"""The plugins of 1.17 that predicates ran as. The same plugin twice at one point was an error."""
 
 SCORE_PLUGINS: Mapping[str, str] = {
     "SelectorSpreadPriority": "DefaultPodTopologySpread",
@@ -156,4 +156,4 @@ SCORE_PLUGINS: Mapping[str, str] = {
     "NodeLabel": "NodeLabel",
     "ServiceAffinity": "ServiceAffinity",
 }
-"""The plugins of 1.17 that priorities ran as; the other priorities were still functions."""
+"""The plugins of 1.17 that priorities ran as. Other priorities were functions."""

@@ -1,8 +1,9 @@
-"""What pods and nodes of then said in annotations, put into the fields that came later.
+"""Annotations that later became fields: affinity, tolerations, schedulerName and taints.
 
-In: a pod or a node as the API has it. Out: the same with affinity, tolerations, schedulerName and taints filled in from its
-annotations, where the release read them there: all of them in 1.4, and only affinity, behind AffinityInAnnotations, in 1.6. A
-field wins over an annotation that says the same kind of thing. An annotation that is not JSON is named in the log and left out.
+    scheduler.alpha.kubernetes.io/tolerations: '[{"key": "gpu", "operator": "Exists"}]'      ->  spec.tolerations
+
+1.4 read all of them, 1.6 only affinity and only with the gate AffinityInAnnotations. A field wins over its annotation;
+tolerations and taints are added up. An annotation that is not JSON is logged and ignored.
 """
 
 from __future__ import annotations
@@ -24,14 +25,14 @@ T = TypeVar("T", bound=Wire)
 
 
 class AnnotationReader:
-    """Reads the annotations that a release read."""
+    """Reads the annotations that a release reads."""
 
     def __init__(self, release: Release, gates: LegacyGates) -> None:
         self._all = release.reads_annotations
         self.reads_any = self._all or gates.affinity_in_annotations
 
     def read(self, obj: Any) -> Any:
-        """Return a pod or a node with its annotations in its fields; anything else, and what has none, as it is."""
+        """Return a pod or node with its annotations as fields; other objects unchanged."""
         if isinstance(obj, Pod) and any(name.startswith(PREFIX) for name in obj.metadata.annotations):
             return self._pod(obj)
         if self._all and isinstance(obj, Node) and TAINTS in obj.metadata.annotations:
@@ -51,7 +52,7 @@ class AnnotationReader:
 
 
 def _reconciled(field: Affinity | None, annotation: Affinity | None) -> Affinity | None:
-    """Return what a field says, and of the annotation what the field leaves out."""
+    """Return the field, completed from the annotation."""
     if field is None or annotation is None:
         return field or annotation
     return Affinity(

@@ -1,8 +1,10 @@
-"""Predicates and priorities that are Python functions of somebody's own, and what these functions are given.
+"""Predicates and priorities that are registered as Python functions, as plugins.
 
-In: functions, or factories that make them when a scheduler is made. Out: plugins. A factory is given `PluginFactoryArgs`, the
-listers of then, to ask whenever its function runs. The functions of one attempt share its metadata. It is made by the producer
-that was registered, or by ours, and the registered precomputations complete it. Nothing may be kept between attempts.
+    def fits(pod, node): return True or False or reasons           def fits(pod, metadata, node): ...
+    def factory(args): services = args.services; return fits       args are listers: they answer for the current attempt
+
+A factory is called once, when the scheduler is built. All functions of an attempt share its metadata: made by the registered
+producer, or `Metadata`, then completed by the registered precomputations. Nothing is kept between attempts.
 """
 
 from __future__ import annotations
@@ -27,16 +29,16 @@ from kubesched.kube.api import (
 )
 from kubesched.scheduler.cluster import Bools, Ints, PodView, Snapshot
 from kubesched.scheduler.framework import CycleState, Handle, NodeView, Status, unschedulable
-from kubesched.scheduler.legacy.context import LegacyContext
-from kubesched.scheduler.legacy.log_lines import say_precomputation
 from kubesched.scheduler.legacy.predicates.base import Predicate
 from kubesched.scheduler.legacy.priorities.base import Priority
+from kubesched.scheduler.legacy.releases import LegacyContext
+from kubesched.scheduler.legacy.wording import say_precomputation
 
 _KEY = "PredicateMetadata"
 
 
 class PluginFactoryArgs:
-    """The listers. Nodes and pods are those of the attempt at hand; before the first there are none."""
+    """The listers for factories. Nodes and pods are those of the current attempt; before the first attempt there are none."""
 
     def __init__(self, context: LegacyContext, handle: Handle) -> None:
         self.hard_pod_affinity_symmetric_weight = context.hard_pod_affinity_weight
@@ -44,7 +46,7 @@ class PluginFactoryArgs:
         self._nodes: Snapshot | None = None
 
     def see(self, nodes: Snapshot) -> None:
-        """Look at an attempt's nodes."""
+        """Set the nodes of the current attempt."""
         self._nodes = nodes.everything()
 
     def nodes(self) -> list[NodeView]:
@@ -61,23 +63,18 @@ class PluginFactoryArgs:
             yield from node.pods
 
     def services(self) -> list[Service]:
-        """Return all services."""
         return list(self._objects.all(Service))
 
     def controllers(self) -> list[ReplicationController]:
-        """Return all replication controllers."""
         return list(self._objects.all(ReplicationController))
 
     def replica_sets(self) -> list[ReplicaSet]:
-        """Return all replica sets."""
         return list(self._objects.all(ReplicaSet))
 
     def stateful_sets(self) -> list[StatefulSet]:
-        """Return all stateful sets."""
         return list(self._objects.all(StatefulSet))
 
     def pod_disruption_budgets(self) -> list[PodDisruptionBudget]:
-        """Return all budgets."""
         return list(self._objects.all(PodDisruptionBudget))
 
     def persistent_volume(self, name: str) -> PersistentVolume | None:
@@ -94,7 +91,7 @@ class PluginFactoryArgs:
 
 
 class Metadata:
-    """What is known about a pod before any node is looked at; precomputations add attributes of their own."""
+    """The metadata of a pod in an attempt; precomputations add attributes."""
 
     def __init__(self, pod: PodView) -> None:
         containers = pod.pod.spec.containers
@@ -110,7 +107,7 @@ Precomputation = Callable[[Any], None]
 
 
 class MetadataSource:
-    """Makes the metadata of attempts, once for each."""
+    """Makes the metadata, once for each attempt."""
 
     def __init__(
         self, args: PluginFactoryArgs, factory: MetadataProducerFactory | None, more: Mapping[str, Precomputation]
@@ -132,7 +129,7 @@ class MetadataSource:
 
 
 def takes_metadata(function: Callable[..., Any]) -> bool:
-    """Return whether a function of then wants three things, pod, metadata and node, and not pod and node alone."""
+    """Return whether a predicate function has three parameters (pod, metadata, node), not two (pod, node)."""
     parameters = inspect.signature(function).parameters.values()
     positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     return sum(parameter.kind in positional for parameter in parameters) >= 3
@@ -143,7 +140,7 @@ FitFunction = Callable[..., bool | str | Sequence[str]]
 FitFunctionFactory = Callable[[PluginFactoryArgs], FitFunction]
 MapFunction = Callable[[PodView, NodeView], int]
 ReduceFunction = Callable[[PodView, dict[str, int]], Mapping[str, int] | None]
-"""(pod, score by node name) -> the scores to add up, one for each of these nodes; None if they were changed in place"""
+"""(pod, score by node name) -> the final scores of these nodes; None if the function changed them in place"""
 MapReduceFactory = Callable[[PluginFactoryArgs], tuple[MapFunction, ReduceFunction | None]]
 ListFunction = Callable[[PodView, Sequence[NodeView]], Mapping[str, int]]
 """(pod, the nodes that fit) -> the score of each of them by name"""
@@ -151,7 +148,7 @@ ListFunctionFactory = Callable[[PluginFactoryArgs], ListFunction]
 
 
 class FunctionPredicate(Predicate):
-    """Ask a function about every node."""
+    """A predicate that calls a function for every node."""
 
     def __init__(
         self,
@@ -189,7 +186,7 @@ class FunctionPredicate(Predicate):
 
 
 class FunctionPriority(Priority):
-    """Ask a map function about every node, and perhaps a reduce function about all scores."""
+    """A priority that calls a map function for every node, then a reduce function, if there is one, for all scores."""
 
     def __init__(self, context: LegacyContext, handle: Handle, factory: MapReduceFactory) -> None:
         super().__init__(context, handle)
@@ -217,7 +214,7 @@ class FunctionPriority(Priority):
 
 
 class ListPriority(Priority):
-    """Ask one function about all nodes that fit: the form that map and reduce took the place of."""
+    """A priority that calls one function for all feasible nodes: the form before map and reduce."""
 
     def __init__(self, context: LegacyContext, handle: Handle, factory: ListFunctionFactory) -> None:
         super().__init__(context, handle)

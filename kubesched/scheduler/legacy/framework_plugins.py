@@ -1,9 +1,11 @@
-"""The framework of 1.17: plugins of one's own beside predicates and priorities, on the same Plugin class.
+"""The plugins of a v1alpha1 file (1.17), beside predicates and priorities.
 
-In: `plugins` and `pluginConfig` of a v1alpha1 file, the classes that were brought along, and what the release ran its
-predicates and priorities as. Out: the final plugins of every extension point with their configuration, which that release
-kept beside its scheduler, and the plugins to put at today's points. What is enabled comes after what predicates and
-priorities brought; `disabled` is read and changes nothing, as in that release. What cannot work is an error in its words.
+    predicates ran as       filter: NodeResourcesFit, NodeName, ...        `FILTER_PLUGINS`, `SCORE_PLUGINS`
+    the file enables        filter: Mine
+    final                   filter: NodeResourcesFit, NodeName, ..., Mine
+
+`final` gives the plugins of every point, `check` the errors of the release, and `build` the plugin objects at today's points.
+Kept quirk: `disabled` is read and changes nothing.
 """
 
 from __future__ import annotations
@@ -27,7 +29,7 @@ Placed = tuple[Plugin, int]
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """An extension point of then: what it is called today, and what its kind of plugin was called."""
+    """An extension point of 1.17: its name today, and the name of its plugins in errors."""
 
     today: str
     kind: str
@@ -46,11 +48,11 @@ POINTS: Mapping[str, Point] = {
     "permit": Point("permit", "PermitPlugin"),
     "queue_sort": Point("queue_sort", "QueueSortPlugin"),
 }
-"""In the order in which the release looked at them, which decides what error is met first."""
+"""In the order in which 1.17 built them, which decides which error is reported first."""
 
 
 class OldPlugins(Wire, frozen=True, rename="camel"):
-    """What is enabled at the extension points of 1.17."""
+    """`plugins` of a v1alpha1 file."""
 
     go_type: ClassVar[str] = "v1alpha1.Plugins"
 
@@ -67,25 +69,25 @@ class OldPlugins(Wire, frozen=True, rename="camel"):
     unreserve: PluginSet = PluginSet()
 
     def at(self, point: str) -> tuple[Enabled, ...]:
-        """Return what is enabled at a point."""
+        """Return the plugins that are enabled at a point."""
         found: PluginSet = getattr(self, point)
         return found.enabled or ()
 
     @property
     def names(self) -> frozenset[str]:
-        """Return everything that is enabled somewhere."""
+        """Return the names of all enabled plugins."""
         return frozenset(enabled.name for point in POINTS for enabled in self.at(point))
 
 
 @dataclass(frozen=True, slots=True)
 class Framework:
-    """The final plugins by the point of then, and what they were told."""
+    """The final plugins by the points of 1.17, and their configuration."""
 
     plugins: Mapping[str, tuple[Enabled, ...]]
     config: tuple[PluginConfig, ...] = ()
 
     def document(self) -> dict[str, Any]:
-        """Return both as the file would say them."""
+        """Return both as in a file."""
         shown = {
             camel(point): {"enabled": [_shown(enabled) for enabled in self.plugins[point]]}
             for point in POINTS
@@ -101,7 +103,7 @@ def final(
     plugins: OldPlugins,
     config: Sequence[PluginConfig],
 ) -> Framework:
-    """Return what predicates (in running order) and priorities ran as, with a file's own plugins behind."""
+    """Return the plugins that predicates (in running order) and priorities ran as, followed by those of the file."""
     filters = [Enabled(name) for predicate in predicates for name in FILTER_PLUGINS.get(predicate, ())]
     scores = [Enabled(SCORE_PLUGINS[name], weight) for name, weight in priorities.items() if name in SCORE_PLUGINS]
     first = {"filter": filters, "score": scores}
@@ -110,7 +112,8 @@ def final(
 
 
 def check(framework: Framework, known: Mapping[str, frozenset[str]]) -> None:
-    """Raise ConfigError for plugins that cannot be where they are; `known` has today's points of every plugin."""
+    """Raise ConfigError for a plugin that does not exist, does not extend its point, or is there twice; `known` has today's
+    points of every plugin."""
     for name, point in POINTS.items():
         seen: set[str] = set()
         for enabled in framework.plugins[name]:
@@ -126,7 +129,7 @@ def check(framework: Framework, known: Mapping[str, frozenset[str]]) -> None:
 
 
 def known_plugins(brought: Sequence[type[Plugin]]) -> dict[str, frozenset[str]]:
-    """Return today's points of the plugins that came with 1.17 and of those that were brought along."""
+    """Return today's points of the plugins of 1.17 and of the user's own classes."""
     found: dict[str, set[str]] = {}
     for names in FILTER_PLUGINS.values():
         for name in names:
@@ -150,8 +153,8 @@ def build(
     filter_of: Build,
     scorer_of: Build,
 ) -> dict[str, list[Placed]]:
-    """Return what a file enables, built, by today's points. A plugin at several points is one object; those of the release's
-    own come from `filter_of` and `scorer_of`."""
+    """Return the plugins that a file enables, by today's points. A plugin at several points is one object. `filter_of` and
+    `scorer_of` make the plugins of the release."""
     classes = {cls.name: cls for cls in brought}
     args = {config.name: config.args for config in framework.config}
     built: dict[str, Plugin] = {}
@@ -165,13 +168,13 @@ def build(
                 plugin = built.get(cls.name) or cls(_args(cls, args.get(cls.name)), handle)
                 built[cls.name] = plugin
             here = placed.setdefault(point.today, [])
-            if plugin not in [other for other, _ in here]:  # one that both reserves and unreserves is there once
+            if plugin not in [other for other, _ in here]:  # reserve and unreserve are one point today
                 here.append((plugin, (enabled.weight or 1) if name == "score" else 0))
     return placed
 
 
 def _args(cls: type[Plugin], given: Raw | None) -> Any:
-    """Return a plugin's arguments, typed where its class says how; raise ConfigError for what it does not take."""
+    """Return the arguments of a plugin, typed if its class has `Args`; raise ConfigError for invalid ones."""
     if cls.Args is None or not issubclass(cls.Args, Args):
         return given
     gates, value = Gates.defaults(), given.value if given is not None else None
@@ -195,6 +198,6 @@ def _shown(enabled: Enabled) -> dict[str, Any]:
 
 
 def camel(name: str) -> str:
-    """Return the wire's name of an extension point."""
+    """Return the wire name of an extension point: `pre_filter` becomes `preFilter`."""
     head, *rest = name.split("_")
     return head + "".join(word.capitalize() for word in rest)

@@ -1,9 +1,12 @@
-"""From a policy or a provider to a profile that the ordinary cycle runs.
+"""From a policy or an algorithm provider to an `Algorithm`: a profile for today's engine, with its extenders.
 
-In: a `Policy` or a provider's name, the release, a handle. Out: an `Algorithm`: the profile, the extenders beside it,
-and what of the release's ways the engine must be told (how ties are broken, how a failure is worded). Predicates become
-filters in the release's order, priorities become scorers with their weights. Errors are the old program's, wrapped as
-it wrapped them; those that ended it on the spot are not.
+    1. which predicates and priorities run      `select` (policy) or `Registry.provider`
+    2. checks: weights, sums, duplicates        `check_policy`, `check_hard_weight`, `check_total`, `names_to_run`
+    3. names to plugins                         `_create`: predicates in the release's order, priorities with weights
+    4. one by one, or as one filter             `_grouped`: `AllOf` where all predicates run on every node
+    5. the points of the profile                `_points`, and in 1.17 the plugins of the file
+
+Errors are those of the old program, with its prefix. Those that ended the program at once have none.
 """
 
 from __future__ import annotations
@@ -18,9 +21,8 @@ from kubesched.errors import ConfigError
 from kubesched.scheduler.cluster import PodView
 from kubesched.scheduler.config import Extender, PluginConfig, build_extenders
 from kubesched.scheduler.framework import Handle, Plugin, Profile
-from kubesched.scheduler.legacy import log_lines
+from kubesched.scheduler.legacy import wording
 from kubesched.scheduler.legacy.algorithms import FILTER_PLUGINS, SCORE_PLUGINS
-from kubesched.scheduler.legacy.context import LegacyContext
 from kubesched.scheduler.legacy.custom_functions import FunctionPredicate
 from kubesched.scheduler.legacy.framework_plugins import FRAMEWORK, Framework, OldPlugins, build, check, final, known_plugins
 from kubesched.scheduler.legacy.policies.policy import Policy
@@ -33,7 +35,7 @@ from kubesched.scheduler.legacy.predicates.volume_counts import max_volumes_from
 from kubesched.scheduler.legacy.predicates.volumes import ClaimsExist
 from kubesched.scheduler.legacy.priorities.preferences import EqualPriority
 from kubesched.scheduler.legacy.registry import Custom, Registry
-from kubesched.scheduler.legacy.releases import LATEST, LegacyGates, Release, release_of
+from kubesched.scheduler.legacy.releases import LATEST, LegacyContext, LegacyGates, Release, release_of
 from kubesched.scheduler.legacy.wording import fit_error
 from kubesched.scheduler.plugins.default_binder import DefaultBinder
 from kubesched.scheduler.plugins.default_preemption.plugin import DefaultPreemption, DefaultPreemptionArgs
@@ -45,7 +47,7 @@ DEFAULT_SCHEDULER_NAME = "default-scheduler"
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What flags and the component configuration of then said beside policy and provider."""
+    """The settings beside policy and provider, from flags or a component configuration."""
 
     scheduler_name: str = DEFAULT_SCHEDULER_NAME
     hard_pod_affinity_symmetric_weight: int = 1
@@ -53,20 +55,20 @@ class Options:
     percentage_of_nodes_to_score: int | None = None
     """None is the release's own default."""
     feature_gates: Mapping[str, bool] | None = None
-    """Gates of then by name, where they differ from the release's defaults."""
+    """Feature gates that differ from the release's defaults."""
     bind_timeout_seconds: int | None = None
-    """How long a pod waits for its volumes; None is today's default, which was the default then."""
+    """How long PreBind waits for volumes; None is today's default, which is the same."""
     to_the_letter: bool = False
-    """Repeat the release's mistakes: 1.17 ignored a policy's hardPodAffinitySymmetricWeight, counted an image's holders
-    when nodes came and cut weights off after 32 bits, and from 1.10 on predicates of unlisted names were accepted and
-    never run."""
+    """Repeat the release's bugs: 1.17 ignores a policy's hardPodAffinitySymmetricWeight, counts the nodes with an image only
+    when a node is added, and cuts weights to 32 bits; from 1.10 on, predicates that are not in the order are accepted and never
+    run."""
     custom: Custom | None = None
-    """Predicates and priorities of one's own; None are those of `register_fit_predicate` and its like."""
+    """Registered predicates and priorities; None: those of `register_fit_predicate` and the like."""
     plugins: OldPlugins = field(default_factory=OldPlugins)
-    """What a file of 1.17 enables beside predicates and priorities, and in `plugin_config` what it tells them."""
+    """`plugins` of a file of 1.17; `plugin_config` has their arguments."""
     plugin_config: tuple[PluginConfig, ...] = ()
     brought: tuple[type[Plugin], ...] = ()
-    """Plugin classes of one's own, which `plugins` may name."""
+    """The user's plugin classes, which `plugins` may name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,11 +89,11 @@ class Algorithm:
 def profile_from_provider(
     name: str, handle: Handle, version: str | Release = LATEST, options: Options | None = None
 ) -> Algorithm:
-    """Build the scheduler of an algorithm provider; an empty name is the default provider. It has no extenders."""
+    """Build the scheduler of an algorithm provider, without extenders; an empty name is the default provider."""
     release, options = release_of(version), options or Options()
     context = _context(release, options, options.hard_pod_affinity_symmetric_weight, ())
     registry = Registry(release, context.gates, options.custom)
-    log_lines.say_provider(name or DEFAULT_PROVIDER)
+    wording.say_provider(name or DEFAULT_PROVIDER)
     with _wrapped(f'couldn\'t create scheduler using provider "{name}"', release):
         predicates, priorities = registry.provider(name or DEFAULT_PROVIDER)
         selected = Selected(set(predicates), {key: registry.priority(key).weight for key in priorities})
@@ -105,7 +107,7 @@ def profile_from_policy(
 ) -> Algorithm:
     """Build the scheduler that a policy describes."""
     release, options = release_of(version), options or Options()
-    log_lines.say_policy(policy, release)
+    wording.say_policy(policy, release)
     with _wrapped("couldn't create scheduler from policy", release):
         check_policy(policy, release)
     gates = LegacyGates.of(release, options.feature_gates)
@@ -146,14 +148,14 @@ def _context(release: Release, options: Options, weight: int, extenders: Sequenc
 
 
 def check_hard_weight(weight: int, release: Release) -> None:
-    """Raise ConfigError for a weight of required affinity that the release does not take."""
+    """Raise ConfigError for a hardPodAffinitySymmetricWeight out of the release's range."""
     least = release.least_hard_weight
     if not least <= weight <= 100:
         raise ConfigError("", f"invalid hardPodAffinitySymmetricWeight: {weight}, must be in the range {least}-100")
 
 
 def check_total(selected: Selected, release: Release) -> None:
-    """Raise ConfigError for weights whose sum no total can hold."""
+    """Raise ConfigError if the sum of the weighted scores can overflow."""
     if release.minor >= 7 and sum(selected.priorities.values()) * release.max_score > MAX_INT:
         word = "total" if release.minor >= 17 else "Total"
         raise ConfigError("", f"{word} priority of priority functions has overflown")
@@ -168,8 +170,9 @@ def _create(
     extenders: tuple[Extender, ...] = (),
     checks_all: bool = False,
 ) -> Algorithm:
+    """Build the plugins and the profile, and in 1.17 add the plugins that the file enables."""
     release = context.release
-    log_lines.say_keys(selected.predicates, selected.priorities, release)
+    wording.say_keys(selected.predicates, selected.priorities, release)
     names = names_to_run(selected, registry)
     if options.to_the_letter and release.has_order:
         names = [name for name in names if is_listed(name, release)]
@@ -184,18 +187,20 @@ def _create(
     if not scorers and not extenders:
         scorers = [(EqualPriority(context, handle), 1)]
     if extenders and release.max_score == 10:
-        # Today an extender's 0 to 10 count tenfold beside plugins of 0 to 100. Tenfold plugins keep the old proportion.
+        # Today an extender's score (0 to 10) counts tenfold, because plugins score up to 100. Plugins of old releases score up
+        # to 10, so they count tenfold too.
         scorers = [(plugin, weight * 10) for plugin, weight in scorers]
     framework: Framework | None = None
     points = _points(filters, _grouped(filters, release, checks_all, handle), scorers, context, handle, options)
     if release.runs_plugins:
         framework = final(names, selected.priorities, selected.plugin_config, options.plugins, options.plugin_config)
         check(framework, known_plugins(options.brought))
-        log_lines.say_framework(framework)
+        wording.say_framework(framework)
         own = OwnPlugins(registry, context, handle)
         enabled = build(options.plugins, framework, options.brought, handle, own.filter_of, own.scorer_of)
         for point, plugins in enabled.items():
-            # A file's plugins stand behind; those that bind before the default binder, and one that sorts alone.
+            # The file's plugins come last, except at bind, where DefaultBinder is last, and queue_sort, where there is only
+            # one.
             first = points.get(point, [])
             points[point] = plugins if point == "queue_sort" else [*plugins, *first] if point == "bind" else [*first, *plugins]
     profile = Profile(
@@ -210,20 +215,20 @@ def _create(
 
 @dataclass(frozen=True, slots=True)
 class OwnPlugins:
-    """The plugins that came with 1.17, by their own names, for a file that enables them beside predicates and priorities."""
+    """The built-in plugins of 1.17 by name, for a file that enables them."""
 
     registry: Registry
     context: LegacyContext
     handle: Handle
 
     def filter_of(self, name: str) -> Plugin:
-        """Return the filter that a plugin of the release is."""
+        """Return the filter of a plugin of the release."""
         predicate = next(key for key, plugins in FILTER_PLUGINS.items() if plugins == (name,))
         self._check_bare(name, predicate in self.registry.predicates)
         return self.registry.build_predicate(predicate, self.context, self.handle)[0]
 
     def scorer_of(self, name: str) -> Plugin:
-        """Return the scorer that a plugin of the release is."""
+        """Return the scorer of a plugin of the release."""
         priority = next(key for key, plugin in SCORE_PLUGINS.items() if plugin == name)
         self._check_bare(name, priority in self.registry.priorities)
         return self.registry.priority(priority).factory(self.context, self.handle)
@@ -234,7 +239,7 @@ class OwnPlugins:
 
 
 def names_to_run(selected: Selected, registry: Registry) -> list[str]:
-    """Return the predicates that run, mandatory ones included, in order; raise ConfigError if they cannot."""
+    """Return the predicates that run, with the mandatory ones, in order; raise ConfigError for a set that cannot run."""
     if selected.conflict:
         raise ConfigError("", f"{FRAMEWORK}: {selected.conflict}")
     names = selected.predicates | (registry.mandatory & registry.predicates.keys())
@@ -252,12 +257,12 @@ def names_to_run(selected: Selected, registry: Registry) -> list[str]:
 
 
 def _grouped(filters: Sequence[Plugin], release: Release, checks_all: bool, handle: Handle) -> list[Plugin]:
-    """Return the filters as they are to run: one by one, or as one where all reasons of all predicates are wanted."""
+    """Return the filters one by one; or as one `AllOf`, where all predicates run on every node and give all their reasons."""
     if release.runs_plugins:
         own = [plugin for plugin in filters if isinstance(plugin, FunctionPredicate)]
         if not checks_all or len(own) < 2:
             return list(filters)
-        # In 1.17 only predicates that were not plugins heeded the wish; those are the ones registered from outside.
+        # In 1.17 alwaysCheckAllPredicates applied only to predicates that were not plugins: those registered by users.
         return [plugin for plugin in filters if plugin not in own] + [AllOf.under("CustomPredicates", own, handle)]
     if release.stops_at_first and not checks_all:
         return list(filters)
@@ -265,7 +270,7 @@ def _grouped(filters: Sequence[Plugin], release: Release, checks_all: bool, hand
 
 
 class FirstInFirstOut(Plugin):
-    """Sort pods by the time at which they entered the queue: that of the first releases was a FIFO, whatever the priorities."""
+    """Sort pods by the time at which they entered the queue. The queue of the first releases was a FIFO."""
 
     def sort_key(self, pod: PodView, queued_at: float) -> Any:
         return queued_at
@@ -279,6 +284,8 @@ def _points(
     handle: Handle,
     options: Options,
 ) -> dict[str, list[tuple[Plugin, int]]]:
+    """Return the plugins of each point. `leaves` are the predicates one by one, for Reserve and PreBind; `filters` may be
+    grouped."""
     release = context.release
     first: list[Plugin] = []
     if release.lists_ready_nodes:
@@ -286,7 +293,7 @@ def _points(
     if release.checks_claims_first:
         first.append(ClaimsExist(context, handle))
     points: dict[str, list[tuple[Plugin, int]]] = {
-        # Old releases knew no gates, so none of their decisions changes; the API refuses to bind a gated pod.
+        # Scheduling gates are newer, but the API server refuses to bind a gated pod. Decisions about other pods do not change.
         "pre_enqueue": [(SchedulingGates(None, handle), 0)],
         "queue_sort": [(PrioritySort(None, handle) if release.has_priorities_of_pods else FirstInFirstOut(context, handle), 0)],
         "pre_filter": [(plugin, 0) for plugin in (*first, *filters) if plugin.implements("pre_filter")],

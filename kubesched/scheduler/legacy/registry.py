@@ -1,8 +1,8 @@
-"""Names to predicates and priorities: the built-in ones of a release, and anybody's own.
+"""Names to predicates and priorities: the built-in ones of a release, and those that users register.
 
-`register_fit_predicate` and `register_priority` add a Python function under a name; from then on a Policy can ask for
-it. A scheduler is built from a `Registry`: the release's table with the custom names on top. Registering a name again
-replaces it, as it always did. A bad name, or one that nobody registered, is a ConfigError in the old words.
+`register_fit_predicate` and `register_priority` add a Python function under a name, which a Policy can then use. A scheduler is
+built from a `Registry`: the names of the release, then the registered ones, which replace built-in ones of the same name. An
+invalid or unknown name is a ConfigError with the old text.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 from kubesched.errors import ConfigError
 from kubesched.scheduler.framework import Handle, Plugin
 from kubesched.scheduler.legacy.algorithms import PREDICATES, PRIORITIES, PredicateFactory, PriorityFactory
-from kubesched.scheduler.legacy.context import LegacyContext
 from kubesched.scheduler.legacy.custom_functions import (
     FitFunction,
     FitFunctionFactory,
@@ -32,7 +31,7 @@ from kubesched.scheduler.legacy.custom_functions import (
 )
 from kubesched.scheduler.legacy.policies.providers import known_to, providers_of
 from kubesched.scheduler.legacy.predicates.base import named
-from kubesched.scheduler.legacy.releases import LegacyGates, Release
+from kubesched.scheduler.legacy.releases import LegacyContext, LegacyGates, Release
 
 _NAME = "^[a-zA-Z0-9]([-a-zA-Z0-9]*[a-zA-Z0-9])$"
 _NAME_SYNTAX = re.compile(_NAME)
@@ -46,7 +45,7 @@ def _checked(name: str) -> str:
 
 @dataclass(slots=True)
 class PriorityEntry:
-    """A registered priority and the weight it has when nobody says otherwise."""
+    """A priority and its default weight."""
 
     factory: PriorityFactory
     weight: int
@@ -54,7 +53,7 @@ class PriorityEntry:
 
 @dataclass(slots=True)
 class Custom:
-    """What was registered from outside, for all releases."""
+    """What users registered, for all releases."""
 
     predicates: dict[str, PredicateFactory] = field(default_factory=dict)
     mandatory: set[str] = field(default_factory=set)
@@ -67,13 +66,13 @@ class Custom:
         return len(self.predicates) + len(self.priorities) + len(self.providers) + len(self.precomputations)
 
     def register_fit_predicate(self, name: str, function: FitFunction, *, mandatory: bool = False) -> str:
-        """Register `function(pod, node)`, which says whether a pod fits a node; return the name."""
+        """Register `function(pod, node)`, which returns whether a pod fits a node; return the name."""
         return self.register_fit_predicate_factory(name, lambda args: function, mandatory=mandatory)
 
     def register_fit_predicate_factory(self, name: str, factory: FitFunctionFactory, *, mandatory: bool = False) -> str:
-        """Register `factory(args)`, which is given listers and returns a function as above; return the name.
+        """Register `factory(args)`, which gets listers and returns such a function; return the name.
 
-        A function of three, `function(pod, metadata, node)`, is given the attempt's metadata.
+        A function with three parameters, `function(pod, metadata, node)`, also gets the metadata of the attempt.
         """
         cls = named(FunctionPredicate, _checked(name))
         self.predicates[name] = lambda context, handle: [cls(context, handle, factory, self._metadata_source)]
@@ -86,23 +85,23 @@ class Custom:
         return self.register_priority_factory(name, lambda args: (function, reduce), weight)
 
     def register_priority_factory(self, name: str, factory: MapReduceFactory, weight: int = 1) -> str:
-        """Register `factory(args)`, which is given listers and returns a map function and a reduce function or None."""
+        """Register `factory(args)`, which gets listers and returns a map function, and a reduce function or None."""
         cls = named(FunctionPriority, _checked(name))
         self.priorities[name] = PriorityEntry(lambda context, handle: cls(context, handle, factory), weight)
         return name
 
     def register_list_priority(self, name: str, factory: ListFunctionFactory, weight: int = 1) -> str:
-        """Register `factory(args)`, which returns the oldest form: `function(pod, nodes)`, a score for each node by name."""
+        """Register `factory(args)`, which returns the oldest form: `function(pod, nodes)` with a score by node name."""
         cls = named(ListPriority, _checked(name))
         self.priorities[name] = PriorityEntry(lambda context, handle: cls(context, handle, factory), weight)
         return name
 
     def register_predicate_precomputation(self, name: str, function: Precomputation) -> None:
-        """Register `function(metadata)`, which adds what a predicate wants to know about a pod, once for each attempt."""
+        """Register `function(metadata)`, which completes the metadata once for each attempt."""
         self.precomputations[name] = function
 
     def register_predicate_metadata_producer(self, factory: MetadataProducerFactory) -> None:
-        """Register `factory(args)`, which returns `producer(pod, nodes)`: the metadata in the place of ours."""
+        """Register `factory(args)`, which returns `producer(pod, nodes)`: it makes the metadata instead of `Metadata`."""
         self.metadata_producer = factory
 
     def _metadata_source(self, args: PluginFactoryArgs) -> MetadataSource:
@@ -115,7 +114,7 @@ class Custom:
 
 
 CUSTOM = Custom()
-"""What `register_fit_predicate` and its like add to when no other `Custom` is given."""
+"""What the module's `register_...` functions add to, and the default of `Options.custom`."""
 
 register_fit_predicate = CUSTOM.register_fit_predicate
 register_priority = CUSTOM.register_priority
@@ -128,7 +127,7 @@ register_predicate_metadata_producer = CUSTOM.register_predicate_metadata_produc
 
 
 class Registry:
-    """The names that one scheduler of one release knows."""
+    """The names that one scheduler of a release knows."""
 
     def __init__(self, release: Release, gates: LegacyGates | None = None, custom: Custom | None = None) -> None:
         self.release = release

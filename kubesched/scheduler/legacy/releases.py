@@ -1,20 +1,20 @@
-"""The old releases: what each of them did its own way, as facts that the rest of the room asks for by name.
+"""The old releases 1.3, 1.4, 1.6, 1.13 and 1.17: what differs between them, by name.
 
-Five are known: 1.3, 1.4, 1.6, 1.13 and 1.17, the last one being what a Policy without a version means. A fact is a
-question about a `Release`; where a release did something differently, there is no `if` on a version anywhere else.
+A difference is an attribute of `Release`, for example `release.reads_yaml`. A Policy without a version means 1.17.
+`LegacyContext` is what every predicate and priority gets when it is built.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 
 from kubesched.errors import ConfigError
 
 
 class _Fact:
-    """Something that is so from one minor release on, or before one."""
+    """A difference that holds from one minor release on, or before one."""
 
     def __init__(self, *, since: int = 0, before: int = 1 << 30) -> None:
         self._since, self._before = since, before
@@ -30,13 +30,13 @@ class Release:
     minor: int
 
     has_order = _Fact(since=10)
-    """Predicates run in a fixed order; before 1.10 it was the order of a Go map, that is none."""
+    """Predicates run in a fixed order; before 1.10 in that of a Go map, which is random."""
     runs_plugins = _Fact(since=17)
     """Predicates and priorities are run as plugins of the framework."""
     names_failures = _Fact(before=10)
     """A refusal shows the short name of a failure instead of a sentence."""
     lists_ready_nodes = _Fact(before=8)
-    """Nodes that are not ready or cordoned are left out before anybody looks at them."""
+    """Nodes that are cordoned or not ready are left out before any predicate runs."""
     absent_means_default = _Fact(since=10)
     """A Policy without predicates (priorities) has the default ones; before 1.10 it had none."""
     reads_yaml = _Fact(since=15)
@@ -50,11 +50,11 @@ class Release:
     forces_names = _Fact(since=17)
     """Custom predicates and priorities lose the names that the Policy gives them."""
     has_priorities_of_pods = _Fact(since=8)
-    """Pods have priorities: who goes first in the queue, and who may evict whom."""
+    """Pods have priorities, for the queue and for preemption."""
     checks_claims_first = _Fact(since=17)
     """A pod's claims must exist before any node is looked at."""
     waits_for_events = _Fact(since=8)
-    """A refused pod waits until something happens; the FIFO of then took it back after its pause."""
+    """A refused pod waits for an event; before, it was tried again after its backoff."""
     reads_annotations = _Fact(before=6)
     """Affinity, tolerations, taints and the scheduler's name are annotations."""
     serves_securely = _Fact(since=13)
@@ -67,17 +67,17 @@ class Release:
 
     @property
     def max_score(self) -> int:
-        """Return what the best node gets of one priority."""
+        """Return the highest score of a priority."""
         return 100 if self.minor >= 17 else 10
 
     @property
     def stops_at_first(self) -> bool:
-        """Return whether a node is left alone after the first predicate that refuses it."""
+        """Return whether no more predicates run on a node after the first one that refuses it."""
         return self.minor == 3 or self.minor >= 10
 
     @property
     def gives_one_reason(self) -> bool:
-        """Return whether a predicate that refuses a node gives one reason, however many it has."""
+        """Return whether a predicate gives one reason against a node, also if it has several."""
         return self.minor == 3 or self.runs_plugins
 
     @property
@@ -87,31 +87,31 @@ class Release:
 
     @property
     def percentage_of_nodes(self) -> int | None:
-        """Return how many of the nodes are scored by default, in percent; None stands for today's sliding scale."""
+        """Return the default of percentageOfNodesToScore; None: today's formula by the number of nodes."""
         if self.minor >= 14:
             return None
         return 50 if self.minor >= 12 else 100
 
     @property
     def max_backoff_seconds(self) -> int:
-        """Return how long a pod that failed waits at most before it is tried again."""
+        """Return the longest backoff."""
         return 10 if self.minor >= 17 else 60
 
     @property
     def locks(self) -> tuple[str, ...]:
-        """Return the kinds of objects in which the leader's name may be kept."""
+        """Return the kinds of lock objects for leader election."""
         if self.minor >= 17:
             return ("endpoints", "configmaps", "leases", "endpointsleases", "configmapsleases")
         return ("endpoints", "configmaps") if self.minor >= 8 else ("endpoints",)
 
     @property
     def default_lock(self) -> str:
-        """Return the kind of object in which the leader's name is kept."""
+        """Return the default kind of lock object."""
         return "endpointsleases" if self.minor >= 17 else "endpoints"
 
     @property
     def lost_lease(self) -> str:
-        """Return the last words of a leader that is none any more."""
+        """Return the last log line of a replica that lost its lease."""
         return "leaderelection lost" if self.minor >= 17 else "lost master"
 
 
@@ -136,7 +136,7 @@ def release_of(version: str | Release) -> Release:
 
 @dataclass(frozen=True, slots=True)
 class LegacyGates:
-    """The feature gates of then that added or removed predicates and priorities."""
+    """The feature gates that added, removed or changed predicates and priorities."""
 
     taint_nodes_by_condition: bool = True
     resource_limits_priority_function: bool = False
@@ -147,7 +147,7 @@ class LegacyGates:
 
     @staticmethod
     def of(release: Release, switches: Mapping[str, bool] | None = None) -> LegacyGates:
-        """Return a release's gates with some of them switched; raise ConfigError for one that it does not have."""
+        """Return a release's gates with these set; raise ConfigError for a gate that it does not have."""
         values = {"taint_nodes_by_condition": release.minor >= 12}
         for name, on in (switches or {}).items():
             since = _SINCE.get(name)
@@ -168,7 +168,23 @@ _SINCE = {
     "AffinityInAnnotations": 6,
 }
 _UNTIL = {"AffinityInAnnotations": 7}
-_FIELDS = {"".join(word.capitalize() for word in field.name.split("_")): field.name for field in fields(LegacyGates)}
+_FIELDS = {"".join(word.capitalize() for word in each.name.split("_")): each.name for each in fields(LegacyGates)}
 
 LEGACY_GATES = frozenset(_FIELDS)
-"""The feature gates of then, by name."""
+"""The names of all these gates."""
+
+
+@dataclass(frozen=True, slots=True)
+class LegacyContext:
+    """The settings of one legacy scheduler: the `args` of all its plugins."""
+
+    release: Release = LATEST
+    gates: LegacyGates = field(default_factory=LegacyGates)
+    hard_pod_affinity_weight: int = 1
+    ignored_resources: frozenset[str] = frozenset()
+    max_pd_volumes: int | None = None
+    """KUBE_MAX_PD_VOLS in the environment: the volume limit of a node that states none."""
+    bind_timeout_seconds: int | None = None
+    """How long CheckVolumeBinding waits for volumes; None is the default."""
+    to_the_letter: bool = False
+    """Repeat the release's bugs too. Without it they are fixed as in later releases."""

@@ -1,8 +1,8 @@
-"""The old world as one value: a release, its settings, its gates, and from them everything the engine must be told.
+"""A scheduler of an old release: `LegacyScheduler` has everything that the engine needs to behave like it.
 
-In: a completed `ComponentConfig`. Out: the algorithm (from a provider, a policy file, or a ConfigMap that whoever talks
-to the API hands in), today's configuration with the release's settings laid over it, and the release's ways: how ties
-are broken, whether answers may be remembered, how long a booking waits to be confirmed, how extenders are spoken to.
+From a complete `ComponentConfig`, the release and its gates it makes: the algorithm (from a provider, a policy file or a
+ConfigMap), today's configuration with the release's settings, and how the release chooses among the best nodes, keeps its queue
+and calls extenders.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from kubesched.scheduler.config import Configuration, Extender
 from kubesched.scheduler.engine import Poster, Ties
 from kubesched.scheduler.framework import Handle, Plugin
 from kubesched.scheduler.legacy.annotations import AnnotationReader
-from kubesched.scheduler.legacy.log_lines import saying
 from kubesched.scheduler.legacy.policies.componentconfig import ComponentConfig
 from kubesched.scheduler.legacy.policies.policy import Policy
 from kubesched.scheduler.legacy.policies.sources import (
@@ -32,12 +31,13 @@ from kubesched.scheduler.legacy.policies.sources import (
 from kubesched.scheduler.legacy.profile import Algorithm, Options, profile_from_policy, profile_from_provider
 from kubesched.scheduler.legacy.releases import LegacyGates, Release
 from kubesched.scheduler.legacy.ties import ties_of
+from kubesched.scheduler.legacy.wording import saying
 from kubesched.scheduler.queue import QueueOptions
 
 ASSUMED_TTL_SECONDS = 30.0
-"""How long a booking waited to be confirmed after its binding, in every release of then."""
+"""How long an assumed pod is kept after its binding until the API confirms it, in all old releases."""
 MAX_WAITING_SECONDS = 60.0
-"""How long a pod waited as unschedulable before it was tried again without a reason."""
+"""After this time an unschedulable pod is tried again without an event."""
 _EXTENDER_VERSION = "v1"
 
 
@@ -50,7 +50,7 @@ class LegacyScheduler:
     """With all defaults filled in."""
     feature_gates: Mapping[str, bool] = field(default_factory=dict)
     brought: tuple[type[Plugin], ...] = ()
-    """Plugin classes of one's own, which the file's `plugins` may name."""
+    """The user's plugin classes, which the file's `plugins` may name."""
 
     def __post_init__(self) -> None:
         LegacyGates.of(self.release, self.feature_gates)
@@ -60,7 +60,7 @@ class LegacyScheduler:
 
     @property
     def options(self) -> Options:
-        """Return what is said beside policy and provider."""
+        """Return the settings beside policy and provider."""
         weight = self.config.hard_pod_affinity_symmetric_weight
         return Options(
             scheduler_name=self.config.scheduler_name,
@@ -76,18 +76,18 @@ class LegacyScheduler:
 
     @property
     def config_map(self) -> FromConfigMap | None:
-        """Return where to fetch the ConfigMap that holds the policy, if one does."""
+        """Return the ConfigMap with the policy, None if the policy is elsewhere."""
         source = self.config.source
         return source if isinstance(source, FromConfigMap) else None
 
     @property
     def policy_file(self) -> str:
-        """Return the file that holds the policy; empty if none does."""
+        """Return the policy file, empty if the policy is elsewhere."""
         source = self.config.source
         return source.path if isinstance(source, FromFile) else ""
 
     def algorithm(self, handle: Handle, config_map: ConfigMap | None = None) -> Algorithm:
-        """Build the predicates and priorities; a policy file is read anew. Raise ConfigError if they cannot be used."""
+        """Build predicates and priorities; a policy file is read each time. Raise ConfigError if they cannot run."""
         source = self.config.source
         if isinstance(source, FromProvider):
             return profile_from_provider(source.name, handle, self.release, self.options)
@@ -105,7 +105,7 @@ class LegacyScheduler:
         return built
 
     def over(self, base: Configuration) -> Configuration:
-        """Return today's configuration with what was said then laid over it; the profile is there for its name only."""
+        """Return today's configuration with the old settings; its profile has only the scheduler name."""
         given = self.config
         initial, most = given.pod_initial_backoff_seconds, given.pod_max_backoff_seconds
         assert initial is not None and most is not None
@@ -121,7 +121,7 @@ class LegacyScheduler:
         )
 
     def not_enabled(self) -> list[str]:
-        """Return a sentence for each plugin that was brought along and that the file does not enable."""
+        """Return a warning for each of the user's plugins that the file does not enable."""
         names = self.config.plugins.names
         return [
             f"plugin {cls.name} does nothing: the file does not enable it (plugins in --config)"
@@ -133,34 +133,34 @@ class LegacyScheduler:
         """Return the settings as the release showed them."""
         return self.config.document(self.release)
 
-    # The release's ways
+    # How the release behaves
 
     @property
     def remembers(self) -> bool:
-        """Return whether answers may be remembered: not where the best nodes take turns."""
+        """Return whether the cache may be used: not if the best nodes are chosen in turn."""
         return self.release.minor >= 17
 
     @property
     def annotations(self) -> AnnotationReader | None:
-        """Return what reads annotations as fields, if the release did."""
+        """Return the reader of annotations, None if the release reads none."""
         reader = AnnotationReader(self.release, LegacyGates.of(self.release, self.feature_gates))
         return reader if reader.reads_any else None
 
     def queueing(self, today: QueueOptions) -> QueueOptions:
-        """Return how the queue keeps time: nobody is popped during a pause, and nobody wakes himself by his status."""
+        """Return the options of the queue: no pod leaves the backoff queue early, and a pod's own status does not wake it."""
         return replace(today, pops_from_backoff=False, waits_for_events=self.release.waits_for_events, heeds_own_status=False)
 
     def ties(self, seed: int) -> Ties:
-        """Return how one of several best nodes is chosen."""
+        """Return how one of the best nodes is chosen."""
         return saying(ties_of(self.release, seed), self.release)
 
     def poster(self, poster: Poster) -> Poster:
-        """Return how extenders are spoken to."""
+        """Return the client for extenders."""
         return OldPoster(poster) if self.release.names_extender_version else poster
 
     @property
     def insecure_address(self) -> tuple[str, int]:
-        """Return where plain HTTP is served; port 0: nowhere."""
+        """Return host and port for plain HTTP; port 0: it is off."""
         host, _, port = self.config.healthz_bind_address.rpartition(":")
         if not port.isdecimal() or int(port) > 65535:
             raise ConfigError("healthzBindAddress", f"{self.config.healthz_bind_address!r} is no address with a port")
@@ -168,13 +168,13 @@ class LegacyScheduler:
 
 
 class OldPoster:
-    """Speaks to extenders as releases before 1.6 did: lower-case keys, and whole nodes always."""
+    """Calls extenders as releases before 1.6 did: with lower-case keys and whole nodes."""
 
     def __init__(self, poster: Poster) -> None:
         self._poster = poster
 
     def post(self, url: str, body: bytes, extender: Extender) -> bytes:
-        """Post JSON under the old keys."""
+        """Post JSON with the old keys."""
         said = msgspec.json.decode(body, type=dict[str, Any])
         old = {key[:1].lower() + key[1:]: value for key, value in said.items() if value is not None}
         return self._poster.post(url, msgspec.json.encode(old), extender)

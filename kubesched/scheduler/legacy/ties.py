@@ -1,7 +1,7 @@
-"""How the old releases chose among the best nodes: in turn. From 1.17 on by chance, which is today's way.
+"""How a release chooses among the best nodes: in turn before 1.17, at random from 1.17 on, as today.
 
-Up to 1.6 the best nodes stood in falling order of their names; later in the order in which nodes were visited. A count
-of all choices says whose turn it is, so that equal pods go round the equal nodes.
+The best nodes are sorted, up to 1.6 by name in falling order, later in the order of the visit. Choice number n takes node n
+modulo their number: best nodes a, b, c and up to 1.6: c, b, a, c, b, ...
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from kubesched.scheduler.legacy.releases import Release
 
 
 class InTurn:
-    """Take the best nodes in turn. Whose turn it is depends on all choices before: run the engine without its memo."""
+    """Takes the best nodes in turn. A choice depends on all earlier ones, so the engine must run without its cache."""
 
     __slots__ = ("_by_name", "_choices")
     chooser = "turn"
@@ -23,7 +23,7 @@ class InTurn:
         self._choices = 0
 
     def best(self, pod: PodView, totals: Ints, nodes: Snapshot, level: LevelRows | None = None) -> int:
-        """Return the best row whose turn it is."""
+        """Return the next of the best rows."""
         candidates = best_rows(totals)
         if self._by_name:
             candidates.sort(key=nodes.name, reverse=True)
@@ -36,5 +36,5 @@ class InTurn:
 
 
 def ties_of(release: Release, seed: int = 0) -> Ties:
-    """Return how a release chose one of several best nodes."""
+    """Return how a release chooses one of the best nodes."""
     return InTurn(by_name=release.minor < 10) if release.minor < 17 else SeededTies(seed)

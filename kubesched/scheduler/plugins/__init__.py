@@ -20,10 +20,10 @@ from kubesched.scheduler.plugins.pod_group_pods_count import PodGroupPodsCount
 from kubesched.scheduler.plugins.pod_topology_spread.plugin import PodTopologySpread
 from kubesched.scheduler.plugins.priority_sort import PrioritySort
 from kubesched.scheduler.plugins.scheduling_gates import SchedulingGates
-from kubesched.scheduler.plugins.taint_toleration.plugin import TaintToleration
+from kubesched.scheduler.plugins.taint_toleration import TaintToleration
 from kubesched.scheduler.plugins.topology_placement_generator import TopologyPlacementGenerator
 from kubesched.scheduler.plugins.volume_binding import VolumeBinding
-from kubesched.scheduler.plugins.volume_restrictions.plugin import VolumeRestrictions
+from kubesched.scheduler.plugins.volume_restrictions import VolumeRestrictions
 from kubesched.scheduler.plugins.volume_zone import VolumeZone
 
 IN_TREE: tuple[type[Plugin], ...] = (

@@ -1,8 +1,8 @@
-"""DeferredPodScheduling: pods that are to grow in place and have no room for it yet stay where they are.
+"""DeferredPodScheduling: running pods whose in-place resize was deferred, because their node has too little room.
 
-A running pod whose resize the kubelet has deferred is tried again on its own node (engine/deciding/deferred_resizes). This
-plugin refuses a node whose spec.podPreemptionPolicy wants no evictions for that, and lets no such pod go on to be bound: if
-it fits, the kubelet carries the resize out. All other pods pass.
+The engine tries such a pod on its own node (engine/deciding/deferred_resizes); preemption may then make room. Filter refuses
+other nodes, and a node whose `spec.podPreemptionPolicy` forbids evictions for a resize. Permit ends the attempt of a pod that
+fits: there is nothing to bind, the kubelet resizes it. Other pods pass.
 """
 
 from __future__ import annotations
@@ -47,13 +47,13 @@ class DeferredPodScheduling(Plugin):
         return (unresolvable(FITS), 0.0) if is_resize_deferred(pod.pod) else (SUCCESS, 0.0)
 
     def is_allowed_now(self, pod: PodView, old: Node | None, new: Node) -> bool:
-        """Return whether the pod's own node came, or changed its mind, and now wants evictions."""
+        """Return whether the pod's own node is new or changed, and allows evictions for a resize now."""
         if not is_resize_deferred(pod.pod) or new.metadata.name != pod.node_name or _keeps_sizes(new):
             return False
         return old is None or _keeps_sizes(old)
 
 
 def _keeps_sizes(node: Node) -> bool:
-    """Return whether nobody on a node is evicted so that others can grow."""
+    """Return whether a node forbids evictions for a resize."""
     policy = node.spec.pod_preemption_policy
     return policy is not None and bool(policy.disable_resize_preemption)

@@ -1,9 +1,13 @@
-"""GangScheduling: hold the pods of a gang until there are enough of them, and let none go before enough have a place.
+"""GangScheduling: no pod of a gang is bound before enough of its pods have a node.
 
-A pod names its PodGroup in spec.schedulingGroup; the group's policy says how many pods are enough. The engine tries all
-members in one turn (engine/groups/group): there the Permit of this plugin is what says whether the group as a whole fits,
-and since 1.37 its PlacementFeasible. Groups may belong to groups (framework/group_hierarchy): then enough groups must have
-enough.
+A pod names its PodGroup in `spec.schedulingGroup`; the group's gang policy has `minCount`. PreEnqueue gates the pods until
+there are minCount of them. The engine then tries all members in one attempt (engine/groups/group). In 1.36 Permit says whether
+enough are placed, and holds each pod until then; since 1.37 PlacementFeasible does.
+
+    minCount 3, pods a, b, c, d, room for 2       PlacementFeasible after c: 2 scheduled, 1 remaining, 3 needed: WAIT
+                                                  after d: 2 scheduled, 0 remaining: refused, nothing is bound
+
+PodGroups may belong to a CompositePodGroup (framework/group_hierarchy): then minGroupCount of its groups must be ready.
 """
 
 from __future__ import annotations
@@ -55,7 +59,7 @@ class GangScheduling(Plugin):
         self._hierarchy = GroupHierarchy(handle.objects, has_composites=handle.gates.is_enabled("CompositePodGroup"))
 
     def wakeups(self) -> tuple[Wakeup, ...]:
-        """Return what may help: also a group that needs fewer, where that can happen, and a group of groups that comes."""
+        """Return the events that may help; changed PodGroups since 1.37, composite groups behind their gate."""
         found: tuple[Wakeup, ...] = self.wakes_on
         if self.handle.gates.behaviour.judges_groups_whole:
             found += (on(POD_GROUP, UPDATE, "group_shrank"),)
@@ -64,7 +68,7 @@ class GangScheduling(Plugin):
         return found
 
     def pre_enqueue(self, pod: PodView) -> Status | None:
-        """Hold a pod until its group is there and has pods enough, placed ones included."""
+        """Gate a pod until its group exists and has enough pods, scheduled ones included."""
         key = workload_of(pod)
         if key is None:
             return None
@@ -78,7 +82,7 @@ class GangScheduling(Plugin):
         return TOO_FEW if root == key else unresolvable(_no_quorum(root))
 
     def permit(self, pod: PodView, node_name: str, state: CycleState) -> tuple[Status, float]:
-        """Let a gang go when enough of its pods are booked, and hold each of them until then."""
+        """Hold each pod of a gang until enough are assumed; then allow all of them."""
         key = workload_of(pod)
         if key is None:
             return SUCCESS, 0.0
@@ -96,7 +100,7 @@ class GangScheduling(Plugin):
         members = self._hierarchy.members(root, self.handle.groups)
         if not self._is_ready(root, lambda group: group.n_scheduled):
             if not turn.is_rehearsal and not turn.has_called:
-                # Those of this turn are on their way; the others cannot have become ready since it began.
+                # Once for each attempt of the group: activate the members that are not part of it.
                 turn.has_called = True
                 others = [p for each in members for uid, p in each.unscheduled.items() if uid not in turn.uids]
                 self.handle.activate(others)
@@ -109,7 +113,7 @@ class GangScheduling(Plugin):
         return SUCCESS, 0.0
 
     def placement_feasible(self, group: GroupKey, progress: Progress) -> Status | None:
-        """Say whether a gang has, may still get or cannot get as many as it needs."""
+        """Return None if enough pods are placed, WAIT if enough still can be, else a refusal."""
         found = self._hierarchy.get(group)
         if found is None:
             return failed(f'podgroup.scheduling.k8s.io "{group.name}" not found')
@@ -122,7 +126,7 @@ class GangScheduling(Plugin):
         return None
 
     def _is_ready(self, key: GroupKey, count: Count) -> bool:
-        """Return whether a group has pods enough, or groups that have enough."""
+        """Return whether a group has enough pods by `count`, or enough groups that are ready."""
         group = self._hierarchy.get(key)
         if group is None:
             return False
@@ -136,16 +140,19 @@ class GangScheduling(Plugin):
         return n >= _needed(group)
 
     def _gap(self, key: GroupKey) -> str:
-        """Return what is missing on the way from a group to its root."""
+        """Return the error about the parent group that does not exist."""
         *_, (_, last) = self._hierarchy.upwards(key)
         missing = f"{key.namespace}/{last.spec.parent_composite_pod_group_name}"
         return f"composite pod group object not found in state for compositepodgroup/{missing}"
 
-    # What may help
+    # Queueing hints
 
     def sibling_came(self, pod: PodView, old: Pod | None, new: Pod) -> bool:
-        """Return whether a pod of the same group came. The reference looks no further and has every pod of the gang knock
-        at its gate in vain with each one that comes; here they wait until there are enough."""
+        """Return whether a pod of the same group was added and the group has enough pods now.
+
+        kube-scheduler does not check the number here: it moves all pods of the gang with each new one, and PreEnqueue gates
+        them again. The result is the same.
+        """
         mine, theirs = workload_of(pod), new.spec.scheduling_group
         if mine is None or theirs is None:
             return False
@@ -156,12 +163,12 @@ class GangScheduling(Plugin):
         return root is None or self._is_ready(root, lambda group: group.n_all)
 
     def group_came(self, pod: PodView, old: AnyGroup | None, new: AnyGroup) -> bool:
-        """Return whether it is the pod's own group that came, or one that it belongs together with."""
+        """Return whether the new group is the pod's own, or has the same root group."""
         mine, kind = workload_of(pod), WORKLOAD if isinstance(new, PodGroup) else COMPOSITE
         return mine is not None and self._belong_together(mine, GroupKey(kind, new.metadata.namespace, new.metadata.name))
 
     def group_shrank(self, pod: PodView, old: PodGroup, new: PodGroup) -> bool:
-        """Return whether such a group needs fewer pods than before."""
+        """Return whether such a group needs fewer pods now."""
         before, after = old.spec.scheduling_policy.gang, new.spec.scheduling_policy.gang
         if before is None or after is None or after.min_count >= before.min_count:
             return False
@@ -175,7 +182,7 @@ class GangScheduling(Plugin):
 
 
 def _needed(group: AnyGroup) -> int:
-    """Return how many pods, or groups, are enough."""
+    """Return how many pods, or groups, a group needs."""
     gang = group.spec.scheduling_policy.gang
     if gang is None:
         return 1

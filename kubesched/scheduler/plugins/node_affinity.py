@@ -1,6 +1,8 @@
 """NodeAffinity: keep pods on the nodes that their node selector and node affinity allow, and score the preferred ones.
 
-The arguments can add an affinity that every pod of the profile has to respect as if it were its own.
+PreFilter: if all terms name nodes (`metadata.name In [n1, n2]`, as a DaemonSet's do), only these nodes are filtered. Filter: a
+node must match `nodeSelector`, and one of the required terms. Score: the sum of the weights of the preferred terms that match,
+scaled so that the best node gets 100. `addedAffinity` in the arguments applies to every pod of the profile.
 """
 
 from __future__ import annotations
@@ -69,9 +71,11 @@ class NodeAffinity(Plugin):
             if added.required is not None:
                 self._added_required = matching.compile_node_selector(added.required)
             self._added_preferred = matching.compile_preferred_terms(added.preferred or ())
-            self._adds_preferred = bool(added.preferred)  # also if all of them are empty, and dropped
+            self._adds_preferred = bool(added.preferred)  # also if all terms are empty and match nothing
 
     def pre_filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> PreFilterAnswer:
+        """Return the nodes that all required terms name, if they do; skip a pod without node selector and required
+        affinity."""
         spec = pod.pod.spec
         wanted = _node_affinity(pod)
         if wanted is None or wanted.required is None:
@@ -110,6 +114,7 @@ class NodeAffinity(Plugin):
         return None
 
     def score(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Ints:
+        """Return the sum of the weights of the preferred terms that match, those of the arguments included."""
         scores = np.zeros(nodes.n, dtype=np.int64)
         for wish in (*self._added_preferred, *_preferred(pod)):
             scores += wish.weight * match_term(wish.term, nodes)

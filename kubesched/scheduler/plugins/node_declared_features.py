@@ -44,16 +44,16 @@ class NodeDeclaredFeatures(Plugin):
         return Rejections.where(lacking[nodes.feature_set], LACKING)
 
     def declares_other_features(self, pod: PodView, old: Node | None, new: Node) -> bool:
-        """Return whether a node came, or declares other features than before."""
+        """Return whether the node is new or declares other features."""
         return old is None or old.status.declared_features != new.status.declared_features
 
     def needs_other_features(self, pod: PodView, old: Pod | None, new: Pod) -> bool:
-        """Return whether the waiting pod itself now needs other features."""
+        """Return whether the waiting pod itself changed and needs other features now."""
         return new.metadata.uid == pod.uid and (old is None or required_features(old) != required_features(new))
 
 
 def required_features(pod: Pod) -> frozenset[str]:
-    """Return the names of the features that a pod's spec makes use of."""
+    """Return the kubelet features that a pod's spec needs."""
     needed = set()
     containers = (*pod.spec.containers, *pod.spec.init_containers)
     if any(rule.action == "RestartAllContainers" for c in containers for rule in c.restart_policy_rules):

@@ -29,7 +29,7 @@ class NodeName(Plugin):
     depends_on = (Input.POD_NODE_NAME, Input.NODE)
 
     def pre_filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> PreFilterAnswer:
-        """Leave only the node that the pod names; releases before 1.37 leave that to the filter."""
+        """Return the node that the pod names. Before 1.37 the plugin was not at PreFilter."""
         wanted = pod.pod.spec.node_name
         return NodeNames(frozenset({wanted})) if wanted else None
 

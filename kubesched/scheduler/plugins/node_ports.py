@@ -42,11 +42,11 @@ class NodePorts(Plugin):
         return Rejections.where(nodes.port_conflicts(pod.template.ports), TAKEN)
 
     def frees_a_port(self, pod: PodView, old: Pod, new: Pod | None) -> bool:
-        """Return whether the pod that went had, or was to have, a port that the waiting pod wants."""
+        """Return whether the deleted pod had a node, or a nominated one, and a host port of the waiting pod."""
         if not old.spec.node_name and not old.status.nominated_node_name:
             return False
         return any(ports_conflict(wanted, freed) for freed in host_ports(old) for wanted in pod.template.ports)
 
     def node_came(self, pod: PodView, old: Node | None, new: Node) -> bool:
-        """Return True: a new node has its ports free."""
+        """Return True: the ports of a new node are free."""
         return True

@@ -1,7 +1,14 @@
-"""NodeResourcesBalancedAllocation: prefer nodes whose resources would be used up more evenly with the pod than without.
+"""NodeResourcesBalancedAllocation: prefer nodes whose resources would be used more evenly with the pod than without.
 
-The score is 75 where the pod changes nothing, above it where the pod evens things out, below it where it does not.
-A pod that asks for none of the resources says nothing about balance, so the plugin stays out of its attempt.
+The balance of a node is 100 * (1 - standard deviation of the used fractions). The score is 50 + half of (50 + gain), where gain
+is the balance with the pod less the balance without it:
+
+    node: 1 of 4 cpu and 4 of 8 Gi used            pod: 1 cpu, 0 memory
+    without: fractions 1/4, 1/2: deviation 1/8     balance int(87.5) = 87
+    with:    fractions 1/2, 1/2: deviation 0       balance 100
+    score:   50 + (50 + 13) / 2 = 81, rounded down. 75 means that the pod changes nothing.
+
+A pod that requests none of the resources is skipped.
 """
 
 from __future__ import annotations
@@ -51,21 +58,25 @@ class NodeResourcesBalancedAllocation(Plugin):
         return None if self._asked(pod) else SKIP
 
     def _asked(self, pod: PodView) -> _Asked:
-        """Return (resource number, amount) of the resources that count; a scalar that is not asked for does not. Nothing for a
-        pod that asks for none of them."""
-        asked: _Asked = pod.template.remember(self, lambda: self._read(pod))
+        """Return (resource number, amount) of the resources that count, without scalar resources that the pod does not request;
+        nothing for a pod that requests none of them."""
+
+        def read() -> _Asked:
+            resources, amounts = pod.template.interners.resources, pod.template.resources.balanced(self._names)
+            if not any(amounts.values()):
+                return ()
+            return tuple(
+                [(resources.id(name), amount) for name, amount in amounts.items() if amount or name not in self._scalars]
+            )
+
+        asked: _Asked = pod.template.remember(self, read)
         return asked
 
-    def _read(self, pod: PodView) -> _Asked:
-        resources = pod.template.interners.resources
-        amounts = pod.template.resources.balanced(self._names)
-        if not any(amounts.values()):
-            return ()
-        return tuple([(resources.id(name), amount) for name, amount in amounts.items() if amount or name not in self._scalars])
-
     def score(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Ints:
+        """Return 50 + (50 + balance with the pod - balance without it) / 2, rounded down. The compiled kernel does it in one
+        pass; it returns None for amounts that need Go's overflow rules."""
         asked = self._asked(pod)
-        if not asked:  # reached only where PreScore is switched off
+        if not asked:  # only in a configuration without this plugin's PreScore
             return nodes.uniform(0)
         usages: list[Usage] = []
         for resource, amount in asked:
@@ -76,7 +87,8 @@ class NodeResourcesBalancedAllocation(Plugin):
             before = _balance([(used, offered) for offered, used, _, _ in usages], nodes.n)
             after = _balance([(used + amount, offered) for offered, used, amount, _ in usages], nodes.n)
             gain = after + (50 - before)
-            scores = 50 + ((gain + (gain < 0)) >> 1)  # half of it, cut off towards zero: less than none if amounts overflowed
+            # Half of the gain, rounded towards zero as Go does: it is negative only if amounts overflowed.
+            scores = 50 + ((gain + (gain < 0)) >> 1)
         return scores
 
 
@@ -84,38 +96,28 @@ _Asked = tuple[tuple[int, int], ...]
 
 
 def _balance(usages: list[tuple[Ints, Ints]], n: int) -> Ints:
-    """Return 100 where all resources are used to the same degree, less the more their degrees differ."""
+    """Return the balance of each node; `usages` are (used, offered). Resources that a node does not offer do not count.
+
+    For two resources the standard deviation is |a - b| / 2, and Go computes it so. For three or more it sums from left to
+    right. The order of the floating point operations is kept, because the last digit decides about rounding.
+    """
     there = [offered != 0 for _, offered in usages]
-    degrees = [
+    fractions = [
         np.where(held, np.minimum(used / np.where(held, offered, 1), 1.0), 0.0)
         for (used, offered), held in zip(usages, there, strict=True)
     ]
     count = np.zeros(n, dtype=np.int64)
-    for held in there:
+    difference, seen, total, squares = np.zeros(n), np.zeros(n, dtype=np.bool_), np.zeros(n), np.zeros(n)
+    for fraction, held in zip(fractions, there, strict=True):
         count += held
-    with np.errstate(invalid="ignore"):  # of amounts that overflowed: no number becomes the least one, as in the reference
-        spread = np.where(count == 2, _of_two(degrees, there, n), _of_many(degrees, there, count, n))
-        return ((1 - spread) * 100).astype(np.int64)
-
-
-def _of_two(degrees: list[Floats], there: list[Bools], n: int) -> Floats:
-    difference = np.zeros(n)
-    seen = np.zeros(n, dtype=np.bool_)
-    for degree, held in zip(degrees, there, strict=True):
-        difference += np.where(seen, -degree, degree)
+        difference += np.where(seen, -fraction, fraction)
         seen |= held
-    return np.abs(difference / 2)
-
-
-def _of_many(degrees: list[Floats], there: list[Bools], count: Ints, n: int) -> Floats:
-    """Return the standard deviation, summed from left to right as the reference sums; zero for fewer than three."""
-    divisor = np.maximum(count, 1)
-    total = np.zeros(n)
-    for degree in degrees:
-        total += degree
-    mean = total / divisor
-    squares = np.zeros(n)
-    for degree, held in zip(degrees, there, strict=True):
-        squares += np.where(held, (degree - mean) * (degree - mean), 0.0)
-    deviation: Floats = np.where(count > 2, np.sqrt(squares / divisor), 0.0)
-    return deviation
+        total += fraction
+    with np.errstate(invalid="ignore"):  # amounts that overflowed: NaN becomes the lowest integer, as in Go
+        divisor = np.maximum(count, 1)
+        mean = total / divisor
+        for fraction, held in zip(fractions, there, strict=True):
+            squares += np.where(held, (fraction - mean) * (fraction - mean), 0.0)
+        of_many: Floats = np.where(count > 2, np.sqrt(squares / divisor), 0.0)
+        deviation = np.where(count == 2, np.abs(difference / 2), of_many)
+        return ((1 - deviation) * 100).astype(np.int64)

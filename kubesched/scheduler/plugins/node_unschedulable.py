@@ -42,11 +42,11 @@ class NodeUnschedulable(Plugin):
         return [refused.advise("uncordon", "uncordoned,", refused.alone)] if refused.alone.any() else []
 
     def is_open_now(self, pod: PodView, old: Node | None, new: Node) -> bool:
-        """Return whether a node came that is open, or one was opened."""
+        """Return whether a new node is not cordoned, or a node was uncordoned."""
         was_closed = old is None or old.spec.unschedulable
         return was_closed and not new.spec.unschedulable
 
     def tolerates_now(self, pod: PodView, old: Pod | None, new: Pod) -> bool:
-        """Return whether the waiting pod itself now tolerates the cordon."""
+        """Return whether the waiting pod itself changed and tolerates the cordon now."""
         compare = self.handle.gates.is_enabled("TaintTolerationComparisonOperators")
         return new.metadata.uid == pod.uid and matching.is_tolerated(UNSCHEDULABLE_TAINT, new.spec.tolerations, compare)

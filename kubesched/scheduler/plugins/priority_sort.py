@@ -1,4 +1,4 @@
-"""PrioritySort: the pod with the higher priority goes first, among equals the one that waited longer."""
+"""PrioritySort: the pod with the higher priority is tried first, among equals the one that waits longer."""
 
 from __future__ import annotations
 

@@ -1,7 +1,10 @@
-"""TopologyPlacementGenerator: let a pod group lie in one domain of the topology that it asks for, a zone or a rack.
+"""TopologyPlacementGenerator: the placements of a pod group with a topology constraint, one for each domain.
 
-One placement for each value of the label; nodes without it take no part. A group that already has pods somewhere stays
-in their domain. Groups that ask for nothing may lie anywhere.
+    constraint over topology.kubernetes.io/rack      nodes: n1 (r1), n2 (r1), n3 (r2), n4 (none)      placements: r1 {n1, n2},
+    r2 {n3}
+
+If the group has scheduled pods, only their domain is a placement. A group without a constraint has one placement with all
+nodes.
 """
 
 from __future__ import annotations
@@ -22,6 +25,8 @@ class TopologyPlacementGenerator(Plugin):
         self._hierarchy = GroupHierarchy(handle.objects, has_composites=handle.gates.is_enabled("CompositePodGroup"))
 
     def generate_placements(self, group: GroupKey, nodes: Snapshot) -> Sequence[Placement] | Status:
+        """Return one placement for each domain, sorted by the label's value; only the domain of scheduled pods if there are
+        some."""
         found = self._hierarchy.get(group)
         if found is None:
             return failed(f'podgroup.scheduling.k8s.io "{group.name}" not found')
@@ -39,7 +44,8 @@ class TopologyPlacementGenerator(Plugin):
         return [Placement(values[number], np.flatnonzero(codes == number)) for number in numbers]
 
     def _domain(self, group: GroupKey, nodes: Snapshot, key: str) -> int | Status | None:
-        """Return the number of the value that the group's placed pods share, None if there are none."""
+        """Return the code of the domain of the group's scheduled pods; None if there are none, an error if there are several
+        domains."""
         found: set[int] = set()
         for pod in (pod for members in self._hierarchy.members(group, self.handle.groups) for pod in members.scheduled()):
             row = nodes.row(pod.node_name)

@@ -1,8 +1,8 @@
-"""VolumeZone: a pod goes where its bound volumes' zone and region labels say that they can be reached.
+"""VolumeZone: a node must be in the zone and region of the pod's bound volumes.
 
-The old way, older than node affinity on volumes: the volume itself carries a zone or region label, possibly with
-several values (`a__b`), and the node must carry one of them. Nodes without any such label are not judged at all. Only
-claims that the pod names directly and that are bound count.
+This is older than the node affinity of volumes: the volume has a zone or region label, with one value or several (`a__b`), and
+the node must have one of them. A node without any such label is not refused. Only bound claims count, without ephemeral
+volumes.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ from kubesched.scheduler.plugins.shared.volumes import WAIT_FOR_FIRST_CONSUMER, 
 ZONE_CONFLICT = Reason("node(s) had no available volume zone", resolvable=False)
 
 TOPOLOGY_LABELS = (BETA_ZONE, BETA_REGION, ZONE, REGION)
-"""The labels that place a volume, in the order in which the reference reads them."""
+"""The labels of a volume that count, in kube-scheduler's order."""
 STABLE_NAMES = {BETA_ZONE: ZONE, BETA_REGION: REGION}
-"""What a node may carry instead of an old label; the other way round does not work."""
+"""A node may have the new label instead of the volume's old one, but not the old one instead of the new one."""
 
 
 class VolumeTopology(NamedTuple):
-    """One label of one volume: the key, and the values that a node may have for it."""
+    """One label of a volume: the key, and the values that a node may have."""
 
     volume_name: str
     key: str
@@ -54,20 +54,20 @@ class VolumeTopology(NamedTuple):
 
 
 def zones_in(label: str) -> frozenset[str]:
-    """Return the values of a label that may list several, none if one of them is empty: then the label is ignored."""
+    """Return the values of a label `a__b`; none if one of them is empty, then the label is ignored."""
     values = [value.strip() for value in label.split("__")]
     return frozenset(values) if all(values) else frozenset()
 
 
 def placements_of_volume(volume: PersistentVolume, keys: Sequence[str] = TOPOLOGY_LABELS) -> list[VolumeTopology]:
-    """Return where a volume's labels say that it is."""
+    """Return the topology labels of a volume."""
     labels = volume.metadata.labels
     found = [VolumeTopology(volume.metadata.name, key, zones_in(labels[key])) for key in keys if key in labels]
     return [placement for placement in found if placement.values]
 
 
 def placements(pod: Pod, objects: Objects, keys: Sequence[str] = TOPOLOGY_LABELS) -> list[VolumeTopology] | Status:
-    """Return where all of a pod's bound volumes say that they are, or why one of them cannot be found."""
+    """Return the topology labels of all bound volumes of a pod, or why a claim cannot be used."""
     found: list[VolumeTopology] = []
     for name in direct_claim_names(pod):
         if not name:
@@ -89,7 +89,7 @@ def placements(pod: Pod, objects: Objects, keys: Sequence[str] = TOPOLOGY_LABELS
 
 
 def _refuse_unbound(claim: PersistentVolumeClaim, objects: Objects) -> Status | None:
-    """Refuse a claim without a volume, unless its class binds it when its first pod is placed."""
+    """Return why a claim without a volume is refused; None if its class waits for the first consumer."""
     class_name = class_of_claim(claim)
     if not class_name:
         return unresolvable("PersistentVolumeClaim had no pv name and storageClass name")
@@ -104,7 +104,7 @@ def _refuse_unbound(claim: PersistentVolumeClaim, objects: Objects) -> Status | 
 
 
 def zone_conflicts(found: Sequence[VolumeTopology], nodes: Snapshot, keys: Sequence[str] = TOPOLOGY_LABELS) -> Bools:
-    """Return which nodes' labels contradict a placement; nodes with none of the keys contradict nothing."""
+    """Return the nodes in other zones or regions; nodes without any of the labels never are."""
     judged = np.zeros(nodes.n, dtype=np.bool_)
     for key in keys:
         judged |= nodes.codes(key) != ABSENT
@@ -120,8 +120,6 @@ def zone_conflicts(found: Sequence[VolumeTopology], nodes: Snapshot, keys: Seque
 
 
 class VolumeZone(Plugin):
-    """Keep pods near the volumes that are labelled with a zone or region."""
-
     wakes_on = (
         on(STORAGE_CLASS, ADD, "class_may_help"),
         on(NODE, ADD | Action.NODE_LABELS, without_hints=ADD | ADMITTED_LATER),
@@ -132,7 +130,6 @@ class VolumeZone(Plugin):
     depends_on = (Input.POD_VOLUMES, Input.NODE)
 
     def pre_filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> PreFilterAnswer:
-        """Read the labels of the pod's bound volumes."""
         found = placements(pod.pod, self.handle.objects)
         if isinstance(found, Status):
             return found
@@ -142,7 +139,6 @@ class VolumeZone(Plugin):
         return None
 
     def filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Rejections:
-        """Refuse nodes in other zones than the volumes."""
         found: list[VolumeTopology] | Status | None = state.find(self.name)
         if found is None:
             found = placements(pod.pod, self.handle.objects)
@@ -152,16 +148,16 @@ class VolumeZone(Plugin):
             return Rejections.none(nodes)
         return Rejections.where(zone_conflicts(found, nodes), ZONE_CONFLICT)
 
-    # Wake-ups
+    # Queueing hints
 
     def class_may_help(self, pod: PodView, old: StorageClass | None, new: StorageClass) -> bool:
-        """Wake if the new class binds its claims when their first pod is placed."""
+        """Return whether the new class waits for the first consumer."""
         return new.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER
 
     def claim_may_help(self, pod: PodView, old: PersistentVolumeClaim | None, new: PersistentVolumeClaim) -> bool:
-        """Wake if the claim is one that the pod names."""
+        """Return whether the pod names the claim."""
         return names_claim(pod.pod, new, ephemeral=False)
 
     def volume_may_help(self, pod: PodView, old: PersistentVolume | None, new: PersistentVolume) -> bool:
-        """Wake if the volume is new or is placed differently than before."""
+        """Return whether the volume is new or its topology labels changed."""
         return old is None or placements_of_volume(old) != placements_of_volume(new)

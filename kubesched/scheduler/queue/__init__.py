@@ -1,7 +1,6 @@
-"""Who is next: pods that may be tried, pods that pause, pods that wait for something to happen, pods in flight."""
+"""The scheduling queue: pods to try, pods in backoff, unschedulable pods, pods in flight."""
 
 from kubesched.scheduler.queue.nominated import Nominated
-from kubesched.scheduler.queue.observer import QueueObserver
+from kubesched.scheduler.queue.ports import QueueError, QueueObserver, QueueOptions, SteadyClock
 from kubesched.scheduler.queue.queued import QueuedPod
-from kubesched.scheduler.queue.scheduling_queue import Queue, QueueError, QueueOptions
-from kubesched.scheduler.queue.steady_clock import SteadyClock
+from kubesched.scheduler.queue.scheduling_queue import Queue

@@ -1,8 +1,11 @@
-"""Nominated pods: who waits for which node's pods to go away.
+"""Nominated pods: pods that are promised room on a node before they are bound.
 
-A pod is nominated by a preemption, or by whoever writes status.nominatedNodeName. Others treat it as if it were on that
-node already. The books hold references; the pod itself is looked up in the queue when it is asked for. One that is not
-in the queue just now (it is being tried) counts as a bare pod that asks for nothing, as in the reference.
+A preemption nominates its preemptor, and any client can write status.nominatedNodeName. Filters count a nominated pod as if it
+ran on that node, for pods of the same or a lower priority. Example: `high` evicts `low` from node a and is nominated to it.
+While `low` terminates, a new pod of priority 0 sees node a with `high` on it, and does not take the room.
+
+Only names are kept; the pod itself is looked up in the queue. A pod that is in flight is not in the queue, and counts as a pod
+without requests: kube-scheduler does the same.
 """
 
 from __future__ import annotations
@@ -30,7 +33,8 @@ class Nominated:
         self.changes: ChangeLog[str] = ChangeLog()
 
     def verify_with(self, known: Lookup) -> None:
-        """From now on nominate only pods that are known as unassigned; without this everybody's word is taken."""
+        """Nominate from now on only pods that `known` finds, which are pods without a node. Before that any pod can be
+        nominated."""
         self._known = known
 
     def on_node(self, node_name: str) -> Iterable[PodView]:
@@ -42,7 +46,8 @@ class Nominated:
         return self._by_node.keys()
 
     def touch(self, uid: str) -> None:
-        """Take notice that a pod entered the queue or left it: if it is nominated, it counts otherwise than before."""
+        """Note that a pod entered or left the queue: if it is nominated, its requests count on its node from now on, or no
+        longer."""
         node_name = self._node_of.get(uid)
         if node_name is not None:
             self.changes.append(node_name)
@@ -51,13 +56,10 @@ class Nominated:
         """Return the node that a pod is nominated to, or an empty name."""
         return self._node_of.get(uid, "")
 
-    def may_change(self, pod: PodView) -> bool:
-        """Return whether adding the pod without a nomination of its own would do anything; most pods need no call."""
-        return pod.uid in self._node_of or pod.pod.status.nominated_node_name != ""
-
     def add(self, pod: PodView, nomination: Nomination | None = None) -> None:
-        """Nominate a pod, to the node that the nomination names or else to the one in its status; an earlier nomination
-        is dropped in any case."""
+        """Nominate a pod to the node of the nomination, or else to the one in its status. An earlier nomination is dropped."""
+        if nomination is None and pod.uid not in self._node_of and not pod.pod.status.nominated_node_name:
+            return  # most pods
         self.drop(pod.uid)
         node_name = nomination.node_name if nomination is not None else pod.pod.status.nominated_node_name
         if not node_name or (self._known is not None and self._known(pod.key) is None):
@@ -67,13 +69,29 @@ class Nominated:
         self.changes.append(node_name)
 
     def update(self, old: Pod, new: PodView) -> None:
-        """Follow a pod's new version. A nomination that no version knows of yet is kept: it is being written."""
+        """Take a pod's new version. A nomination that neither version has in its status is kept: it is still being written."""
         nomination = None
         if not old.status.nominated_node_name and not new.pod.status.nominated_node_name:
             kept = self._node_of.get(old.metadata.uid)
             nomination = Nomination(kept) if kept is not None else None
         self.drop(old.metadata.uid)
         self.add(new, nomination)
+
+    def saved(self) -> dict[str, tuple[str, PodView]]:
+        """Return all nominations, for `restore`: the node and the pod by uid."""
+        return {uid: (node, pod) for node, pods in self._by_node.items() for uid, pod in pods.items()}
+
+    def restore(self, saved: dict[str, tuple[str, PodView]]) -> None:
+        """Let everybody be nominated as when it was saved."""
+        if self.saved() == saved:
+            return
+        touched = [*self._by_node]
+        self._node_of, self._by_node = {}, {}
+        for uid, (node, pod) in saved.items():
+            self._node_of[uid] = node
+            self._by_node.setdefault(node, {})[uid] = pod
+        for name in dict.fromkeys((*touched, *self._by_node)):
+            self.changes.append(name)
 
     def drop(self, uid: str) -> None:
         """Drop a pod's nomination, if it has one."""
@@ -87,6 +105,6 @@ class Nominated:
 
 
 def _bare(pod: PodView) -> PodView:
-    """Return a pod of that name that asks for nothing."""
+    """Return a pod of that name without requests."""
     meta = pod.pod.metadata
     return pod.template.interners.view(Pod(metadata=ObjectMeta(name=meta.name, namespace=meta.namespace, uid=meta.uid)))

@@ -1,7 +1,6 @@
-"""A pod in the queue: what is to be placed, and what the queue remembers about it between attempts.
+"""A pod in the queue, with its counters and times. They stay with the pod from attempt to attempt.
 
-In: a pod view, when it came. Out: the same, with counters that grow with every attempt. An entry is in one sub-queue at a
-time (active, backoff, unschedulable), or in flight; `sub_queue` says which.
+An entry is in one sub-queue (active, backoff, unschedulable; see `sub_queue`) or in flight.
 """
 
 from __future__ import annotations
@@ -17,20 +16,17 @@ NOBODY: frozenset[str] = frozenset()
 
 
 class SubQueue(Protocol):
-    """Where entries are."""
+    """A place in the queue where entries wait."""
 
     @property
     def name(self) -> str:
         """Return the sub-queue's name in metrics."""
-        ...
 
     def add(self, entry: QueuedPod) -> None:
         """Take in an entry that is in no sub-queue."""
-        ...
 
     def remove(self, entry: QueuedPod) -> None:
-        """Give up an entry that is here."""
-        ...
+        """Take out an entry that is here."""
 
 
 class QueuedPod:
@@ -63,24 +59,26 @@ class QueuedPod:
         self.timestamp = timestamp
         self.sub_queue: SubQueue | None = None
         self.ticket = 0
-        """What tells the heap's item of this entry from left-over ones; 0 where it is in no heap."""
+        """Names the heap item of this entry; other items of it are left over (`heap.py`). 0 if it is in no heap."""
         self.sort_key: Any = None
-        """What the sort plugin ordered the entry by when it last came to the active queue or to backoff."""
+        """The sort plugin's key, computed when the entry last entered the active queue or the backoff queue."""
         self.attempts = 0
         self.unschedulable_count = 0
         self.consecutive_errors = 0
+        """Attempts in a row that ended with an error, not a refusal. They decide the backoff if there are any."""
         self.backoff_expiry: float | None = None
         self.initial_attempt: float | None = None
         self.unschedulable_plugins = NOBODY
         self.pending_plugins = NOBODY
         self.gating_plugin = ""
         self.sits_out = False
-        """Whether its pause is never cut short, also if plugins refused it."""
+        """Whether it may not be popped before its backoff ends, even if plugins refused it."""
         self.was_flushed = False
+        """Whether it left the unschedulable pods because it waited too long, without an event."""
         self.flushed_at = 0.0
         self.has_unseen_nomination = False
-        """Whether the API may name another nominated node than the pod's newest version does: what was written has not been
-        seen yet, or had no answer. The next failure says again what is so."""
+        """Whether the API server may hold another nominatedNodeName than the pod's newest version: our write has not come back
+        by the watch, or had no answer. The next failed attempt writes it again."""
 
     def __repr__(self) -> str:
         return f"QueuedPod({self.view.key}, attempts={self.attempts})"
@@ -92,15 +90,15 @@ class QueuedPod:
 
     @property
     def rejectors(self) -> frozenset[str]:
-        """Return the plugins that stand between the pod and a node."""
+        """Return the plugins that refused the pod: an event must concern one of them to help."""
         return self.unschedulable_plugins | self.pending_plugins
 
     @property
     def is_gated(self) -> bool:
-        """Return whether a plugin keeps the pod from being tried at all."""
+        """Return whether a PreEnqueue plugin keeps the pod from being tried."""
         return self.gating_plugin != ""
 
     @property
     def waiting_since(self) -> float:
-        """Return when the pod was last looked at: tried, or flushed."""
+        """Return when the pod was last tried or flushed."""
         return max(self.timestamp, self.flushed_at)

@@ -1,190 +1,158 @@
-"""The sub-queues, and the ways between them.
-
-In: an entry and where it should go. Out: where it went: a PreEnqueue gate may keep it among the unschedulable. Every entry
-of the queue is in exactly one sub-queue, and found by its pod's namespace/name. What gates and the sort raise stays here: a
-pod whose plugin breaks waits as if that plugin had gated it, and is tried again like all that wait too long.
-"""
+"""Where pods wait: during their backoff, or until an event. (The active queue is a plain heap.)"""
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable
+import math
+from collections.abc import Iterator
+from operator import attrgetter
 from typing import Any
 
-from kubesched.errors import PluginError
-from kubesched.scheduler.cluster import PodView
-from kubesched.scheduler.framework import ADD, FORCE_ACTIVATE, UNSCHEDULABLE_POD, UPDATE, ClusterEvent, Plugin, blamed
-from kubesched.scheduler.queue.active import ActiveQueue
-from kubesched.scheduler.queue.backoff import BackoffQueue, Pauses
-from kubesched.scheduler.queue.nominated import Nominated
-from kubesched.scheduler.queue.observer import QueueObserver
+from kubesched.scheduler.queue.heap import Heap
 from kubesched.scheduler.queue.queued import QueuedPod
-from kubesched.scheduler.queue.requeue_judge import AFTER_BACKOFF, Strategy
-from kubesched.scheduler.queue.unschedulable import UnschedulablePods
 
-SortKey = Callable[[PodView, float], Any]
-"""(pod, when it was queued) -> what it is ordered by, smallest first"""
+NO_PAUSE = -math.inf
 
-log = logging.getLogger(__name__)
+SameTemplate = dict[QueuedPod, None]
+"""Pods of one template, in the order in which they came."""
 
 
-class SubQueues:
-    """ActiveQueue, backoff and waiting pods. `pops_early` says whether pods may be popped during their pause."""
+class BackoffQueue:
+    """Pods whose attempt failed a moment ago.
 
-    __slots__ = (
-        "_observer",
-        "_sort_key",
-        "_sorter",
-        "active",
-        "backoff",
-        "nominated",
-        "pod_added",
-        "pod_updated",
-        "pods",
-        "pops_early",
-        "unschedulable",
-    )
+    The backoff doubles with every failure in a row, up to a limit, and ends with a whole second:
 
-    def __init__(
-        self,
-        sorter: Plugin | None,
-        pauses: Pauses,
-        observer: QueueObserver | None,
-        pending_pod: str = UNSCHEDULABLE_POD,
-    ) -> None:
-        self.pod_added = ClusterEvent(pending_pod, int(ADD)).label
-        self.pod_updated = ClusterEvent(pending_pod, int(UPDATE)).label
-        self._sorter = sorter.name if sorter is not None else ""
-        self._sort_key: SortKey = sorter.sort_key if sorter is not None else _first_come
-        self._observer = observer
-        self.pods: dict[str, QueuedPod] = {}
-        self.active = ActiveQueue()
-        self.backoff = BackoffQueue(pauses)
-        self.unschedulable = UnschedulablePods()
-        self.nominated = Nominated(self._view_of)
-        self.pops_early = pauses.whole_seconds
+        refused at 10.7 for the first time: backoff 1 s, expiry floor(11.7) = 11
+        the second that begins at 11 still belongs to it, so the pod comes back at 12.0
 
-    def requeue(self, entry: QueuedPod, strategy: Strategy, label: str, now: float) -> bool:
-        """Move an entry on, after its pause if it must; return False if a gate keeps it waiting."""
-        if strategy is AFTER_BACKOFF and self.backoff.is_pausing(entry, now):
-            return self.to_backoff(entry, label)
-        return self.to_active(entry, label, now)
+    All pods of one second come back together, in the order of the active queue. Without whole seconds (popping from backoff
+    is switched off) a pod comes back at its exact expiry.
 
-    def to_active(self, entry: QueuedPod, label: str, now: float, *, from_backoff: bool = False) -> bool:
-        """Make an entry that waits, or is in no sub-queue, active; return False if a gate keeps it waiting."""
-        was_waiting = entry.sub_queue is not None
-        if was_waiting:
-            self.unschedulable.remove(entry)
-        # A pod that pauses passed its gates on the way in, unless popping early is switched off.
-        asks_gates = not (from_backoff and self.pops_early)
-        if (asks_gates and not self._passes_gates(entry)) or not self._is_sorted(entry):
-            self.to_unschedulable(entry, label, is_new=not was_waiting)
-            return False
-        if entry.initial_attempt is None:
-            entry.initial_attempt = now
-        self.active.add(entry)
-        if self._observer is not None:
-            self._observer.queue_incoming(self.active.name, label)
-        if label in (self.pod_added, self.pod_updated) and self.nominated.may_change(entry.view):
-            self.nominated.add(entry.view)
-        return True
+    There are two heaps. If no pod is active, `pop` of the queue takes the first of `refused` before its time: its backoff only
+    saves work, and there is none. Pods whose attempt broke are in `after_error` and always wait to the end, because the backoff
+    protects what failed (the API server, an extender). So do members of pod groups.
+    """
 
-    def to_backoff(self, entry: QueuedPod, label: str) -> bool:
-        """Let an entry that waits, or is in no sub-queue, pause; return False if a gate keeps it waiting."""
-        was_waiting = entry.sub_queue is not None
-        if was_waiting:
-            self.unschedulable.remove(entry)
-        if (self.pops_early and not self._passes_gates(entry)) or not self._is_sorted(entry):
-            self.to_unschedulable(entry, label, is_new=not was_waiting)
-            return False
-        self.backoff.add(entry)
-        if self._observer is not None:
-            self._observer.queue_incoming(self.backoff.name, label)
-        return True
+    name = "backoff"
+    __slots__ = ("_initial_seconds", "_max_seconds", "after_error", "refused", "whole_seconds")
 
-    def to_unschedulable(self, entry: QueuedPod, label: str, *, is_new: bool = True) -> None:
-        """Let an entry that is in no sub-queue wait."""
-        entry.was_flushed = False
-        self.unschedulable.add(entry)
-        if is_new and self._observer is not None:
-            self._observer.queue_incoming(self.unschedulable.name, label)
+    def __init__(self, initial_seconds: float, max_seconds: float, *, whole_seconds: bool = True) -> None:
+        self._initial_seconds, self._max_seconds = initial_seconds, max_seconds
+        self.whole_seconds = whole_seconds
+        self.refused = Heap(lambda entry: (self.expiry(entry), entry.sort_key if whole_seconds else 0), sub_queue=self)
+        self.after_error = Heap(self.expiry, sub_queue=self)
 
-    def activate(self, entry: QueuedPod, now: float) -> bool:
-        """Make an entry active, pause or not; return False if a gate keeps it waiting."""
-        if entry.sub_queue is self.active:
-            return True
-        from_backoff = entry.sub_queue is self.backoff
-        if from_backoff:
-            self.backoff.remove(entry)
-        return self.to_active(entry, FORCE_ACTIVATE.label, now, from_backoff=from_backoff)
+    def __len__(self) -> int:
+        return len(self.refused) + len(self.after_error)
 
-    def replace_pod(self, entry: QueuedPod, pod: PodView) -> None:
-        """Give an entry its pod's new version, where it is."""
-        sub_queue = entry.sub_queue
-        assert sub_queue is not None
-        sub_queue.remove(entry)
-        entry.view = pod
-        if sub_queue is self.unschedulable or self._is_sorted(entry):
-            sub_queue.add(entry)
+    def __iter__(self) -> Iterator[QueuedPod]:
+        yield from self.refused
+        yield from self.after_error
+
+    def seconds_after(self, failures: int) -> float:
+        """Return the backoff after so many failures."""
+        if failures <= 0 or self._max_seconds <= 0:
+            return 0.0
+        # The limit is reached long before 1000 failures; a larger exponent would overflow a float.
+        return min(math.ldexp(self._initial_seconds, min(failures - 1, 1000)), self._max_seconds)
+
+    def expiry(self, entry: QueuedPod) -> float:
+        """Return when an entry's backoff ends; computed once for each failure."""
+        if entry.backoff_expiry is None:
+            failures = entry.consecutive_errors or entry.unschedulable_count
+            if not failures or self._max_seconds <= 0:
+                return NO_PAUSE
+            expiry = entry.timestamp + self.seconds_after(failures)
+            entry.backoff_expiry = math.floor(expiry) if self.whole_seconds else expiry
+        return entry.backoff_expiry
+
+    def is_pausing(self, entry: QueuedPod, now: float) -> bool:
+        """Return whether an entry's backoff has not ended."""
+        return self.expiry(entry) >= (math.floor(now) if self.whole_seconds else now)
+
+    def add(self, entry: QueuedPod) -> None:
+        """Take in an entry."""
+        (self.refused if _is_refused(entry) else self.after_error).add(entry)
+
+    def remove(self, entry: QueuedPod) -> None:
+        """Take an entry out."""
+        (self.refused if _is_refused(entry) else self.after_error).remove(entry)
+
+    def pop_over(self, now: float) -> Iterator[QueuedPod]:
+        """Take out the entries whose backoff has ended."""
+        for heap in (self.refused, self.after_error):
+            while (entry := heap.first()) is not None and not self.is_pausing(entry, now):
+                heap.pop()
+                yield entry
+
+
+def _is_refused(entry: QueuedPod) -> bool:
+    return not entry.sits_out and bool(entry.unschedulable_plugins or entry.pending_plugins)
+
+
+class UnschedulablePods:
+    """Pods that no node takes, and pods that a PreEnqueue plugin gates, until an event may help them.
+
+    They are indexed by the plugin that refused them, and below it by template:
+
+        refused["default-scheduler", "NodeResourcesFit"] = {template of web: {web-1, web-2}, template of db: {db-0}}
+
+    So an event visits only pods refused by a plugin that waits for such events, and a hint that reads nothing but the template
+    is called once for web-1 and web-2. Gated pods are indexed by their gate alone, because no other event can help them.
+    """
+
+    name = "unschedulable"
+    __slots__ = ("by_age", "gated", "n_gated", "refused")
+
+    def __init__(self) -> None:
+        self.by_age = Heap(attrgetter("waiting_since"), sub_queue=self)
+        """All of them, the one that waits longest first."""
+        self.refused: dict[tuple[str, str], dict[Any, SameTemplate]] = {}
+        """(profile, plugin) -> template -> pods"""
+        self.gated: dict[str, SameTemplate] = {}
+        """plugin -> pods"""
+        self.n_gated = 0
+
+    def __len__(self) -> int:
+        return len(self.by_age)
+
+    def __iter__(self) -> Iterator[QueuedPod]:
+        return iter(self.by_age)
+
+    def add(self, entry: QueuedPod) -> None:
+        """Take in an entry. Its rejectors, its gate and its pod must not change while it is here."""
+        self.by_age.add(entry)
+        if entry.gating_plugin:
+            self.gated.setdefault(entry.gating_plugin, {})[entry] = None
+            self.n_gated += 1
         else:
-            self.to_unschedulable(entry, self.pod_updated)
+            profile, template = entry.profile.name, entry.view.template
+            for plugin in entry.rejectors:
+                self.refused.setdefault((profile, plugin), {}).setdefault(template, {})[entry] = None
 
-    def forget(self, entry: QueuedPod) -> None:
-        """Remove an entry for good.
+    def remove(self, entry: QueuedPod) -> None:
+        """Take an entry out; call this before its rejectors, its gate or its pod change."""
+        self.by_age.remove(entry)
+        if entry.gating_plugin:
+            gated = self.gated[entry.gating_plugin]
+            del gated[entry]
+            if not gated:
+                del self.gated[entry.gating_plugin]
+            self.n_gated -= 1
+            return
+        profile, template = entry.profile.name, entry.view.template
+        for plugin in entry.rejectors:
+            templates = self.refused[profile, plugin]
+            same = templates[template]
+            del same[entry]
+            if not same:
+                del templates[template]
+                if not templates:
+                    del self.refused[profile, plugin]
 
-        The reference takes only waiting pods off the gauge of refusals, so that a pod deleted during its pause is
-        counted forever; here every pod is taken off.
-        """
-        if entry.sub_queue is not None:
-            entry.sub_queue.remove(entry)
-        del self.pods[entry.view.key]
-        self.count_rejectors(entry, -1)
-
-    def count_rejectors(self, entry: QueuedPod, change: int) -> None:
-        """Tell the observer that the entry's rejectors begin or cease to keep it."""
-        if self._observer is not None:
-            for plugin in sorted(entry.rejectors):
-                self._observer.unschedulable(plugin, entry.profile.name, change)
-
-    def _view_of(self, key: str) -> PodView | None:
-        entry = self.pods.get(key)
-        return entry.view if entry is not None else None
-
-    def _passes_gates(self, entry: QueuedPod) -> bool:
-        """Ask the PreEnqueue plugins; the one that refuses becomes the pod's gate."""
-        profile = entry.profile.profile
-        try:
-            status = profile.pre_enqueue(entry.view, entry.gating_plugin)
-        except PluginError as error:
-            self._broke(entry, error)
-            return False
-        if status.is_success:
-            entry.gating_plugin = ""
-            return True
-        self._gate(entry, status.plugin)
-        return False
-
-    def _is_sorted(self, entry: QueuedPod) -> bool:
-        """Find the key by which an entry is ordered; False if that cannot be said."""
-        try:
-            entry.sort_key = self._sort_key(entry.view, entry.timestamp)
-        except BaseException as error:  # whatever a plugin raises, the pod must not be lost, nor the process end
-            self._broke(entry, blamed(error, self._sorter, "QueueSort", entry.view.key))
-            return False
-        return True
-
-    def _gate(self, entry: QueuedPod, plugin: str) -> None:
-        if self._observer is not None and plugin not in entry.rejectors:
-            self._observer.unschedulable(plugin, entry.profile.name, 1)
-        entry.unschedulable_plugins |= {plugin}
-        entry.gating_plugin = plugin
-
-    def _broke(self, entry: QueuedPod, error: PluginError) -> None:
-        log.error("plugin %s broke at %s of pod %s: %s", error.plugin, error.point, entry.view.key, error)
-        if self._observer is not None:
-            self._observer.broke(error.plugin, error.point, entry.view.key, error)
-        self._gate(entry, error.plugin)
-
-
-def _first_come(pod: PodView, queued_at: float) -> float:
-    return queued_at
+    def pop_older(self, before: float) -> list[QueuedPod]:
+        """Take out the entries that wait since before a moment, the oldest first."""
+        found: list[QueuedPod] = []
+        while (entry := self.by_age.first()) is not None and entry.waiting_since < before:
+            found.append(entry)
+            self.remove(entry)
+        return found

@@ -1,7 +1,4 @@
-"""The backlog: whether pods come faster than they are decided.
-
-In: the engine, once a minute. Out: one line in the log if a pod that could be tried has waited for longer than a minute.
-"""
+"""The backlog: once a minute, log a warning if an active pod has waited for longer than a minute."""
 
 from __future__ import annotations
 
@@ -18,7 +15,7 @@ EVERY_SECONDS = 60.0
 
 
 async def say_if_behind(engine_now: Callable[[], Engine | None], clock: ClientClock) -> None:
-    """Look once a minute, for as long as the task runs. A reload makes a new engine, whose count begins at zero."""
+    """Check once a minute. A reload makes a new engine, whose count of decisions begins at zero."""
     engine, n_before, at = None, 0, clock.monotonic()
     while True:
         await clock.sleep(EVERY_SECONDS)

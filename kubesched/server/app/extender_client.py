@@ -1,9 +1,8 @@
-"""The wire to HTTP extenders: one POST, one answer, within a time and a size.
+"""The HTTP client for extenders: one POST, one answer, with a limit on time and size.
 
-In: an address, a JSON body, how to trust the other side. Out: the answer's body, or one line that says why there is none.
-`httpTimeout` is the time for everything together, as in the reference: finding the address, connecting, sending, headers and
-the whole body. Calls wait, on purpose: they are made from the thread of an attempt. The bytes travel in a thread of the
-poster's own, whose event loop can call off whatever is under way when the time is over.
+As in kube-scheduler, `httpTimeout` covers everything: name lookup, connecting, sending, and reading headers and body. `post`
+blocks, because it is called from the thread that decides. The request itself runs on an event loop in a thread of its own,
+which can cancel it when the time is over.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from kubesched.scheduler.config import Extender
 
 MAX_ANSWER_BYTES = 64 << 20
 DEFAULT_SECONDS = 5.0
-"""What an extender has that was given no time: policies of old releases do not say."""
+"""The limit for an extender without `httpTimeout`; policies of old releases have none."""
 
 
 class HttpPoster:
@@ -33,14 +32,14 @@ class HttpPoster:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._session: aiohttp.ClientSession | None = None
         self._contexts: dict[int, tuple[Extender, ssl.SSLContext]] = {}
-        """By identity, with the extender itself so that nobody else gets its identity."""
+        """By id(extender). The extender is kept too, so that no other object gets its id."""
 
     def post(self, url: str, body: bytes, extender: Extender) -> bytes:
         """Post JSON and return the answer's body."""
         return asyncio.run_coroutine_threadsafe(self._post(url, body, extender), self._started()).result()
 
     def close(self) -> None:
-        """End what is under way, the connections and the thread."""
+        """Cancel requests under way, close connections, end the thread."""
         with self._starting:
             loop, self._loop = self._loop, None
         if loop is not None:

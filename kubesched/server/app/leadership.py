@@ -1,7 +1,8 @@
-"""Leadership: one replica of several tries pods, whichever holds the lease.
+"""Leadership: this replica's part in leader election, set up from the configuration.
 
-In: the configuration of the election, a connection. Out: `began` and `ended` called, events about it recorded, and a fence
-that everything which writes goes through: it is open only while our lease certainly holds.
+It makes the lock, the elector and with a coordinated election the LeaseCandidate; records an event and a metric when
+leadership changes; and wraps the connection of all writers in a fence that writes only while our lease certainly holds
+(kube/client/leases/fencing.py).
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ _LOCK_OBJECTS = {
     "endpoints": {"kind": "Endpoints", "api_version": "v1"},
     "configmaps": {"kind": "ConfigMap", "api_version": "v1"},
 }
-_REMOVED_LOCKS = {  # the last text is the reference's, too
+_REMOVED_LOCKS = {  # "migrated" is kube-scheduler's own text
     "endpoints": "endpoints lock is removed, migrate to leases",
     "configmaps": "configmaps lock is removed, migrate to leases",
     "endpointsleases": "endpointsleases lock is removed, migrate to leases",
@@ -45,7 +46,7 @@ _REMOVED_LOCKS = {  # the last text is the reference's, too
 
 
 class Leadership:
-    """Our part in the election. What nobody could lead with is refused when this is built."""
+    """Our part in the election. An invalid configuration is refused when this is built."""
 
     def __init__(
         self, given: LeaderElection, gates: config.Gates, identity: str, metrics: Metrics, *, knows_old_locks: bool = False
@@ -67,17 +68,18 @@ class Leadership:
 
     @property
     def is_lost(self) -> bool:
-        """Return whether somebody else may lead by now."""
+        """Return whether another replica may lead by now."""
         return self.elector is not None and not self.elector.is_leader
 
     def fenced(self, connection: Connection) -> Connection:
-        """Return a connection that writes only while our lease certainly holds, where there is a lease at all."""
+        """Return a connection that writes only while our lease certainly holds. Without leader election it is the same
+        connection."""
         if not self.elects:
             return connection
         return FencedConnection(connection, lambda: self._fence is not None and self._fence.holds)
 
     def candidate(self, connection: Connection) -> LeaseCandidate | None:
-        """Return what tells the cluster that we stand for election, where the cluster chooses its leaders."""
+        """Return our LeaseCandidate if a controller chooses the leader (CoordinatedLeaderElection); otherwise None."""
         if not self._is_coordinated:
             return None
         return LeaseCandidate(
@@ -110,7 +112,7 @@ class Leadership:
             **_LOCK_OBJECTS[given.resource_lock.removesuffix(_LEASES) or _LEASES],
         )
 
-        def turn(leads: bool, then: Callable[[], None]) -> None:
+        def changed(leads: bool, then: Callable[[], None]) -> None:
             self._metrics.leading(LEASE_NAME, leads)
             what = "became leader" if leads else "stopped leading"
             recorder.event(about, "Normal", "LeaderElection", "", f"{lock.identity} {what}")
@@ -120,8 +122,8 @@ class Leadership:
         self.elector = LeaderElector(
             self._fence,
             Callbacks(
-                on_started=lambda: turn(True, began),
-                on_stopped=lambda: turn(False, ended),
+                on_started=lambda: changed(True, began),
+                on_stopped=lambda: changed(False, ended),
                 on_new_leader=_say_leader,
                 on_slow_renewal=lambda: self._metrics.slow_renewal(LEASE_NAME),
             ),

@@ -2,9 +2,15 @@
 
     connect -> serve health and metrics -> follow everything (the inbox fills) -> wait to lead -> try pods until the end
 
-A standby follows everything and tries nothing, so that it goes on at once when the leader is gone. Losing the lease
-ends the program: two that believe to lead are worse than none for a while. A changed configuration is swapped in
-between two decisions: a new engine takes over the store, the inbox and the queue of the old one.
+A standby follows everything and tries no pods, so it can take over at once when the leader is gone. A leader that loses its
+lease ends the program: two leaders are worse than none for some seconds.
+
+The `--config` file is checked every second. If it changed and is valid, a new engine takes over between two decisions:
+
+    build      the new profiles are built in the old engine's loop; if that fails, the old engine stays and nothing has
+    happened drain      the old engine tries no more pods; bindings under way may end, for up to 30 s take over  the new engine
+    gets the same store and inbox, and queues every pod that the old one had, with its attempts and nomination run        the
+    new engine leads if the old one did
 """
 
 from __future__ import annotations
@@ -75,7 +81,7 @@ _FLUSH_SECONDS = 1.0
 
 
 class RecorderByProfile:
-    """Records each pod's events under the name of the profile that is responsible for it."""
+    """Records each pod's events with the name of its profile as the reporting controller."""
 
     def __init__(self, broadcaster: Broadcaster, configuration: config.Configuration) -> None:
         self._broadcaster = broadcaster
@@ -126,10 +132,10 @@ class Scheduler:
 
     @classmethod
     def catalogue(cls, plugins: tuple[type[Plugin], ...] = ()) -> dict[str, config.Known]:
-        """Return what a configuration may name, with plugins of one's own."""
+        """Return the plugins that a configuration may name, with `plugins`."""
         return catalogue(registry_with(plugins, installed=True))
 
-    # What the reflectors tell
+    # Called by the reflectors
 
     def deliver(self, kind: str, old: Any | None, new: Any | None) -> None:
         """Put a change into the inbox."""
@@ -139,13 +145,13 @@ class Scheduler:
         self.engine.inbox.post(Changed(kind, old, new))
 
     def synced(self, kind: str) -> None:
-        """Take notice that a kind's first list is in the inbox."""
+        """Note that a kind's first list is in the inbox."""
         log.debug("caches are synced for %s", kind)
 
     # Running
 
     async def run(self) -> None:
-        """Run until stopped; raise `LeaseLost` if somebody else leads."""
+        """Run until stopped; raise `LeaseLost` if the lease is lost."""
         async with self._connected() as connection, contextlib.AsyncExitStack() as ends:
             try:
                 self._begin("starting", self._start(connection, ends))
@@ -161,20 +167,20 @@ class Scheduler:
                     await self.engine.abandon()
 
     def stop(self) -> None:
-        """Let `run` end: give the lease back, write no more."""
+        """End `run`: release the lease and write no more."""
         self.is_stopping = True
         self._stopped.set()
 
     async def _watch_over(self) -> None:
-        """Return when told to stop; raise what any part raises, and `LeaseLost` when the lease is gone."""
+        """Return after `stop`; raise what any part raises, and `LeaseLost` when the lease is lost."""
         stopping = self._begin("stopping", self._stopped.wait())
         while not stopping.done():
             done, _ = await asyncio.wait(self._tasks.values(), timeout=1.0, return_when=asyncio.FIRST_COMPLETED)
             for name in [name for name, task in self._tasks.items() if task in done and name != "stopping"]:
                 self._tasks.pop(name).result()
                 if name == "leading" and not self.is_stopping:
-                    world = self.wiring.legacy
-                    raise LeaseLost(LOST_LEASE if world is None else world.release.lost_lease)
+                    old_release = self.wiring.legacy
+                    raise LeaseLost(LOST_LEASE if old_release is None else old_release.release.lost_lease)
 
     def _begin(self, name: str, coroutine: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
         task = self._tasks[name] = asyncio.create_task(coroutine, name=name)
@@ -197,7 +203,7 @@ class Scheduler:
         self._broadcaster = broadcaster = Broadcaster(connection.sibling("events"), host=host, chance=chance)
         reporter = self.throughput
         self._recorder = RecorderByProfile(broadcaster, self.configuration)
-        world, poster = self.wiring.legacy, self.wiring.poster()
+        old_release, poster = self.wiring.legacy, self.wiring.poster()
         ends.callback(poster.close)
         writer = self._writer(self.leadership.fenced(connection), chance)
         self._outside = Ports(
@@ -210,12 +216,12 @@ class Scheduler:
             decisions=self.decisions,
             meter=self.metrics,
             seed=self.wiring.seed,
-            poster=poster if world is None else world.poster(poster),
-            ties=None if world is None else world.ties(self.wiring.seed),
+            poster=poster if old_release is None else old_release.poster(poster),
+            ties=None if old_release is None else old_release.ties(self.wiring.seed),
         )
         self._prepared = new_handle(self.wiring.gates, self._outside)
-        if world is not None and world.config_map is not None:
-            self._policy = await _fetch_policy(connection, world.config_map)
+        if old_release is not None and old_release.config_map is not None:
+            self._policy = await _fetch_policy(connection, old_release.config_map)
         self.engine = engine = self._build(self.configuration)
         if self.wiring.inbox_log is not None:
             release = text_of(self.wiring.gates.emulated)
@@ -250,13 +256,13 @@ class Scheduler:
 
     def _build(self, configuration: config.Configuration) -> Engine:
         assert self._prepared is not None
-        gates, world, profiles = self.wiring.gates, self.wiring.legacy, None
+        gates, old_release, profiles = self.wiring.gates, self.wiring.legacy, None
         options = replace(engine_options(configuration, gates), assumed_ttl_seconds=self.wiring.assumed_ttl_seconds)
-        if world is not None:
-            algorithm = world.algorithm(self._prepared[1], self._policy)
+        if old_release is not None:
+            algorithm = old_release.algorithm(self._prepared[1], self._policy)
             profiles = {algorithm.profile.name: algorithm.profile}
             configuration = replace(configuration, extenders=algorithm.extenders)
-            options = replace(options, remembers=options.remembers and world.remembers, scores_bare_nodes=False)
+            options = replace(options, remembers=options.remembers and old_release.remembers, scores_bare_nodes=False)
         queue = queue_options(configuration, gates, self.wiring.max_waiting_seconds)
         engine = assemble(
             configuration,
@@ -267,7 +273,7 @@ class Scheduler:
             profiles=profiles,
             inbox=self.engine.inbox if self.engine is not None else None,
             options=options,
-            queue_as=queue if world is None else world.queueing(queue),
+            queue_as=queue if old_release is None else old_release.queueing(queue),
         )
         for profile in engine.profiles.values():
             profile.observe = self.metrics.observer(profile.name)
@@ -278,7 +284,7 @@ class Scheduler:
     # Following
 
     async def _follow(self, connection: Connection) -> None:
-        """Follow everything, and return when the first lists are in the store and the queue."""
+        """Start the reflectors, and return when their first lists are in the store and the queue."""
         assert self.engine is not None
         rows = watch_set([name for name, on in self.wiring.gates.states.items() if on], _custom_kinds(self.engine))
         streams = self.wiring.gates.is_enabled("WatchListClient")
@@ -306,7 +312,7 @@ class Scheduler:
     # Leading
 
     async def _lead(self, connection: Connection, *, follows: bool) -> None:
-        """Wait to lead, then lead; return when the lease is lost. Who follows nothing yet begins to when it leads."""
+        """Wait to lead, then lead; return when the lease is lost. With `follows` the reflectors are started only then."""
         broadcaster = self._broadcaster
         assert broadcaster is not None
 
@@ -349,7 +355,8 @@ class Scheduler:
     # Reloading
 
     async def _reload(self, read: Callable[[], config.Configuration]) -> None:
-        """Swap in a changed configuration file; one that cannot be used is refused, and the old one stays."""
+        """Watch the configuration file. A changed one is used if it is valid; otherwise the old one stays and an error is
+        logged."""
         while True:
             await asyncio.sleep(_LOOK_AT_FILE_SECONDS)
             if not self.wiring.has_changed():
@@ -365,7 +372,7 @@ class Scheduler:
             log.info("the changed configuration is in use")
 
     async def swap(self, configuration: config.Configuration) -> None:
-        """Let an engine with another configuration take over between two decisions; nothing queued is lost."""
+        """Replace the engine by one with another configuration. No pod is lost."""
         old = self.engine
         assert old is not None
 
@@ -374,7 +381,7 @@ class Scheduler:
             engine.is_draining = True
             return new
 
-        new = await old.in_turn(build)  # in its turn: an attempt that runs in a thread has the store to itself
+        new = await old.in_turn(build)  # in its loop: no attempt may run in a thread meanwhile
         await old.drain(_DRAIN_SECONDS)
         old.stop()
         await self._tasks.pop("engine")
@@ -398,12 +405,12 @@ class Scheduler:
             self._recorder.follow(configuration)
         self._adopt(old)
         self._begin("engine", new.run())
-        if old.is_leading and not self.leadership.is_lost:  # it may have begun to, or ceased, while it was drained
+        if old.is_leading and not self.leadership.is_lost:  # leadership may have changed while the old engine was drained
             new.lead()
 
     def _adopt(self, old: Engine) -> None:
-        """Deliver the pods that ask for a scheduler which the old configuration did not know, after all that was delivered
-        before: what the watches know may be ahead of it."""
+        """Deliver the pods whose schedulerName only the new configuration knows. The old engine ignored them when they came.
+        They go through the inbox, after older changes of the same pods."""
         assert self.engine is not None
         reflector = self.reflectors.by_kind.get("Pod") if self.reflectors is not None else None
         for pod in list(reflector.objects.values()) if reflector is not None else ():
@@ -411,24 +418,24 @@ class Scheduler:
             if not pod.spec.node_name and name in self.engine.profiles and name not in old.profiles:
                 self.deliver("Pod", None, pod)
 
-    # What the page shows
+    # For metrics and the page
 
     def _watch_sizes(self, engine: Engine) -> None:
         watch_sizes(self.metrics, engine, (lambda: self.reflectors) if self.wiring.gates.behaviour.names_informers else None)
 
     def _pods(self) -> Iterable[PodView]:
-        """Yield all pods that are known: placed ones, ours that wait, and those that wait for another scheduler."""
+        """Yield all known pods: those with a node, ours without one, and those of other schedulers without one."""
         assert self.engine is not None
         yield from self.engine.store.pods()
         yield from self.engine.intake.pending()
         reflector = self.reflectors.by_kind.get("Pod") if self.reflectors is not None else None
-        others = Templates()  # books of their own: strangers leave nothing in the store's
+        others = Templates()  # separate, so that pods of other schedulers leave nothing in the store
         for pod in list(reflector.objects.values()) if reflector is not None else ():
             if not pod.spec.node_name and pod.spec.scheduler_name not in self.engine.profiles:
                 yield others.view(pod)
 
     def debug(self) -> None:
-        """Compare what we believe with what the watches said, and log both."""
+        """Compare store and queue with the watches, and log both (SIGUSR2)."""
         if self.engine is None or self.reflectors is None:
             log.warning("nothing is followed yet, so there is nothing to compare")
             return
@@ -437,22 +444,21 @@ class Scheduler:
 
 
 class _Flushed(Protocol):
-    """A file, or something like it."""
+    """A file or a log with a buffer."""
 
     def flush(self) -> None:
-        """Write what is held back."""
-        ...
+        """Write the buffer."""
 
 
 async def _flush(file: _Flushed) -> None:
-    """Write out from time to time what is held back: a log that ends in the middle of a crash is worth the most."""
+    """Flush a file every second, so that it is nearly complete after a crash."""
     while True:
         await asyncio.sleep(_FLUSH_SECONDS)
         file.flush()
 
 
 async def _fetch_policy(connection: Connection, where: legacy.FromConfigMap) -> ConfigMap:
-    """Return the ConfigMap that holds the policy; raise ConfigError if it cannot be had."""
+    """Return the ConfigMap with the policy; raise ConfigError if it cannot be read."""
     try:
         return await get_object(connection, ConfigMap, where.name, where.namespace)
     except (ApiError, Unreachable) as error:
@@ -460,5 +466,5 @@ async def _fetch_policy(connection: Connection, where: legacy.FromConfigMap) -> 
 
 
 def _custom_kinds(engine: Engine) -> list[str]:
-    """Return the resources, named as plural.version.group, that plugins want to be woken by."""
+    """Return the custom resources, as plural.version.group, that plugins wait for."""
     return [name for name in engine.queue.watched_resources() if name.count(".") >= 2 and "/" not in name]

@@ -1,4 +1,4 @@
-"""How a scheduler shows itself over HTTP: health, metrics, the page and what hangs on it, to whom it may be shown."""
+"""The scheduler's HTTP server: health, metrics and the page, with authentication and authorization of callers."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ async def serve(
     ends: contextlib.AsyncExitStack,
     pods: Callable[[], Iterable[PodView]],
 ) -> None:
-    """Serve health, metrics and the rest; before leadership, as standbys are asked too."""
+    """Start the HTTP server. Standbys serve too, so this comes before leader election."""
     who = await _reviews("authentication", face.authentication.kubeconfig, ends)
     may = await _reviews("authorization", face.authorization.kubeconfig, ends)
     access = await web.delegated_access(
@@ -47,12 +47,12 @@ async def serve(
         access_reviewer=may,
         lookup=None if who is None else who.authentication_config,
     )
-    world = scheduler.wiring.legacy
+    old_release = scheduler.wiring.legacy
     what_if: Iterable[Any] = ()
-    if face.what_if is not None and world is None:  # a scheduler of an old release has no configuration to plan by
+    if face.what_if is not None and old_release is None:  # an old release has no configuration to plan with
         what_if = face.what_if(scheduler, connection.sibling("page"))
         scheduler.page_data.offers = web.WHAT_IFS
-    late = web.leader_election_check(lambda: False)  # the elector ends the process before it could be late
+    late = web.leader_election_check(lambda: False)  # never late: the process ends when the lease is lost
     elects = scheduler.configuration.leader_election.leader_elect
     app = web.AppConfig(
         registry=register(scheduler.metrics, CollectorRegistry()),
@@ -67,7 +67,7 @@ async def serve(
         reset_metrics=scheduler.metrics.reset,
         pods=pods,
         is_leader=lambda: scheduler.is_leader,
-        configz=lambda: config.effective(scheduler.configuration) if world is None else world.document(),
+        configz=lambda: config.effective(scheduler.configuration) if old_release is None else old_release.document(),
         flags=face.flags,
         has_profiling=scheduler.configuration.enable_profiling,
         has_contention_profiling=scheduler.configuration.enable_contention_profiling,
@@ -79,14 +79,14 @@ async def serve(
     server = await web.serve(web.build_app(app), face.serving, access)
     if server is not None:
         ends.push_async_callback(server.stop)
-    host, port = world.insecure_address if world is not None else ("", 0)
+    host, port = old_release.insecure_address if old_release is not None else ("", 0)
     if port:
         old = await web.serve_insecurely(web.build_insecure_app(app), host, port)
         ends.push_async_callback(old.stop)
 
 
 async def _reviews(task: str, kubeconfig: str, ends: contextlib.AsyncExitStack) -> Reviews | None:
-    """Return whom to ask about callers, which is not the server that we schedule for, unless the flags say so."""
+    """Return a client for token or access reviews, from the kubeconfig of the delegated flags; None if there is none."""
     source = delegated_credentials(kubeconfig)
     if source is None:
         log.warning("no --%s-kubeconfig is given, and we run in no cluster: %s", task, _UNREVIEWED[task])

@@ -1,4 +1,4 @@
-"""What the process is told from outside while a scheduler runs in it."""
+"""Signals: SIGTERM and SIGINT stop the scheduler, SIGUSR2 makes it log its state."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from kubesched.server.app.scheduler import Scheduler
 
 
 def stop_on_signals(scheduler: Scheduler) -> None:
-    """Stop a scheduler on SIGTERM or SIGINT; a second one ends the process at once with exit code 1. SIGUSR2 lets it
-    compare and dump what it believes."""
+    """Handle the signals. A second SIGTERM or SIGINT ends the process at once with exit code 1."""
     loop = asyncio.get_running_loop()
     seen = 0
 

@@ -1,4 +1,4 @@
-"""How much there is of everything: the gauges that are read off the parts when somebody asks for metrics."""
+"""Gauges of sizes (pods by queue, cache, inbox), which are read when metrics are scraped."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ INFORMERS_OF = "kube-scheduler"
 
 
 def watch_sizes(metrics: Metrics, engine: Engine, reflectors: Callable[[], Reflectors | None] | None) -> None:
-    """Let the metrics read the sizes of an engine's parts; with `reflectors`, also what each of them has seen."""
+    """Let the metrics read the sizes of an engine, and with `reflectors` the items and versions of each informer."""
     queue, store = engine.queue, engine.store
     metrics.watch(
         pending_pods=lambda: {
@@ -35,23 +35,23 @@ def watch_sizes(metrics: Metrics, engine: Engine, reflectors: Callable[[], Refle
 
 
 class Informers:
-    """What is followed, in the words of the reference's metrics: by (name, group, version, resource)."""
+    """The informer metrics of kube-scheduler, by (name, group, version, resource)."""
 
     def __init__(self, engine: Engine, reflectors: Callable[[], Reflectors | None]) -> None:
         self._engine = engine
         self._reflectors = reflectors
 
     def items(self) -> dict[tuple[str, ...], float]:
-        """Return how many objects wait in the inbox."""
+        """Return how many changes of each resource wait in the inbox."""
         waiting = self._engine.inbox.n_changes()
         return {labels: waiting.get(kind, 0) for kind, labels, _ in self._each()}
 
     def versions(self) -> dict[tuple[str, ...], float]:
-        """Return the last digits of the version that was last seen."""
+        """Return the last 15 digits of each resource's newest resourceVersion, which fit a float."""
         return {labels: int(version[-15:]) for _, labels, version in self._each() if version.isdigit()}
 
     def _each(self) -> Iterator[tuple[str, tuple[str, ...], str]]:
-        """Yield kind, labels and the version last seen of everything that is followed."""
+        """Yield kind, labels and newest resourceVersion of every resource that is followed."""
         reflectors = self._reflectors()
         for kind, reflector in (reflectors.by_kind if reflectors is not None else {}).items():
             if reflector.is_left_out:

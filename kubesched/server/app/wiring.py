@@ -1,4 +1,4 @@
-"""What a scheduler is built from, apart from its configuration; whoever starts one fills it in."""
+"""What a scheduler is built from, besides its configuration. The command line fills it in, and tests do."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ DECISION_RECORDS = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Face:
-    """How the program shows itself over HTTP; the fields are those of the command line."""
+    """The options of the HTTP server, from the command line."""
 
     serving: Serving
     authentication: Authentication
@@ -30,12 +30,12 @@ class Face:
     flags: Mapping[str, str]
     version: str
     what_if: Callable[[Scheduler, Connection], Iterable[Any]] | None = None
-    """What the page can be asked besides what is, given a connection to read the cluster with."""
+    """Makes the routes of the page's what-if questions, given a connection to read the cluster with."""
 
 
 @dataclass(frozen=True, slots=True)
 class Wiring:
-    """What a scheduler is built from, apart from its configuration."""
+    """What a scheduler is built from, besides its configuration."""
 
     source: CredentialSource
     gates: config.Gates = field(default_factory=config.Gates.defaults)
@@ -43,25 +43,25 @@ class Wiring:
     seed: int = 0
     max_waiting_seconds: float = 300.0
     owns_process: bool = False
-    """Whether the process is there for this scheduler alone, whose interpreter may be tuned for it."""
+    """Whether this scheduler may tune the garbage collector of the process."""
     assumed_ttl_seconds: float | None = None
     face: Face | None = None
     metrics: MetricsSettings | None = None
     inbox_log: IO[bytes] | None = None
     decision_records: int = DECISION_RECORDS
-    """How many decisions are kept on record; 0 for none."""
+    """How many decision records are kept; 0 for none."""
     decision_share: float = SHARE
-    """How much of the time may go into what takes longer of a record: the scores by plugin; 1 for all of every decision."""
+    """Which share of the time may be used for scores in decision records; 1: every record has them."""
     decision_log: DecisionLog | None = None
     decision_spans: DecisionSpans | None = None
     reload: Callable[[], config.Configuration] | None = None
     """Reads the configuration file again; called when `has_changed` says so."""
     has_changed: Callable[[], bool] = lambda: False
     legacy: legacy.LegacyScheduler | None = None
-    """A scheduler of an old release takes the place of the configured profiles."""
+    """A scheduler of an old release, in place of the configured profiles."""
     clock: ClientClock = SYSTEM_CLOCK
     chance: Chance = SYSTEM_CHANCE
     poster: Callable[[], HttpPoster] = HttpPoster
-    """Makes the way to extenders."""
+    """Makes the client for extenders."""
     identity: str = ""
-    """Who we are in the lease, HOST_SOMETHING; "" makes one up that no other process has."""
+    """Our name in the lease, HOST_SOMETHING; empty: a unique one is made."""

@@ -1,1 +1,1 @@
-"""Command-line flags: kube-scheduler's, ours, and those of old releases; parsed, checked, laid over the file."""
+"""Command-line flags: kube-scheduler's, our own, and those of old releases; parsed, checked, and applied over the file."""

@@ -1,8 +1,8 @@
-"""A flag set that behaves like pflag, the library behind kube-scheduler's command line.
+"""A flag set that behaves like pflag, the library of kube-scheduler's command line.
 
-In: a table of `Flag`s and the words of a command line. Out: `Parsed`, every flag's value and which ones were given.
-`--name=value`, `--name value`, `-v5`, `-v=5`, `--bool`, `_` for `-`, a bare `--`; lists may be repeated and then grow.
-What is wrong is raised as `UsageError` in pflag's words. `usage` prints the flags in sections, wrapped to a width.
+In: a table of flags, and the words of a command line. Out: `Parsed`, with the value of every flag and which ones were given.
+It takes `--name=value`, `--name value`, `-v5`, `-v=5`, `--bool`, `_` for `-`, and a bare `--`. A list that is given twice
+grows. Errors are `UsageError`s with pflag's messages. `usage` prints the flags in sections, wrapped to the terminal.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ _TRUE = frozenset({"1", "t", "T", "TRUE", "true", "True"})
 _FALSE = frozenset({"0", "f", "F", "FALSE", "false", "False"})
 _FIELDS = re.compile(r'("(?:[^"]|"")*"|[^",]*)(,("(?:[^"]|"")*"|[^",]*))*')  # comma-separated, quoted where needed
 _MAX_FLOAT32 = 3.4028235677973366e38  # what lies beyond is rounded to infinity
-_MIN_WRAP = 24
+_MIN_WRAP = 24  # columns of help; with less room it gets lines of its own
 
 
 class UsageError(SchedulerError):
-    """A command line that cannot be read; the usage text is printed before it."""
+    """A command line that cannot be parsed. The usage text is printed before it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,11 +40,12 @@ class Kind:
     zeros: tuple[str, ...] = ("",)  # defaults that the usage does not mention
     add: Callable[[Any, Any], Any] | None = None  # how a repeated flag grows; None: the last one wins
     alone: str = ""  # the value of the flag without one
+    empty: Any = ""  # the default where the table gives none
 
 
 @dataclass(frozen=True, slots=True)
 class Flag:
-    """One flag: data, no behaviour."""
+    """One flag."""
 
     name: str
     group: str
@@ -55,17 +56,13 @@ class Flag:
 
     @property
     def shown(self) -> str:
+        """Return the flag as error messages name it."""
         return f"-{self.short}, --{self.name}" if self.short else f"--{self.name}"
-
-
-def flags_of(group: str, *rows: tuple[str, Kind, object, str]) -> tuple[Flag, ...]:
-    """Return the flags of a group, from rows of name, kind, default and help."""
-    return tuple(Flag(name, group, kind, default, text) for name, kind, default, text in rows)
 
 
 @dataclass(frozen=True, slots=True)
 class Parsed:
-    """The values of all flags, those that were given, and the words that were none."""
+    """The values of all flags, which ones were given, and the words that are not flags."""
 
     values: Mapping[str, Any]
     given: frozenset[str]
@@ -76,12 +73,12 @@ class Parsed:
         return self.values[name]
 
     def fields(self, names: Mapping[str, str]) -> dict[str, Any]:
-        """Return the values of the flags that were given, under the names of the fields they stand for."""
+        """Return the given flags as fields of the configuration."""
         return {field: self.values[flag] for flag, field in names.items() if flag in self.given}
 
 
 def parse(flags: Sequence[Flag], words: Iterable[str]) -> Parsed:
-    """Read a command line; raise UsageError at the first word that makes no sense."""
+    """Parse a command line; raise UsageError at the first word that is wrong."""
     by_name = {flag.name: flag for flag in flags}
     by_letter = {flag.short: flag for flag in flags if flag.short}
     reader = _Reader(by_name, by_letter)
@@ -103,6 +100,8 @@ def parse(flags: Sequence[Flag], words: Iterable[str]) -> Parsed:
 
 
 class _Reader:
+    """Reads words one by one."""
+
     def __init__(self, by_name: Mapping[str, Flag], by_letter: Mapping[str, Flag]) -> None:
         self.by_name = by_name
         self.by_letter = by_letter
@@ -110,6 +109,7 @@ class _Reader:
         self.words: list[str] = []
 
     def read_long(self, word: str, left: list[str]) -> None:
+        """Read `--name=value`, `--name value` or `--name`."""
         name, equals, value = word[2:].partition("=")
         if not name or name.startswith("-"):
             raise UsageError(f"bad flag syntax: {word}")
@@ -121,6 +121,7 @@ class _Reader:
         self._set(flag, value)
 
     def read_short(self, word: str, left: list[str]) -> None:
+        """Read letters: each is a flag without a value, until one takes the rest or the next word as its value."""
         letters = word[1:]
         while letters:
             letter, rest = letters[0], letters[1:]
@@ -139,6 +140,7 @@ class _Reader:
             return
 
     def _next(self, flag: Flag, left: list[str], missing: str) -> str:
+        """Return the value of a flag that comes without one: its own, or the next word."""
         if flag.kind.alone:
             return flag.kind.alone
         if not left:
@@ -146,6 +148,7 @@ class _Reader:
         return left.pop(0)
 
     def _set(self, flag: Flag, text: str) -> None:
+        """Set a flag from text; a list that was set before grows."""
         try:
             value = flag.kind.read(text)
         except (ValueError, ConfigError) as error:
@@ -166,6 +169,8 @@ def _boolean(text: str) -> bool:
 
 
 def _integer(bits: int) -> Callable[[str], int]:
+    """Return a reader of integers of so many bits."""
+
     def read(text: str) -> int:
         value = _any_base(text)
         if value is None:
@@ -178,7 +183,7 @@ def _integer(bits: int) -> Callable[[str], int]:
 
 
 def _any_base(text: str) -> int | None:
-    """Return an integer in Go's spelling: 0x, 0o, 0b and a leading 0 for octal."""
+    """Return an integer in Go's notation: 0x, 0o, 0b, and octal for a leading 0."""
     match = re.fullmatch(r"([+-]?)(0[xX]_?[0-9a-fA-F_]+|0[bB][01_]+|0[oO]?[0-7_]*|[1-9][0-9_]*)", text)
     if not match or text.endswith("_") or "__" in text:
         return None
@@ -197,6 +202,7 @@ def _unsigned(text: str) -> int:
 
 
 def _float(text: str) -> float:
+    """Return a number that fits in a float32, as --kube-api-qps is one."""
     if not re.fullmatch(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?", text):
         raise ValueError(f"strconv.ParseFloat: parsing {go_quote(text)}: invalid syntax")
     if abs(value := float(text)) > _MAX_FLOAT32:
@@ -205,6 +211,7 @@ def _float(text: str) -> float:
 
 
 def _address(text: str) -> str:
+    """Return an IP address; an empty text means all interfaces."""
     if not text:
         return ""  # all interfaces, as 0.0.0.0
     try:
@@ -214,6 +221,7 @@ def _address(text: str) -> str:
 
 
 def _strings(text: str) -> tuple[str, ...]:
+    """Return the fields of a line of CSV."""
     if not text:
         return ()
     if not _FIELDS.fullmatch(text):
@@ -222,6 +230,7 @@ def _strings(text: str) -> tuple[str, ...]:
 
 
 def _show_strings(values: Sequence[str]) -> str:
+    """Return texts as pflag shows them."""
     line = io.StringIO()
     csv.writer(line, lineterminator="").writerow(values)
     return f"[{line.getvalue() if values else ''}]"
@@ -232,7 +241,7 @@ def _integers(text: str) -> tuple[int, ...]:
 
 
 def _pairs(text: str) -> dict[str, str]:
-    """Read `key=value` or several of them as comma-separated fields; a lone pair may hold commas itself."""
+    """Return `key=value` fields as a map. With a single `=` the value may contain commas."""
     fields: Sequence[str] = (text.strip('"'),) if text.count("=") == 1 else _strings(text)
     found = {}
     for pair in fields or (text,):
@@ -249,7 +258,7 @@ def _show_pairs(values: Mapping[str, str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class CertificatePair:
-    """A certificate and its key, for some names; without names, for those in the certificate."""
+    """A certificate with its key, and the server names it is for: without any, those in the certificate."""
 
     cert_file: str
     key_file: str
@@ -260,6 +269,7 @@ class CertificatePair:
 
 
 def _certificate_pair(text: str) -> tuple[CertificatePair, ...]:
+    """Return the pair of `cert,key` or `cert,key:name,*.name`."""
     files, colon, names = (part.strip() for part in text.partition(":"))
     if colon and not names:
         raise ValueError("empty names list is not allowed")
@@ -271,6 +281,7 @@ def _certificate_pair(text: str) -> tuple[CertificatePair, ...]:
 
 
 def _modules(text: str) -> tuple[tuple[str, int], ...]:
+    """Return patterns and levels of `pattern=N,...`."""
     found = []
     for item in filter(None, text.split(",")):
         pattern, _, level = item.partition("=")
@@ -293,44 +304,86 @@ def _quantity(text: str) -> str:
 
 
 def _version(text: str) -> str:
+    """Return true, false, raw, or a version to report."""
     if text == "raw" or text.startswith("v"):
         return text
     return "true" if _boolean(text) else "false"
 
 
-def _extend(old: tuple[Any, ...], new: tuple[Any, ...]) -> tuple[Any, ...]:
+def _join_tuples(old: tuple[Any, ...], new: tuple[Any, ...]) -> tuple[Any, ...]:
     return old + new
 
 
-def _update(old: Mapping[str, str], new: Mapping[str, str]) -> dict[str, str]:
-    return {**old, **new}
+def _word(text: str) -> tuple[str, ...]:
+    return (text,)
 
 
 STRING = Kind("string", str)
-BOOL = Kind("", _boolean, lambda value: "true" if value else "false", ("false",), alone="true")
-INT = Kind("int", _integer(64), zeros=("0",))
-INT32 = Kind("int32", _integer(32), zeros=("0",))
-FLOAT32 = Kind("float32", _float, lambda value: f"{value:g}", ("0",))
-DURATION = Kind("duration", Duration.parse, zeros=("0s",))
-ADDRESS = Kind("ip", _address)
-STRINGS = Kind("strings", _strings, _show_strings, ("[]",), _extend)
-WORDS = Kind("stringArray", lambda text: (text,), _show_strings, ("[]",), _extend)  # repeated, commas and all
-# The usage mentions the empty defaults of the following kinds: pflag does not know them for empty.
-INT32S = Kind("int32Slice", _integers, lambda values: f"[{','.join(map(str, values))}]", add=_extend)
-PAIRS = Kind("stringToString", _pairs, _show_pairs, add=_update)
-CERTIFICATES = Kind("namedCertKey", _certificate_pair, lambda pairs: f"[{';'.join(map(str, pairs))}]", add=_extend)
-LEVEL = Kind("Level", _unsigned, zeros=("0",))
-MODULES = Kind("pattern=N,...", _modules, lambda items: ",".join(f"{name}={level}" for name, level in items), add=_extend)
-QUANTITY = Kind("quantity", _quantity, zeros=("0",))
+STRINGS = Kind("strings", _strings, _show_strings, ("[]",), _join_tuples, empty=())
 VERSION = Kind("version", _version, zeros=("false",), alone="true")
-GATES = Kind("colonSeparatedMultimapStringString", lambda text: (text,), ",".join, add=_extend)
+# The keys are the words of the flag tables; the names in the usage are pflag's. A quirk of pflag is kept: for some kinds its
+# usage mentions even an empty default. Those have no `zeros`.
+KINDS = {
+    "string": STRING,
+    "bool": Kind("", _boolean, lambda value: "true" if value else "false", ("false",), alone="true"),
+    "int": Kind("int", _integer(64), zeros=("0",)),
+    "int32": Kind("int32", _integer(32), zeros=("0",)),
+    "float32": Kind("float32", _float, lambda value: f"{value:g}", ("0",)),
+    "duration": Kind("duration", Duration.parse, zeros=("0s",)),
+    "ip": Kind("ip", _address),
+    "strings": STRINGS,
+    "words": Kind("stringArray", _word, _show_strings, ("[]",), _join_tuples, empty=()),  # repeated, commas and all
+    "int32s": Kind("int32Slice", _integers, lambda values: f"[{','.join(map(str, values))}]", add=_join_tuples, empty=()),
+    "pairs": Kind("stringToString", _pairs, _show_pairs, add=lambda old, new: {**old, **new}, empty={}),
+    "certificates": Kind(
+        "namedCertKey", _certificate_pair, lambda pairs: f"[{';'.join(map(str, pairs))}]", add=_join_tuples, empty=()
+    ),
+    "level": Kind("Level", _unsigned, zeros=("0",)),
+    "modules": Kind(
+        "pattern=N,...",
+        _modules,
+        lambda items: ",".join(f"{name}={level}" for name, level in items),
+        add=_join_tuples,
+        empty=(),
+    ),
+    "quantity": Kind("quantity", _quantity, zeros=("0",)),
+    "version": VERSION,
+    "gates": Kind("colonSeparatedMultimapStringString", _word, ",".join, add=_join_tuples, empty=()),
+}
+
+
+# --- tables -----------------------------------------------------------------------------------------------------------
+
+
+def read_flags(table: str, **texts: str) -> tuple[Flag, ...]:
+    """Return the flags of a table, in its order. `texts` fill the `{words}` in braces of the help.
+
+        [logs]                                          the group of the flags below
+        v(v) level =0: How much to log.                 name, letter, kind, default, help
+        log-flush-frequency duration =5s: The longest   a help goes on in lines
+          time between two flushes of the log.          that are indented
+
+    A default is written as on a command line, and read by the flag's kind.
+    """
+    flags, group = [], ""
+    for line in re.sub(r"\n +", " ", table.strip()).splitlines():
+        if line.startswith("["):
+            group = line.strip("[]")
+            continue
+        head, _, text = line.partition(": ")
+        label, kind_name, *default = head.split()
+        name, _, letter = label.rstrip(")").partition("(")
+        kind = KINDS[kind_name]
+        value = kind.read(default[0][1:]) if default else kind.empty
+        flags.append(Flag(name, group, kind, value, text.format(**texts), letter))
+    return tuple(flags)
 
 
 # --- usage ------------------------------------------------------------------------------------------------------------
 
 
 def usage(flags: Sequence[Flag], command: str, columns: int = 0) -> str:
-    """Return the usage text: the flags by group, sorted by name, wrapped to a terminal's width (0: not at all)."""
+    """Return the usage text: flags by group, sorted by name, wrapped to `columns` (0: not at all)."""
     parts = [f"Usage:\n  {command} [flags]\n"]
     for group in dict.fromkeys(flag.group for flag in flags):
         members = sorted((flag for flag in flags if flag.group == group), key=lambda flag: flag.name)
@@ -339,6 +392,7 @@ def usage(flags: Sequence[Flag], command: str, columns: int = 0) -> str:
 
 
 def _section(flags: Sequence[Flag], columns: int) -> str:
+    """Return the lines of one group, with the help in one column."""
     left = [_left(flag) for flag in flags]
     width = max(len(text) for text in left)
     lines = []
@@ -348,6 +402,7 @@ def _section(flags: Sequence[Flag], columns: int) -> str:
 
 
 def _left(flag: Flag) -> str:
+    """Return the name of a flag with its type, as pflag writes it."""
     text = f"  -{flag.short}, --{flag.name}" if flag.short else f"      --{flag.name}"
     if flag.kind.name:
         text += f" {flag.kind.name}"
@@ -355,6 +410,7 @@ def _left(flag: Flag) -> str:
 
 
 def _right(flag: Flag) -> str:
+    """Return the help of a flag with its default."""
     default = flag.kind.show(flag.default)
     if default in flag.kind.zeros:
         return flag.help
@@ -362,7 +418,7 @@ def _right(flag: Flag) -> str:
 
 
 def _wrap(text: str, indent: int, columns: int) -> str:
-    """Break a text after `columns`, later lines indented; where there is no room it moves to a line of its own."""
+    """Wrap a help text. If too few columns are left for it, it gets lines of its own."""
     room = columns - indent
     lead = ""
     if columns and room < _MIN_WRAP:

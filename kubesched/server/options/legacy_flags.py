@@ -1,8 +1,8 @@
-"""The old flags, read as their release read them.
+"""The flags of old releases, read as these releases read them.
 
-In: a parsed command line with `--legacy-version`. Out: a `LegacyScheduler` and the notices that the release printed. Without a
-file the flags are laid over the release's defaults; with `--config` (from 1.10 on) the file says everything, and flags
-that have a field in it count for nothing. A flag that the release did not have is refused.
+In: a parsed command line with `--legacy-version`. Out: a `LegacyScheduler`, and the notices that the release prints. Without a
+file the flags are applied over the release's defaults. With `--config` (from 1.10 on) the file decides, and flags with a field
+in it are ignored. A flag that the release does not have is refused.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _IN_THE_FILE = frozenset(
 
 
 def refuse_old_flags(parsed: Parsed) -> None:
-    """Raise ConfigError if a flag of an old release was given without saying which release."""
+    """Raise ConfigError if a flag of an old release was given without --legacy-version."""
     given = sorted(flag.name for flag in LEGACY_FLAGS if flag.name in parsed.given)
     if given:
         raise ConfigError(
@@ -41,14 +41,14 @@ def refuse_old_flags(parsed: Parsed) -> None:
 
 
 def split_gates(parsed: Parsed) -> tuple[dict[str, bool], dict[str, bool]]:
-    """Return the gates asked for: those of old releases, and today's."""
-    asked = read_pairs(parsed["feature-gates"])
-    old = {name: on for name, on in asked.items() if name in LEGACY_GATES}
-    return old, {name: on for name, on in asked.items() if name not in old}
+    """Return the feature gates that were given: those of old releases, and today's."""
+    given = read_pairs(parsed["feature-gates"])
+    old = {name: on for name, on in given.items() if name in LEGACY_GATES}
+    return old, {name: on for name, on in given.items() if name not in old}
 
 
 def read_legacy(parsed: Parsed) -> LegacyScheduler:
-    """Return what the flags say about a scheduler of then."""
+    """Return the scheduler of the old release that the flags describe."""
     if parsed["legacy-version"] not in LEGACY_RELEASES:
         raise ConfigError("", f"--legacy-version: {parsed['legacy-version']!r} is not one of {', '.join(LEGACY_RELEASES)}")
     release = release_of(parsed["legacy-version"])
@@ -64,18 +64,19 @@ def read_legacy(parsed: Parsed) -> LegacyScheduler:
 
 
 def notices(parsed: Parsed, release: Release) -> list[str]:
-    """Return what the release says about the flags that were given."""
-    said = [
+    """Return the notices that the release prints about the given flags."""
+    notes = [
         f"Flag --{name} has been deprecated, {text}"
         for name, (since, text) in sorted(NOTICES.items())
         if name in parsed.given and release.minor >= since
     ]
     if parsed["config"]:
-        said += [f"Flag --{name} has no effect beside --config" for name in sorted(parsed.given & _IN_THE_FILE)]
-    return said
+        notes += [f"Flag --{name} has no effect beside --config" for name in sorted(parsed.given & _IN_THE_FILE)]
+    return notes
 
 
 def _from_flags(parsed: Parsed, release: Release) -> ComponentConfig:
+    """Return the configuration that flags alone make."""
     port = parsed["port"]
     if not 0 <= port <= 65535:
         raise ConfigError("", f"--port {port} must be between 0 and 65535, inclusive. 0 for turning off insecure (HTTP) port")

@@ -1,8 +1,8 @@
-"""Options: a parsed command line, checked, and laid over the configuration file in the right order.
+"""Options: a parsed command line, checked, and applied over the configuration file in kube-scheduler's order.
 
-With `--config` the file is the base and only the leader election flags that were given win over it. Without it the
-defaults are the base, and the deprecated flags count too. Serving, authentication, metrics, logs and gates have no
-fields in the file: their flags always count.
+With `--config` the file is the base, and only the given leader election flags are applied over it. Without a file the defaults
+are the base, and the deprecated flags are applied too. Serving, authentication, metrics, logs and gates have no fields in the
+file, so their flags always count.
 """
 
 from __future__ import annotations
@@ -53,16 +53,18 @@ _CURVES = frozenset({23, 24, 25, 29, 4587, 4588, 4589})
 
 @dataclass(frozen=True, slots=True)
 class Serving:
-    bind_address: str
-    secure_port: int
-    cert_dir: str
+    """The flags of the secure port. A field is named as its flag."""
+
+    bind_address: str  # 0.0.0.0 and :: mean all interfaces
+    secure_port: int  # 0: do not serve
+    cert_dir: str  # where a certificate is kept that we make; empty: in memory
     tls_cert_file: str
     tls_private_key_file: str
     tls_cipher_suites: tuple[str, ...]
     tls_curve_preferences: tuple[int, ...]
-    tls_min_version: str
+    tls_min_version: str  # empty: TLS 1.2
     tls_sni_cert_key: tuple[CertificatePair, ...]
-    http2_max_streams_per_connection: int
+    http2_max_streams_per_connection: int  # refused if set: only HTTP/1.1 is served
     disable_http2_serving: bool
     permit_port_sharing: bool
     permit_address_sharing: bool
@@ -70,12 +72,14 @@ class Serving:
 
 @dataclass(frozen=True, slots=True)
 class Authentication:
+    """The flags about who the caller is."""
+
     kubeconfig: str
-    skip_lookup: bool
+    skip_lookup: bool  # do not read the cluster's authentication ConfigMap
     token_webhook_cache_ttl: Duration
-    tolerate_lookup_failure: bool
-    client_ca_file: str
-    requestheader_client_ca_file: str
+    tolerate_lookup_failure: bool  # start without it
+    client_ca_file: str  # authorities of callers
+    requestheader_client_ca_file: str  # authorities of proxies
     requestheader_username_headers: tuple[str, ...]
     requestheader_uid_headers: tuple[str, ...]
     requestheader_group_headers: tuple[str, ...]
@@ -85,57 +89,63 @@ class Authentication:
 
 @dataclass(frozen=True, slots=True)
 class Authorization:
+    """The flags about what a caller may do."""
+
     kubeconfig: str
-    always_allow_paths: tuple[str, ...]
+    always_allow_paths: tuple[str, ...]  # open to all
     webhook_cache_authorized_ttl: Duration
     webhook_cache_unauthorized_ttl: Duration
 
 
 @dataclass(frozen=True, slots=True)
 class Metrics:
-    show_hidden_for_version: str
-    disabled: tuple[str, ...]
+    """The flags about metrics."""
+
+    show_hidden_for_version: str  # also show the metrics that this release has hidden
+    disabled: tuple[str, ...]  # metrics that are not kept, by their full names
     allowed_label_values: Mapping[tuple[str, str], frozenset[str]]  # (metric, label): values
 
 
 @dataclass(frozen=True, slots=True)
 class Logs:
+    """The flags about the log."""
+
     format: str
     flush_frequency: Duration
-    verbosity: int
-    vmodule: tuple[tuple[str, int], ...]
+    verbosity: int  # of --v
+    vmodule: tuple[tuple[str, int], ...]  # patterns of file names, each with a verbosity
     split_stream: bool  # of the chosen format
-    info_buffer_bytes: int
+    info_buffer_bytes: int  # info lines that are held back
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """Everything a command line says, checked."""
+    """A checked command line."""
 
     config: str
-    write_config_to: str
-    master: str
+    write_config_to: str  # write the effective configuration to this file and exit
+    master: str  # the API server's address; wins over the kubeconfig's
     serving: Serving
     authentication: Authentication
     authorization: Authorization
     metrics: Metrics
     logs: Logs
     gates: Gates
-    min_compatibility: Version
+    min_compatibility: Version  # the oldest release to be compatible with
     pod_max_in_unschedulable_pods_duration: Duration
-    reported_version: str
+    reported_version: str  # for --version and the metric kubernetes_build_info
     parsed: Parsed  # the raw values, for the log at -v 1 and for /flagz
-    plugins: tuple[str, ...] = ()
-    inbox_log: str = ""
+    plugins: tuple[str, ...] = ()  # module:Class, or a file
+    inbox_log: str = ""  # a file for everything that reaches the engine
     decision_log: str = ""
-    otlp_endpoint: str = ""
-    decision_records: int = 0
+    otlp_endpoint: str = ""  # a receiver of OpenTelemetry spans
+    decision_records: int = 0  # how many decisions are kept in memory
     assumed_pod_ttl: Duration | None = None  # None: a booking never expires
     legacy: LegacyScheduler | None = None
     notices: tuple[str, ...] = ()  # about the old flags that were given
 
     def configuration(self, registry: Catalogue) -> Configuration:
-        """Return the effective configuration: the file with its overrides, or the defaults with the old flags."""
+        """Return the effective configuration."""
         election = self.parsed.fields(table.ELECTION_FIELDS)
         if self.legacy is not None:
             return self.legacy.over(defaults(gates=self.gates, registry=registry))
@@ -155,6 +165,7 @@ class Options:
         )
 
     def _connection(self, base: ClientConnection) -> ClientConnection:
+        """Return the client connection with the deprecated flags applied."""
         found = msgspec.structs.replace(base, **self.parsed.fields(table.CONNECTION_FIELDS))
         if found.qps > 0 and found.burst < 0:
             detail = "burst is required to be greater than 0 when RateLimiter is not set and QPS is set to greater than 0"
@@ -163,20 +174,20 @@ class Options:
 
 
 def overruled(options: Options, configuration: Configuration) -> list[str]:
-    """Return a sentence for each deprecated flag that a configuration file leaves without effect, as in the reference."""
+    """Return a message for each deprecated flag that is ignored because there is a file, as kube-scheduler logs them."""
     flags = [*table.CONNECTION_FIELDS, "profiling", "contention-profiling"]
     if not options.config or options.legacy is not None:
         return []
-    said = [f"--{flag} is ignored: with --config the file counts" for flag in flags if flag in options.parsed.given]
+    notes = [f"--{flag} is ignored: with --config the file counts" for flag in flags if flag in options.parsed.given]
     if "kubeconfig" in options.parsed.given:
         counts = configuration.client_connection.kubeconfig
-        said[0] += f", whose clientConnection.kubeconfig is {counts or 'empty: the cluster that this runs in'}"
-    return said
+        notes[0] += f", whose clientConnection.kubeconfig is {counts or 'empty: the cluster that this runs in'}"
+    return notes
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A command line that wants to be told something instead of starting: print it and exit with 0."""
+    """The result of a command line that asks for a text, such as --help or --version: print it and exit with 0."""
 
     text: str
 
@@ -189,10 +200,10 @@ def read_options(
     on_logs: Callable[[Logs], None] = lambda _: None,
     release: Version = NEWEST,
 ) -> Options | Answer:
-    """Read a command line. UsageError: print `usage_text` before it; ConfigError: print the error alone.
+    """Return the options of a command line, in the order in which kube-scheduler checks them.
 
-    `on_logs` is told how to log as soon as that is known; what is wrong from then on belongs into the log. `release` is
-    emulated where no flag names one.
+    UsageError: print `usage_text` before it. ConfigError: print the error alone. `on_logs` is called as soon as the log
+    settings are known; errors after that belong in the log. `release` is emulated if no flag names one.
     """
     parsed = parse(ALL_FLAGS, words)
     if parsed["help"]:
@@ -205,8 +216,8 @@ def read_options(
     if wrong_versions := _version_errors(emulated, oldest):
         raise ConfigError("", aggregate(wrong_versions))
     if parsed["legacy-version"]:
-        asked = split_gates(parsed)[1]
-        gates = Gates.of(asked, emulated=emulated, min_compatibility=oldest)
+        given_gates = split_gates(parsed)[1]
+        gates = Gates.of(given_gates, emulated=emulated, min_compatibility=oldest)
     else:
         refuse_old_flags(parsed)
         gates = Gates.parse(parsed["feature-gates"], emulated=emulated, min_compatibility=oldest)
@@ -247,6 +258,7 @@ def read_options(
 
 
 def _decision_records(parsed: Parsed) -> int:
+    """Return how many decisions to keep; refuse flags that need some if none are kept."""
     given: int = parsed["decision-records"]
     if given < 0:
         raise UsageError(f"--decision-records is {given}: it must be 0 or more")
@@ -257,16 +269,18 @@ def _decision_records(parsed: Parsed) -> int:
 
 
 def _otlp_endpoint(parsed: Parsed) -> str:
+    """Return the OTLP receiver, or an empty text."""
     given: str = parsed["otlp-endpoint"]
     if given and not given.startswith(("http://", "https://")):
         raise UsageError(f"--otlp-endpoint is {given!r}: it must be a URL, as http://127.0.0.1:4318/v1/traces")
     return given
 
 
-# --- the old world and our own flags ----------------------------------------------------------------------------------
+# --- flags of old releases and our own --------------------------------------------------------------------------------
 
 
 def _longest_wait(parsed: Parsed, legacy: LegacyScheduler | None) -> Duration:
+    """Return how long a pod may stay unschedulable without an event. Old releases have a constant."""
     name = "pod-max-in-unschedulable-pods-duration"
     if legacy is not None and name not in parsed.given:
         return Duration.of(seconds=MAX_WAITING_SECONDS)
@@ -275,6 +289,7 @@ def _longest_wait(parsed: Parsed, legacy: LegacyScheduler | None) -> Duration:
 
 
 def _assumed_ttl(parsed: Parsed, legacy: LegacyScheduler | None) -> Duration | None:
+    """Return when an assumed pod expires that was not seen as bound; None for never."""
     ttl: Duration = parsed["assumed-pod-ttl"]
     if ttl < 0:
         raise ConfigError("", f"--assumed-pod-ttl {ttl} must not be negative. 0 for keeping a booking until it is seen")
@@ -287,12 +302,14 @@ def _assumed_ttl(parsed: Parsed, legacy: LegacyScheduler | None) -> Duration | N
 
 
 def _versions(parsed: Parsed, release: Version) -> tuple[Version, Version]:
+    """Return the emulated release, and the oldest one to be compatible with: by default the release before."""
     emulated = _version_flag(parsed["emulated-version"]) or release
     oldest = _version_flag(parsed["min-compatibility-version"])
     return emulated, oldest or max(OLDEST_EMULATED, (emulated[0], emulated[1] - 1))
 
 
 def _version_flag(entries: tuple[str, ...]) -> Version | None:
+    """Return the release of `1.36` or `kube=1.36`."""
     found: Version | None = None
     for entry in entries:
         component, equals, text = (part.strip() for part in entry.partition("="))
@@ -311,6 +328,7 @@ def _version_flag(entries: tuple[str, ...]) -> Version | None:
 
 
 def _parse_version(text: str) -> tuple[int, ...]:
+    """Return the numbers of a version, with the errors of Kubernetes' version parser."""
     match = re.match(r"\s*v?([0-9]+(?:\.[0-9]+)*)", text)
     if not match:
         raise ConfigError("", f"could not parse {go_quote(text)} as version")
@@ -324,6 +342,7 @@ def _parse_version(text: str) -> tuple[int, ...]:
 
 
 def _version_errors(emulated: Version, oldest: Version) -> list[str]:
+    """Return what is wrong with the two versions."""
     errors = []
     floor, newest, now = map(text_of, (OLDEST_EMULATED, NEWEST, emulated))
     if not OLDEST_EMULATED <= emulated <= NEWEST:
@@ -334,7 +353,7 @@ def _version_errors(emulated: Version, oldest: Version) -> list[str]:
 
 
 def _reported_version(text: str, emulated: Version) -> str:
-    """Return the version to report; one of our own choice must be of this release."""
+    """Return the version to report. A given one must be of the emulated release."""
     release = RELEASES[max(emulated, OLDEST_RECORDED)]
     if not text.startswith("v"):
         return release
@@ -354,6 +373,7 @@ def _bad_version(text: str, cause: str) -> str:
 
 
 def _raw_version(version: str, emulated: Version) -> str:
+    """Return what --version=raw prints. The fields of a Go build are empty."""
     major, minor = max(emulated, OLDEST_RECORDED)
     fields = {
         "Major": major,
@@ -377,6 +397,7 @@ def _raw_version(version: str, emulated: Version) -> str:
 
 
 def _serving_errors(parsed: Parsed) -> list[str]:
+    """Return what is wrong with the port and the TLS flags."""
     port, errors = parsed["secure-port"], []
     if port < 0:
         errors.append(f"--secure-port {port} must be between 0 and 65535, inclusive. 0 for turning off secure port")
@@ -401,6 +422,7 @@ def _serving_errors(parsed: Parsed) -> list[str]:
 
 
 def _header_errors(parsed: Parsed) -> list[str]:
+    """Return what is wrong with the request header flags."""
     errors = []
     names = ("username-headers", "group-headers", "extra-headers-prefix", "allowed-names", "uid-headers")
     for name in (f"requestheader-{each}" for each in names):
@@ -414,6 +436,7 @@ def _header_errors(parsed: Parsed) -> list[str]:
 
 
 def _metrics(parsed: Parsed, emulated: Version) -> tuple[Metrics, list[FieldError]]:
+    """Return the metrics options and what is wrong with them."""
     path, errors = Path("metrics"), []
     shown, previous = parsed["show-hidden-metrics-for-version"], text_of((emulated[0], emulated[1] - 1))
     if shown and shown != previous:
@@ -449,6 +472,7 @@ def _metrics(parsed: Parsed, emulated: Version) -> tuple[Metrics, list[FieldErro
 
 
 def _allow_list_errors(allowed: Mapping[str, str], path: Path) -> list[FieldError]:
+    """Return what is wrong with the keys of an allow list."""
     if all(re.fullmatch(f"{_METRIC},{_LABEL}", key) for key in allowed):
         return []
     rule = f'metricName matches "{_METRIC}" and labelName matches "{_LABEL}"'
@@ -456,6 +480,7 @@ def _allow_list_errors(allowed: Mapping[str, str], path: Path) -> list[FieldErro
 
 
 def _read_manifest(file: str) -> dict[str, str]:
+    """Return the allow list in a file."""
     try:
         text = FilePath(file).read_text(encoding="utf-8")
     except OSError as error:
@@ -470,7 +495,7 @@ def _read_manifest(file: str) -> dict[str, str]:
 
 
 def _logs(parsed: Parsed, gates: Gates) -> Logs:
-    """Return the log settings; what is wrong with them is raised on its own, before anything else is looked at."""
+    """Return the log options. Their errors are raised alone, before anything else is checked."""
     errors: list[FieldError] = []
     chosen, flush = parsed["logging-format"], parsed["log-flush-frequency"]
     if flush <= 0:
@@ -501,6 +526,7 @@ def _logs(parsed: Parsed, gates: Gates) -> Logs:
 
 
 def _serving(parsed: Parsed, legacy: LegacyScheduler | None) -> Serving:
+    """Return the serving options. Releases without a secure port get one only if the flag is given."""
     values = {name: parsed[name.replace("_", "-")] for name in Serving.__dataclass_fields__}
     if legacy is not None and not legacy.release.serves_securely and "secure-port" not in parsed.given:
         values["secure_port"] = 0
@@ -508,6 +534,7 @@ def _serving(parsed: Parsed, legacy: LegacyScheduler | None) -> Serving:
 
 
 def _authentication(parsed: Parsed) -> Authentication:
+    """Return the authentication options."""
     prefixed = {"kubeconfig", "skip_lookup", "token_webhook_cache_ttl", "tolerate_lookup_failure"}
     values = {}
     for name in Authentication.__dataclass_fields__:
@@ -517,5 +544,6 @@ def _authentication(parsed: Parsed) -> Authentication:
 
 
 def _authorization(parsed: Parsed) -> Authorization:
+    """Return the authorization options."""
     names = Authorization.__dataclass_fields__
     return Authorization(**{name: parsed[f"authorization-{name.replace('_', '-')}"] for name in names})

@@ -1,8 +1,8 @@
-"""Which release to emulate where no flag says so: that of the API server.
+"""The release to emulate if no flag names one: that of the API server.
 
-In: the command line. Out: a release that we know, or None: the command line names one itself, or wants no server, or the
-server cannot be asked just now. Gates and configuration are read as the release has them, so it is asked before either; what
-is wrong with the command line is for others to say. Never waits long: a server that is away is found out about later.
+In: the command line. Out: a release that is known here; None if the command line names one, needs no server, or the server
+does not answer. Gates and configuration depend on the release, so the server is asked before they are read. Errors in the
+command line are reported later, by those who need it. It waits five seconds at most.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _SAYS_ITSELF = ("help", "version", "write-config-to", "emulated-version", "legac
 
 
 def server_of(words: Sequence[str]) -> Served | None:
-    """Return what the API server that a command line leads to says of itself; None where its release is not to be emulated."""
+    """Return what the API server of a command line reports about itself; None if its release is not to be emulated."""
     try:
         parsed = parse(ALL_FLAGS, words)
         if any(name in parsed.given for name in _SAYS_ITSELF):
@@ -43,13 +43,13 @@ def server_of(words: Sequence[str]) -> Served | None:
 
 
 def release_of(source: CredentialSource) -> Version | None:
-    """Return the release of the API server that credentials are for, as near as we can emulate it; None if it does not say."""
+    """Return the release to emulate for the API server of these credentials; None if it does not report one."""
     served = _ask(source)
     return nearest_recorded(served.minor) if served is not None else None
 
 
 def what_differs(minor: int, emulated: Version) -> str:
-    """Return what is different when a release is emulated for a server of 1.MINOR, as clauses."""
+    """Return what is different if a release is emulated for a server of 1.MINOR."""
     if minor > emulated[1]:
         return f"what 1.{minor} changed is not known here"
     known = max((1, minor), OLDEST_EMULATED)
@@ -62,7 +62,7 @@ def what_differs(minor: int, emulated: Version) -> str:
 
 
 def _ask(source: CredentialSource) -> Served | None:
-    """Return what the server says of itself; None if it does not say its release, or is away."""
+    """Return what a server reports about itself; None if it has no release or does not answer."""
     try:
         served = asyncio.run(asyncio.wait_for(_served(source), _PATIENCE_SECONDS))
     except (SchedulerError, OSError, TimeoutError):
@@ -71,7 +71,7 @@ def _ask(source: CredentialSource) -> Served | None:
 
 
 def _kubeconfig(parsed: Parsed) -> str:
-    """Return the kubeconfig that will be used: a file's own, or the flag's where there is no file."""
+    """Return the kubeconfig that will be used: that of the file, or of the flag if there is no file."""
     if not parsed["config"]:
         return str(parsed["kubeconfig"])
     tree, _ = read_yaml(Path(parsed["config"]).read_text(encoding="utf-8", errors="replace"))

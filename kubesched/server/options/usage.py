@@ -1,4 +1,4 @@
-"""What `run --help` prints, and all the flags that it is about. Light: no part of the scheduler is imported for it."""
+"""The text of `run --help`, and all flags. Light: it imports no part of the scheduler."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def usage_text(*, columns: int = 0, command: str = PROGRAM) -> str:
 
 
 def asks_for_help(words: Sequence[str]) -> bool:
-    """Return whether a command line asks for help and nothing in it is wrong."""
+    """Return whether a command line asks for help and has no errors."""
     try:
         return bool(parse(ALL_FLAGS, words)["help"])
     except UsageError:

@@ -1,4 +1,4 @@
-"""The HTTP server: health, metrics, configuration, flags, profiles, the page; over TLS, to whom the cluster lets.
+"""The HTTP server: health, metrics, configuration, flags, profiles, the page; over TLS, with the cluster's authorization.
 
 access = await delegated_access(authentication_flags, authorization_flags, token_reviewer=..., access_reviewer=...)
 app = build_app(AppConfig(registry, gates, about, ..., authenticator=access.authenticator, authorizer=access.authorizer))

@@ -1,10 +1,9 @@
-"""The application: every path we serve, behind one chain of doors.
+"""The application: all paths of the scheduler's port, behind one chain of middlewares.
 
-    recover > log > mark as not to be cached > authenticate > authorize > the page
+    recover > log > no caching > authenticate > authorize > the page
 
-In: `AppConfig`. Out: an aiohttp application for the secure port, or the small one for the plain port of older releases.
-Who shows credentials that do not hold gets 401, and so does who shows none where they are needed; who is known and may
-not gets 403.
+In: `AppConfig`. Out: an aiohttp application for the secure port, or the small one for the plain port of old releases. Wrong
+credentials get 401, and so do missing ones where they are needed; a known user without the right gets 403.
 """
 
 from __future__ import annotations
@@ -39,22 +38,22 @@ log = logger(__name__)
 
 MOST_BODY_BYTES = 1 << 16
 NOT_CACHED = "no-cache, private"
-_UNLOGGED_UNDER = 3
+_UNLOGGED_UNDER = 3  # requests are logged from this verbosity on
 
 
 @dataclass(frozen=True, slots=True)
 class AppConfig:
-    """Everything that is served, and whom it is served to: values and callables, by which the application knows no engine."""
+    """What is served, and to whom. Values and callables only, so the application does not know the engine."""
 
-    registry: CollectorRegistry
+    registry: CollectorRegistry  # of /metrics
     gates: Gates
     about: About
     healthz: Sequence[Check] = (PING,)
     livez: Sequence[Check] = (PING,)
     readyz: Sequence[Check] = ()
     reset_metrics: Callable[[], None] = lambda: None
-    pods: Callable[[], Iterable[PodView]] = lambda: ()
-    is_leader: Callable[[], bool] = lambda: True
+    pods: Callable[[], Iterable[PodView]] = lambda: ()  # of /metrics/resources
+    is_leader: Callable[[], bool] = lambda: True  # /metrics/resources is empty on others
     configz: Callable[[], Mapping[str, Any]] = dict  # the effective configuration, as `config.effective` gives it
     flags: Mapping[str, str] = field(default_factory=dict)
     has_profiling: bool = True
@@ -106,13 +105,14 @@ def build_insecure_app(config: AppConfig) -> web.Application:
 
 
 def _add_metrics(app: web.Application, config: AppConfig, results: Results) -> None:
+    """Add the metrics of the scheduler, of health checks, and of pod resources."""
     slis = CollectorRegistry()
     slis.register(results)
     app.router.add_route("*", "/metrics", _metrics(config.registry, config.reset_metrics))
     app.router.add_route("*", "/metrics/slis", _metrics(slis, results.reset))
 
     async def of_the_leader(request: web.Request) -> web.StreamResponse:
-        # Two schedulers that both tell of all pods would count every pod twice.
+        # Two schedulers that both report all pods would count every pod twice.
         if not config.is_leader():
             return web.Response()
         answer = web.StreamResponse(headers={"Content-Type": CONTENT_TYPE})
@@ -128,6 +128,8 @@ def _add_metrics(app: web.Application, config: AppConfig, results: Results) -> N
 
 
 def _metrics(registry: CollectorRegistry, reset: Callable[[], None]) -> Handler:
+    """Return the handler of a metrics page; DELETE resets the metrics."""
+
     async def handle(request: web.Request) -> web.StreamResponse:
         if request.method == "DELETE":
             reset()
@@ -153,6 +155,8 @@ def is_protobuf_wanted(accept: str) -> bool:
 
 
 def _configz(config: AppConfig) -> Handler:
+    """Return the handler of the effective configuration, in kube-scheduler's form."""
+
     async def handle(_: web.Request) -> web.StreamResponse:
         return configuration_response({"componentconfig": dict(config.configz())})
 
@@ -160,6 +164,7 @@ def _configz(config: AppConfig) -> Handler:
 
 
 def _add_profiling(app: web.Application, config: AppConfig) -> None:
+    """Add the profiles."""
     pages = ProfilingPages(has_contention=config.has_contention_profiling)
 
     async def redirect(_: web.Request) -> web.StreamResponse:
@@ -171,7 +176,7 @@ def _add_profiling(app: web.Application, config: AppConfig) -> None:
 
 
 def _listed(app: web.Application) -> list[str]:
-    """Return the first steps of the paths served so far, without the debugging ones."""
+    """Return the first steps of the paths so far, for /statusz; debugging paths are left out, as in kube-scheduler."""
     firsts = {f"/{resource.canonical.split('/')[1]}" for resource in app.router.resources()}
     return sorted(firsts - {"/debug", "/statusz"})
 
@@ -181,6 +186,7 @@ def _listed(app: web.Application) -> list[str]:
 
 @web.middleware
 async def _recovering(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Answer 500 if a page fails. The traceback goes to the log, never to the caller."""
     try:
         return await handler(request)
     except web.HTTPException:
@@ -192,6 +198,7 @@ async def _recovering(request: web.Request, handler: Handler) -> web.StreamRespo
 
 @web.middleware
 async def _logging(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Log requests from verbosity 3 on."""
     if log.level < _UNLOGGED_UNDER:
         return await handler(request)
     began = time.perf_counter()
@@ -217,18 +224,20 @@ async def _logging(request: web.Request, handler: Handler) -> web.StreamResponse
 
 @web.middleware
 async def _uncached(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Forbid caching, unless the page says otherwise."""
     try:
         answer = await handler(request)
     except web.HTTPException as error:  # a redirection
         error.headers.setdefault("Cache-Control", NOT_CACHED)
         raise
-    if not answer.prepared:  # one that was streamed has said so itself
+    if not answer.prepared:  # a stream has set it itself
         answer.headers.setdefault("Cache-Control", NOT_CACHED)
     return answer
 
 
 @web.middleware
 async def _found(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Answer 404 as Go's server does."""
     try:
         return await handler(request)
     except web.HTTPNotFound:
@@ -236,6 +245,8 @@ async def _found(request: web.Request, handler: Handler) -> web.StreamResponse:
 
 
 def _guarding(config: AppConfig) -> Middleware:
+    """Return the middleware that authenticates and authorizes. Open paths, the page's files, need neither."""
+
     @web.middleware
     async def guard(request: web.Request, handler: Handler) -> web.StreamResponse:
         if request.path in config.open_paths:

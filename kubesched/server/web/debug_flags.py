@@ -1,4 +1,4 @@
-"""/debug/flags: the log's verbosity, changed while the process runs.
+"""/debug/flags: change the log's verbosity while the process runs.
 
 curl -X PUT --data 4 https://.../debug/flags/v
 """
@@ -18,13 +18,13 @@ _LARGEST = (1 << 31) - 1
 
 
 async def list_flags(_: web.Request) -> web.StreamResponse:
-    """Say what can be changed."""
+    """List what can be changed."""
     page = '<!DOCTYPE html>\n<title>/debug/flags/</title>\n<a href="/debug/flags/v">v</a>\n'
     return web.Response(text=page, content_type="text/html", charset="utf-8")
 
 
 async def set_verbosity(request: web.Request) -> web.StreamResponse:
-    """Take a new verbosity from the body."""
+    """Set the verbosity to the number in the body."""
     if request.method != "PUT":
         return plain("unsupported http method", 406)
     text = (await request.text()).strip()

@@ -1,7 +1,7 @@
-"""Health: named checks behind /healthz, /livez and /readyz, their texts, and how often they passed.
+"""Health: named checks behind /healthz, /livez and /readyz, and how often each passed.
 
-In: checks that complain or do not. Out: `ok`, or a list of who complains; the reason stays in the log, as in the
-reference, because these paths are open to everybody. /metrics/slis shows the latest result and the count of each.
+In: checks. Out: `ok`, or which checks failed. The reason is only in the log, as in kube-scheduler, because these paths are
+open to all. /metrics/slis has the latest result and the counts of each check.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ log = logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """A question about our health; the answer is a complaint, empty if all is well."""
+    """A named check. It returns a complaint, empty if all is well."""
 
     name: str
     complaint: Callable[[], str]
@@ -32,30 +32,30 @@ PING = Check("ping", lambda: "")
 
 
 def shutdown_check(is_stopping: Callable[[], bool]) -> Check:
-    """Complain once the process has begun to stop, so that nobody sends it more work."""
+    """Return the check that fails once the process has begun to stop."""
     return Check("shutdown", lambda: "process is shutting down" if is_stopping() else "")
 
 
 def handlers_check(are_synced: Callable[[], bool]) -> Check:
-    """Complain until the first listing of all kinds was taken in."""
+    """Return the check that fails until the first lists of all kinds are in."""
     return Check("sched-handler-sync", lambda: "" if are_synced() else "handlers are not fully synchronized")
 
 
 def leader_election_check(is_late: Callable[[], bool]) -> Check:
-    """Complain when we lead and have not renewed for much too long."""
+    """Return the check that fails if a leader has not renewed its lease for too long."""
     text = "failed election to renew leadership on lease kube-scheduler"
     return Check("leaderElection", lambda: text if is_late() else "")
 
 
 @dataclass(slots=True, eq=False)
 class Results(Collector):
-    """The latest result of every check, and how often each came out how, by endpoint."""
+    """The latest result of every check and the counts of all, by endpoint."""
 
     latest: dict[tuple[str, str], bool] = field(default_factory=dict)
     counts: Counter[tuple[str, str, str]] = field(default_factory=Counter)
 
     def note(self, name: str, endpoint: str, passed: bool) -> None:
-        """Write a result down."""
+        """Record a result."""
         self.latest[name, endpoint] = passed
         self.counts[name, endpoint, "success" if passed else "error"] += 1
 
@@ -65,7 +65,7 @@ class Results(Collector):
         self.counts.clear()
 
     def collect(self) -> Iterable[Metric]:
-        """Return both metrics."""
+        """Return both metrics, with kube-scheduler's names and texts."""
         gauge = GaugeMetricFamily(
             "kubernetes_healthcheck",
             "[STABLE] This metric records the result of a single healthcheck.",
@@ -92,7 +92,7 @@ class Endpoint:
         self._results = results
 
     async def handle(self, request: web.Request) -> web.StreamResponse:
-        """Answer for all checks together; `verbose` lists them, `exclude` leaves some out."""
+        """Answer for all checks. `verbose` lists them, `exclude` leaves some out."""
         excluded = dict.fromkeys(request.query.getall("exclude", []))
         lines, complaints = [], []
         for check in self._checks.values():
@@ -116,7 +116,7 @@ class Endpoint:
         return plain(f"{''.join(lines)}{self.name} check passed\n")
 
     async def handle_one(self, request: web.Request) -> web.StreamResponse:
-        """Answer for one check, with its reason: this path is not open to everybody."""
+        """Answer for one check with its reason: this path needs authorization."""
         check = self._checks.get(request.match_info["check"])
         if check is None:
             return plain("404 page not found", 404)
@@ -124,6 +124,7 @@ class Endpoint:
         return plain(f"internal server error: {complaint}", 500) if complaint else plain("ok")
 
     def _ask(self, check: Check) -> str:
+        """Run a check and record its result."""
         complaint = check.complaint()
         self._results.note(check.name, self.name, not complaint)
         return complaint

@@ -1,8 +1,8 @@
-"""/metrics/resources: what every pod asks for and may use at most, as the scheduler counts it.
+"""/metrics/resources: requests and limits of every pod, as the scheduler counts them.
 
-In: the pods that the scheduler knows. Out: two gauges with a line for each pod and resource that is not zero. Only the
-leader answers with them; pods on a node that have ended are left out. A cluster has many pods and few kinds of them, so
-the part of a line that replicas share is made once, and the loop gets its turn between chunks.
+In: the pods that the scheduler knows. Out: two gauges with a line for each pod and resource that is not zero. Only the leader
+answers with them; finished pods on nodes are left out. A cluster has many pods and few templates, so the part of a line that
+replicas share is made once. The event loop gets its turn between chunks.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _BYTES = ("memory", "storage", "ephemeral-storage")
 
 
 def lines(pods: Iterable[PodView]) -> Iterator[str]:
-    """Yield the text in chunks; the pods are read before the first one."""
+    """Yield the text in chunks. The pods are read before the first one."""
     known = list(pods)
     for kind, text in _HELP.items():
         name = f"kube_pod_resource_{kind}"
@@ -37,6 +37,7 @@ def lines(pods: Iterable[PodView]) -> Iterator[str]:
 
 
 def _lines_of(name: str, kind: str, view: PodView) -> str:
+    """Return the lines of one pod."""
     if view.node_name and is_finished(view.pod):
         return ""
     ends: list[str] = view.template.remember(name, lambda: _ends(kind, view))
@@ -47,7 +48,7 @@ def _lines_of(name: str, kind: str, view: PodView) -> str:
 
 
 def _ends(kind: str, view: PodView) -> list[str]:
-    """Return the lines of a kind of pods from where the names end."""
+    """Return the lines of a template's pods, from where the names of pod and node end."""
     spec = view.pod.spec
     try:
         nano = pod_requests(view.pod) if kind == "request" else pod_limits(view.pod)
@@ -66,7 +67,7 @@ def _ends(kind: str, view: PodView) -> list[str]:
 
 
 def unit_of(resource: str) -> str:
-    """Return the unit that a resource is counted in, empty where nobody knows."""
+    """Return the unit of a resource; empty if it has none."""
     if resource == "cpu":
         return "cores"
     if resource in _BYTES or resource.startswith("hugepages-"):
@@ -75,7 +76,7 @@ def unit_of(resource: str) -> str:
 
 
 def pod_limits(pod: Pod) -> dict[str, int]:
-    """Return what the pod may use at most, in nano units; overhead only widens what is limited."""
+    """Return the limits of a pod in billionths. Overhead is added only to what is limited."""
     total = sum_of_containers(pod, lambda container: _parsed(container.resources.limits))
     if pod.spec.resources is not None:
         total |= {name: n for name, n in _parsed(pod.spec.resources.limits).items() if is_pod_level_name(name)}

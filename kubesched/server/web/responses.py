@@ -1,4 +1,4 @@
-"""Responses that several pages give: plain texts as Go's server writes them, JSON, Status objects; and what is accepted."""
+"""Responses that several pages use: texts as Go's server writes them, JSON, Status objects; and Accept headers."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PAGE_HEADERS = {
 
 
 def plain(text: str, status: int = 200) -> web.Response:
-    """Return a text; one that says no ends its line and may not be guessed to be anything else."""
+    """Return a text. An error ends with a newline, and browsers may not guess another type."""
     return web.Response(
         text=text if status < 400 else f"{text}\n",
         status=status,
@@ -35,7 +35,7 @@ def plain(text: str, status: int = 200) -> web.Response:
 
 
 def own_pages_only(host: str) -> Middleware:
-    """Return a middleware that refuses what pages of other web sites ask."""
+    """Return a middleware that refuses requests of other web sites."""
     origins = Origins(host)
 
     @web.middleware
@@ -47,14 +47,14 @@ def own_pages_only(host: str) -> Middleware:
 
 
 def json_response(request: web.BaseRequest, document: Mapping[str, Any], status: int = 200) -> web.Response:
-    """Return a document, indented for people."""
+    """Return a document as JSON, indented for curl and browsers, as kube-scheduler does."""
     if request.headers.get("User-Agent", "").startswith(_PRETTY):
         return _json(json.dumps(document, indent=2), status)
     return _json(f"{compact(document)}\n", status)
 
 
 def configuration_response(document: Mapping[str, Any]) -> web.Response:
-    """Return a document on one line, whoever asks."""
+    """Return a document on one line, for every client."""
     return _json(compact(document), 200)
 
 
@@ -71,7 +71,7 @@ def _json(text: str, status: int) -> web.Response:
 def refusal(
     request: web.BaseRequest, code: int, reason: str, message: str, details: Mapping[str, Any] | None = None
 ) -> web.Response:
-    """Return the API's Status for a request that is refused."""
+    """Return a Status for a request that is refused."""
     status: dict[str, Any] = {
         "kind": "Status",
         "apiVersion": "v1",
@@ -86,12 +86,12 @@ def refusal(
 
 
 def unauthorized(request: web.BaseRequest) -> web.Response:
-    """Return 401: we do not know who asks, or do not believe it."""
+    """Return 401: the caller is not known, or the credentials are wrong."""
     return refusal(request, 401, "Unauthorized", "Unauthorized")
 
 
 def forbidden(request: web.BaseRequest, user: str, verb: str, path: str, why: str = "") -> web.Response:
-    """Return 403: we know who asks, and they may not."""
+    """Return 403: the caller is known and may not do this."""
     message = f'forbidden: User "{user}" cannot {verb} path "{path}"'
     return refusal(request, 403, "Forbidden", f"{message}: {why}" if why else message, {})
 

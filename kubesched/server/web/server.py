@@ -1,7 +1,7 @@
-"""The listeners: HTTPS on the secure port, and plain HTTP on the old one where the legacy switch asks for it.
+"""The listeners: HTTPS on the secure port, and plain HTTP on the port of old releases.
 
-In: an application and the serving flags. Out: a running server that drains for five seconds when it stops. Serving
-begins before anything else of the scheduler does, so that a probe can tell "not ready" from "not there".
+In: an application and the serving flags. Out: a running server, which gives requests five seconds when it stops. It starts
+before anything else of the scheduler, so that a probe can tell "not ready" from "not there".
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ if TYPE_CHECKING:
 
 log = logger(__name__)
 
-GRACE_SECONDS = 5.0
+GRACE_SECONDS = 5.0  # for requests under way when the server stops
 KEEPALIVE_SECONDS = 90.0
-MOST_CONNECTIONS = 256
+MOST_CONNECTIONS = 256  # callers are probes, Prometheus and people
 SHARE_OF_FILES = 0.125
-LOOKUP_EVERY_SECONDS = 60.0
+LOOKUP_EVERY_SECONDS = 60.0  # the cluster's authentication ConfigMap is read again
 INSECURE_PORT = 10251
 
 
 def check_supported(settings: Serving) -> None:
-    """Refuse what was asked for and cannot be done. That no HTTP/2 is served may be asked for: none is."""
+    """Refuse settings that cannot be honoured. --disable-http2-serving is fine: HTTP/2 is never served."""
     if settings.http2_max_streams_per_connection:
         detail = "this scheduler serves HTTP/1.1 only, so there are no HTTP/2 streams to limit"
         raise ConfigError("", f"--http2-max-streams-per-connection: {detail}")
@@ -66,7 +66,7 @@ class Server:
         return int(self._runner.addresses[0][1])
 
     async def start(self) -> None:
-        """Listen; raise `ConfigError` if the address cannot be had."""
+        """Listen; raise `ConfigError` if the address is not available."""
         await self._runner.setup()
         # Like Go, asyncio sets SO_REUSEADDR on listeners by itself; the flag can only make sure of it.
         site = Listener(
@@ -93,11 +93,11 @@ class Server:
         log.info(f"{kind} on {self._address()}")
 
     def keep(self, work: Awaitable[None]) -> None:
-        """Run something as long as the server does."""
+        """Run a task as long as the server."""
         self._tasks.append(asyncio.ensure_future(work))
 
     async def stop(self) -> None:
-        """Take no more requests, and let those under way end within five seconds."""
+        """Accept no more requests, and give those under way five seconds."""
         self._stopping.set()
         for task in self._tasks:
             task.cancel()
@@ -112,7 +112,7 @@ class Server:
 
 
 async def serve(app: web.Application, settings: Serving, access: DelegatedAccess) -> Server | None:
-    """Serve an application by the flags; None if the secure port is 0, which turns serving off."""
+    """Serve an application as the flags say; return None if the secure port is 0."""
     check_supported(settings)
     if not settings.secure_port:
         return None
@@ -140,7 +140,7 @@ async def serve(app: web.Application, settings: Serving, access: DelegatedAccess
 
 
 async def serve_insecurely(app: web.Application, host: str = "0.0.0.0", port: int = INSECURE_PORT) -> Server:
-    """Serve the old plain port, to everybody who can reach it."""
+    """Serve the plain port of old releases, open to all."""
     server = Server(app, host, port)
     await server.start()
     return server

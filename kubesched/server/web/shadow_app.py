@@ -1,7 +1,7 @@
-"""The HTTP face of `kubesched shadow`: health, metrics, and what was found as JSON, for everybody who can reach the address.
+"""The HTTP port of `kubesched shadow`: health, metrics, and the findings as JSON, open to all who can reach it.
 
-In: a registry, and who tells the document of the moment. Out: an application that answers GET and nothing else, and no pages
-of other web sites.
+In: a registry, and a function that returns the current document. Out: an application that answers GET only, and no requests of
+other web sites.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""/flagz and /statusz: how we were started and what we are, for people and, in versions, for programs.
+"""/flagz and /statusz: how the process was started and what it is, for people and for programs.
 
-Text for whoever asks for nothing else: a warning, then `key` and value with a separator drawn by lot, so that nobody
-begins to parse it. With `Accept: application/json;as=Flagz;g=config.k8s.io;v=v1beta1` (or yaml, or cbor) a versioned
-object. Anything else is not acceptable.
+The text begins with a warning and uses a random separator, so that no program parses it, as in Kubernetes. With `Accept:
+application/json;as=Flagz;g=config.k8s.io;v=v1beta1` (or yaml, or cbor) a program gets a versioned object. Any other type gets
+406.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _STRUCTURED = ("application/json", "application/yaml", "application/cbor")
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """What /statusz tells."""
+    """The facts that /statusz shows."""
 
     started_at: float  # seconds since the epoch
     binary_version: str
@@ -42,7 +42,7 @@ class About:
 
 
 class Zpage:
-    """One of the two pages: a kind, the lines of its text, and the fields of its object."""
+    """One of the two pages: a kind, the lines of its text, the fields of its object."""
 
     def __init__(
         self,
@@ -56,7 +56,7 @@ class Zpage:
         self._separator = random.choice(_SEPARATORS)
 
     async def handle(self, request: web.Request) -> web.StreamResponse:
-        """Answer in the first form of the Accept header that we have."""
+        """Answer in the first acceptable form."""
         for media, parameters in accepted(request.headers.get("Accept", "")):
             if media in ("text/plain", "text/*", "*/*") and not parameters.get("as"):
                 return web.Response(text=self._text(), content_type="text/plain", charset="utf-8")
@@ -94,13 +94,13 @@ class Zpage:
 
 
 def flagz(flags: Mapping[str, str]) -> Zpage:
-    """Return the page of the flags, with the values as they were given or by default."""
+    """Return the page of the flags with their values."""
     listed = sorted(flags.items())
     return Zpage("Flagz", lambda: listed, lambda: {"flags": dict(listed)})
 
 
 def statusz(about: About, paths: Sequence[str], now: Callable[[], float] = time.time) -> Zpage:
-    """Return the page of what we are; `paths` are those that can be asked for."""
+    """Return the page of the process; `paths` are those that are served."""
     runtime = f"{platform.python_implementation()} {platform.python_version()}"
     begun = datetime.datetime.fromtimestamp(about.started_at, datetime.UTC)
 
@@ -108,7 +108,7 @@ def statusz(about: About, paths: Sequence[str], now: Callable[[], float] = time.
         return [
             ("Started", begun.strftime("%a %b %d %H:%M:%S UTC %Y")),
             ("Up", _duration(now() - about.started_at)),
-            ("Go version", runtime),  # the label is the reference's; what runs is said truly
+            ("Go version", runtime),  # kube-scheduler's label, with what really runs
             ("Binary version", about.binary_version.removeprefix("v")),
             ("Emulation version", about.emulation_version),
             ("Paths", " ".join(paths)),
@@ -137,7 +137,7 @@ def _duration(seconds: float) -> str:
 
 
 def encode_cbor(document: Any) -> bytes:
-    """Return a document in CBOR, texts as byte strings the way Kubernetes writes them: readable by any decoder."""
+    """Return a document as CBOR, with texts as byte strings, as Kubernetes writes them. No dependency has an encoder."""
     return _SELF_DESCRIBED + _value(document)
 
 

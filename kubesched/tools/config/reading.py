@@ -28,12 +28,11 @@ from kubesched.scheduler.config import (
     unreadable,
 )
 from kubesched.scheduler.engine import Ports, new_handle, registry_with
-from kubesched.scheduler.framework import Plugin, catalogue, find_plugins, run_module
+from kubesched.scheduler.framework import Plugin, catalogue, find_plugins, not_enabled, run_module
 from kubesched.scheduler.legacy.policies.componentconfig import API_VERSION as OLD_API_VERSION
 from kubesched.scheduler.legacy.policies.policy import KIND as POLICY
 from kubesched.scheduler.legacy.policies.policy import PolicyExtender
 from kubesched.scheduler.legacy.policies.selection import runs_as
-from kubesched.tools.snapshots.sources import not_enabled
 
 _STDIN = "-"
 

@@ -27,6 +27,7 @@ from kubesched.scheduler.engine import (
     FirstByName,
     Ports,
     Rules,
+    StillClock,
     attempt,
     build_profiles,
     default_configuration,
@@ -36,7 +37,6 @@ from kubesched.scheduler.engine import (
 )
 from kubesched.scheduler.framework import Failed, Placed, Profile, Registry, Status, Unschedulable, catalogue
 from kubesched.scheduler.queue import Queue
-from kubesched.tools.simulation.clock import StillClock
 
 Case = dict[str, Any]
 

@@ -25,7 +25,7 @@ from kubesched.contrib.gpu_table import COUNT, WHOLE, request_of, table_of
 from kubesched.errors import ConfigError, SchedulerError
 from kubesched.scheduler.cluster import CPU, MEMORY, Ints, PodView, Snapshot
 from kubesched.scheduler.config import Configuration, Gates
-from kubesched.scheduler.engine import Question, Turn, filter_nodes, registry_with
+from kubesched.scheduler.engine import PoppedPod, Question, filter_nodes, registry_with
 from kubesched.scheduler.framework import CycleState, EquivalenceCache, LevelRows, find_plugins
 from kubesched.tools.simulation.build import build_simulation
 from kubesched.tools.simulation.configuration import read_configuration
@@ -125,7 +125,7 @@ class Placement(_Environment):
                 "pod": spaces.Box(0.0, 1.0, (len(RESOURCES),), np.float32),
             }
         )
-        self._tried: Turn | None = None
+        self._tried: PoppedPod | None = None
         self._rows: Ints = np.zeros(0, dtype=np.int64)
         self._visited: list[str] | None = None
         self._mask: npt.NDArray[np.int8] = np.zeros(n, dtype=np.int8)
@@ -184,7 +184,7 @@ class Placement(_Environment):
         self._tried = None
         self._mask[:] = 0
 
-    def _is_choice(self, tried: Turn) -> bool:
+    def _is_choice(self, tried: PoppedPod) -> bool:
         engine, pod = self.sim.engine, tried.queued.view
         nodes = engine.store.snapshot()
         state = CycleState()

@@ -3,6 +3,9 @@
 In: how to read the cluster, and how its scheduler decides. Out: routes under /ui/api/. The cluster is read anew for every
 question and nothing is ever written to it. One question is answered at a time, in a thread of its own, so that the scheduler
 goes on; what takes too long is given up. Questions come as JSON and say so: what a form of another site can send is refused.
+
+What answers a question is imported at the first question: `run` serves these routes, and its start must not wait for the
+simulator.
 """
 
 from __future__ import annotations
@@ -11,7 +14,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import msgspec
 from aiohttp import web
@@ -25,10 +28,9 @@ from kubesched.scheduler.framework import Registry, catalogue
 from kubesched.server.app import Scheduler
 from kubesched.server.web.page.data import Document
 from kubesched.server.web.page.page import answer
-from kubesched.tools.plan.manifests import manifests_in
-from kubesched.tools.plan.planning import make_plan
-from kubesched.tools.simulation.compare import compare, decide_both
-from kubesched.tools.snapshots.captured import Captured, capture
+
+if TYPE_CHECKING:
+    from kubesched.tools.snapshots.captured import Captured
 
 API = "/ui/api"
 MOST_SECONDS = 60.0
@@ -38,7 +40,7 @@ MOST_MOVED = 1000
 """Pods that moved that are named in an answer."""
 
 Question = TypeVar("Question")
-Read = Callable[[], Awaitable[Captured]]
+Read = Callable[[], Awaitable["Captured"]]
 
 
 class Deciding(NamedTuple):
@@ -73,6 +75,8 @@ def what_ifs_of_scheduler(scheduler: Scheduler, connection: Connection) -> Seque
     gates = scheduler.wiring.gates
 
     async def read() -> Captured:
+        from kubesched.tools.snapshots.captured import capture
+
         return await capture(connection, gates, time.time())
 
     return what_if_routes(read, lambda: Deciding(scheduler.configuration, gates, scheduler.registry))
@@ -126,6 +130,9 @@ def what_if_routes(read: Read, deciding: Callable[[], Deciding]) -> list[web.Rou
 
 def planned(cluster: Captured, asked: PlanQuestion, deciding: Deciding) -> dict[str, Any]:
     """Return the plan as `kubesched plan -o json` prints it, with its warnings; raise SchedulerError."""
+    from kubesched.tools.plan.manifests import manifests_in
+    from kubesched.tools.plan.planning import make_plan
+
     manifests = manifests_in("the text", asked.manifests)
     if not manifests:
         raise SchedulerError("there is no object in the text")
@@ -135,6 +142,8 @@ def planned(cluster: Captured, asked: PlanQuestion, deciding: Deciding) -> dict[
 
 def compared(cluster: Captured, asked: CompareQuestion, deciding: Deciding) -> dict[str, Any]:
     """Return what `kubesched compare -o json` prints, of the configuration in use against the one asked for."""
+    from kubesched.tools.simulation.compare import compare, decide_both
+
     other = with_weights(deciding.configuration, asked.weights)
     if asked.configuration.strip():
         other = config.load(asked.configuration, gates=deciding.gates, registry=catalogue(deciding.registry))

@@ -20,6 +20,7 @@ from kubesched.errors import ConfigError, SchedulerError
 from kubesched.http import raise_file_limit
 from kubesched.kube.cel.checking import NO_CEL
 from kubesched.kube.client import LeaseLost, Served, find_credentials
+from kubesched.scheduler import kernels
 from kubesched.scheduler.config import (
     NEWEST,
     NO_EFFECT,
@@ -37,10 +38,10 @@ from kubesched.scheduler.config import (
     text_of,
 )
 from kubesched.scheduler.engine import DecisionLog, spans_to
-from kubesched.scheduler.framework import Plugin, classes_in, find_plugins, run_module
+from kubesched.scheduler.framework import Plugin, classes_in, find_plugins, not_enabled, run_module
 from kubesched.scheduler.legacy import LegacyScheduler
-from kubesched.scheduler.legacy.log_lines import say_start
 from kubesched.scheduler.legacy.registry import CUSTOM
+from kubesched.scheduler.legacy.wording import say_start
 from kubesched.server.app import Face, Scheduler, Wiring, stop_on_signals
 from kubesched.server.options.flagset import UsageError
 from kubesched.server.options.options import Answer, Logs, Options, overruled, read_options
@@ -48,7 +49,6 @@ from kubesched.server.options.server_release import server_of, what_differs
 from kubesched.server.options.usage import asks_for_help, help_text, usage_text
 from kubesched.telemetry import MetricsSettings, logs
 from kubesched.tools.plan.what_if import what_ifs_of_scheduler
-from kubesched.tools.snapshots.sources import not_enabled
 
 log = logs.logger(__name__)
 
@@ -160,6 +160,8 @@ def _run(options: Options, own: tuple[type[Plugin], ...], configure: Configure) 
             say_start(options.legacy.release, options.reported_version)
         else:
             log.info("Starting Kubernetes Scheduler", version=options.reported_version)
+        if kernels.why_not_compiled:
+            log.v(4).info("Formulas over all nodes run in NumPy, not compiled", reason=kernels.why_not_compiled)
         return asyncio.run(_serve(configuration, wiring))
 
 

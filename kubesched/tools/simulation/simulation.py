@@ -27,9 +27,9 @@ from kubesched.scheduler.engine import (
     AssumedBinding,
     Engine,
     EngineOptions,
+    PoppedPod,
     Ports,
     Ties,
-    Turn,
     assemble,
     engine_options,
     registry_with,
@@ -191,10 +191,10 @@ class Simulation:
         self._wait(self._live(None, (self.engine.step, lambda: bool(self._decided))))
         return self._decided[0] if self._decided else None
 
-    def next_pod(self, until: float | None = None) -> Turn | None:
+    def next_pod(self, until: float | None = None) -> PoppedPod | None:
         """Run until a pod is to be tried and take it out of the queue, for `decide`; None if none will be before that time."""
         self._decided.clear()
-        taken: list[Turn] = []
+        taken: list[PoppedPod] = []
 
         def take() -> bool:
             tried = self.engine.attempts.take()
@@ -205,7 +205,7 @@ class Simulation:
         self._wait(self._live(until, (take, lambda: bool(taken))))
         return taken[0] if taken else None
 
-    def decide(self, tried: Turn) -> Decided | None:
+    def decide(self, tried: PoppedPod) -> Decided | None:
         """Decide a pod that `next_pod` took out of the queue, and act on it; None if it was not refused and has no node."""
 
         async def act() -> None:

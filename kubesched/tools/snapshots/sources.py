@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import shutil
 import subprocess
+import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
@@ -16,7 +17,6 @@ from pathlib import Path
 
 import click
 import msgspec
-from rich.console import Console
 
 from kubesched.errors import ConfigError, SchedulerError
 from kubesched.kube.client import connect, default_kubeconfig, kubeconfig_files, kubectl_credentials
@@ -24,7 +24,7 @@ from kubesched.kube.values import content_of, shown, yaml_document
 from kubesched.scheduler import config
 from kubesched.scheduler.config import Version
 from kubesched.scheduler.engine import Engine, Ports, default_configuration, registry_with
-from kubesched.scheduler.framework import Plugin, Registry, catalogue, find_plugins
+from kubesched.scheduler.framework import Plugin, Registry, catalogue, find_plugins, not_enabled
 from kubesched.server.options.server_release import release_of
 from kubesched.tools.plan.cluster_files import inbox_log_in, read_cluster_file
 from kubesched.tools.plan.manifests import Manifest, manifests_in, read_manifests
@@ -101,17 +101,6 @@ def named(file: Path) -> Iterator[None]:
         raise SchedulerError(text if shown(file) in text else f"{shown(file)}: {text}") from error
 
 
-def not_enabled(brought: Iterable[type[Plugin]], *configurations: config.Configuration) -> list[str]:
-    """Return a sentence for each plugin that was brought along and that no profile runs."""
-    profiles = [profile for configuration in configurations for profile in configuration.profiles]
-    enabled = {name for profile in profiles for name in profile.plugin_names}
-    return [
-        f"plugin {cls.name} does nothing: no profile enables it (profiles[].plugins.multiPoint.enabled in --config)"
-        for cls in brought
-        if cls.name not in enabled
-    ]
-
-
 def warn_not_enabled(brought: Iterable[type[Plugin]], *configurations: config.Configuration) -> None:
     """Say so on stderr."""
     for text in not_enabled(brought, *configurations):
@@ -148,8 +137,9 @@ def read_cluster(snapshot_file: Path | None, kubeconfig: str, context: str, gate
     """Read the cluster that the options of `ClusterOptions` name."""
     if snapshot_file is not None:
         return read_snapshot(snapshot_file, kubeconfig, context)
-    with Console(stderr=True).status("reading the cluster"):
-        return asyncio.run(_read_live(kubeconfig, context, gates))
+    if sys.stderr.isatty():
+        click.echo("reading the cluster", err=True)
+    return asyncio.run(_read_live(kubeconfig, context, gates))
 
 
 def read_snapshot(file: Path, kubeconfig: str, context: str, manifests: Sequence[Manifest] = ()) -> Captured:

@@ -144,7 +144,7 @@ def test_what_cannot_be_written_is_said(small: str) -> None:
 
 def test_a_duration_that_is_none_is_wrong_usage(small: str) -> None:
     result = CliRunner().invoke(simulate_command, [small, "--duration", "soon"])
-    assert result.exit_code == 2 and "'soon' is no time" in result.output
+    assert result.exit_code == 2 and "'soon' is no length of time" in result.output
 
 
 @pytest.mark.parametrize("name", ["batch.yaml", "shop.yaml", "trace.yaml"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator, Sequence
 from random import Random
 from typing import Any
 
@@ -44,9 +45,25 @@ def quota(namespace: str, least: str = "", most: str = "", **more: str) -> TopLe
     )
 
 
+_made: list[Simulation] = []
+
+
+@pytest.fixture(autouse=True)
+def close_simulations() -> Iterator[None]:
+    """End the bindings that single steps leave under way."""
+    yield
+    while _made:
+        _made.pop().close()
+
+
+def simulation(nodes: list[Any], objects: Sequence[Any]) -> Simulation:
+    _made.append(Simulation(nodes, CONFIG, registry=registry_with([CapacityScheduling]), objects=objects, seed=1))
+    return _made[-1]
+
+
 def cluster(*objects: Any, cpus: tuple[str, ...] = ("10",)) -> Simulation:
     nodes = [node(f"n{i}", cpu=cpu) for i, cpu in enumerate(cpus)]
-    return Simulation(nodes, CONFIG, registry=registry_with([CapacityScheduling]), objects=objects, seed=1)
+    return simulation(nodes, objects)
 
 
 def asking(name: str, namespace: str, cpu: str = "1", priority: int = 0, **more: Any) -> Any:
@@ -115,7 +132,7 @@ def test_what_is_left_out_of_a_quota(spec: dict[str, Any], asks: dict[str, str],
         }
     )
     nodes = [node("n0", cpu="8", offers={"example.com/gpu": "2"})]
-    sim = Simulation(nodes, CONFIG, registry=registry_with([CapacityScheduling]), objects=[made])
+    sim = simulation(nodes, [made])
     assert (tried(sim, pod("p", namespace="a", requests=asks))[0] == "n0") is fits
 
 

@@ -10,17 +10,12 @@ import msgspec
 import pytest
 
 from kubesched import errors
-from kubesched.embedded import ManualClock, ObjectStore
-from kubesched.embedded.http.access import Access, User, Wish, read_tokens
+from kubesched.embedded import ObjectStore
+from kubesched.embedded.http.access import Access, AccessRequest, User, read_tokens
 from kubesched.embedded.http.discovery import aggregated, resource_list
 from kubesched.embedded.http.openapi import OpenApi
 from kubesched.embedded.schema import Shape, protobuf, root_shape, shape_named
 from kubesched.embedded.schema.resources import Catalogue
-
-
-@pytest.fixture
-def store() -> ObjectStore:
-    return ObjectStore(ManualClock(), seed=1)
 
 
 def test_both_forms_of_discovery_list_the_same() -> None:
@@ -249,6 +244,32 @@ def test_a_wrong_type_is_not_decoded(store: ObjectStore) -> None:
         store.create("things.x.io", {"metadata": {"name": "t"}, "spec": {"size": "three"}})
 
 
+def test_a_deleted_definition_leaves_nothing_and_its_successor_has_no_past(store: ObjectStore) -> None:
+    storage = store.context.storage
+    tables = {table.name for table in storage.tables()}
+    store.create("customresourcedefinitions", definition())
+    store.create("things.x.io", {"metadata": {"name": "t"}, "spec": {"size": 1}})
+    watch, before = store.watch("things.x.io"), store.resource_version
+    store.delete("customresourcedefinitions", "things.x.io")
+    assert [event.type for event in watch.drain()] == ["ADDED", "DELETED"]
+    assert watch.closed
+    assert {table.name for table in storage.tables()} == tables
+    store.create("customresourcedefinitions", definition())
+    with pytest.raises(errors.Gone, match="too old resource version"):
+        store.watch("things.x.io", resource_version=before)
+
+
+def test_a_definition_that_a_quota_counts_keeps_its_listeners(store: ObjectStore) -> None:
+    hard = {"count/things.x.io": "1"}
+    store.create("resourcequotas", {"metadata": {"name": "q"}, "spec": {"hard": hard}})
+    for _ in range(2):
+        store.create("customresourcedefinitions", definition())
+        store.create("things.x.io", {"metadata": {"name": "t"}, "spec": {"size": 1}})
+        assert store.context.quotas.used("default/q") == hard
+        store.delete("customresourcedefinitions", "things.x.io")
+        assert store.context.quotas.used("default/q") == {"count/things.x.io": "0"}
+
+
 def test_the_subresources_of_a_custom_kind(store: ObjectStore) -> None:
     paths = {"specReplicasPath": ".spec.size", "statusReplicasPath": ".status.replicas"}
     store.create("customresourcedefinitions", definition(subresources={"status": {}, "scale": paths}))
@@ -287,32 +308,36 @@ def grant(store: ObjectStore, namespace: str, rules: list[dict], subject: dict) 
 
 PODS = [{"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list"]}]
 GRANTS = [
-    ("a cluster role", "", PODS, Wish("list", "", "pods", "team"), True),
-    ("a role in its namespace", "default", PODS, Wish("list", "", "pods", "default"), True),
-    ("a role in another namespace", "default", PODS, Wish("list", "", "pods", "kube-system"), False),
-    ("another verb", "", PODS, Wish("delete", "", "pods", "default"), False),
-    ("a subresource", "", PODS, Wish("get", "", "pods/status", "default"), False),
+    ("a cluster role", "", PODS, AccessRequest("list", "", "pods", "team"), True),
+    ("a role in its namespace", "default", PODS, AccessRequest("list", "", "pods", "default"), True),
+    ("a role in another namespace", "default", PODS, AccessRequest("list", "", "pods", "kube-system"), False),
+    ("another verb", "", PODS, AccessRequest("delete", "", "pods", "default"), False),
+    ("a subresource", "", PODS, AccessRequest("get", "", "pods/status", "default"), False),
     (
         "everything of a group",
         "",
         [{"apiGroups": ["apps"], "resources": ["*"], "verbs": ["*"]}],
-        Wish("patch", "apps", "deployments/scale"),
+        AccessRequest("patch", "apps", "deployments/scale"),
         True,
     ),
-    ("one name", "", [{**PODS[0], "resourceNames": ["a"]}], Wish("get", "", "pods", "default", "a"), True),
-    ("another name", "", [{**PODS[0], "resourceNames": ["a"]}], Wish("get", "", "pods", "default", "b"), False),
-    ("a path", "", [{"nonResourceURLs": ["/metrics*"], "verbs": ["get"]}], Wish("get", path="/metrics/slis"), True),
-    ("health for everybody", "", [], Wish("get", path="/healthz"), True),
+    ("one name", "", [{**PODS[0], "resourceNames": ["a"]}], AccessRequest("get", "", "pods", "default", "a"), True),
+    ("another name", "", [{**PODS[0], "resourceNames": ["a"]}], AccessRequest("get", "", "pods", "default", "b"), False),
+    ("a path", "", [{"nonResourceURLs": ["/metrics*"], "verbs": ["get"]}], AccessRequest("get", path="/metrics/slis"), True),
+    ("health for everybody", "", [], AccessRequest("get", path="/healthz"), True),
 ]
 
 
-@pytest.mark.parametrize(("namespace", "rules", "wish", "allowed"), [row[1:] for row in GRANTS], ids=[row[0] for row in GRANTS])
-def test_roles_grant_what_they_say(store: ObjectStore, namespace: str, rules: list, wish: Wish, allowed: bool) -> None:
+@pytest.mark.parametrize(
+    ("namespace", "rules", "wanted", "allowed"), [row[1:] for row in GRANTS], ids=[row[0] for row in GRANTS]
+)
+def test_roles_grant_what_they_say(
+    store: ObjectStore, namespace: str, rules: list, wanted: AccessRequest, allowed: bool
+) -> None:
     grant(store, namespace, rules, {"kind": "User", "name": "bob"})
     access = Access(store.context, {})
-    assert access.allows(User("bob", ("system:authenticated",)), wish) is allowed
+    assert access.allows(User("bob", ("system:authenticated",)), wanted) is allowed
     if not allowed:
         with pytest.raises(errors.Forbidden, match='User "bob" cannot'):
-            access.require(User("bob"), wish)
-    if wish.resource:
-        assert access.allows(User("eve"), wish) is False
+            access.require(User("bob"), wanted)
+    if wanted.resource:
+        assert access.allows(User("eve"), wanted) is False

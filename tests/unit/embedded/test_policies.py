@@ -6,16 +6,12 @@ from typing import Any
 
 import pytest
 
-from kubesched.embedded import ManualClock, ObjectStore
+from kubesched import errors
+from kubesched.embedded import ObjectStore
 from kubesched.embedded.clock import RealClock
 from kubesched.embedded.printing.tables import encode_table
 from kubesched.embedded.verbs.reading import Listing
 from kubesched.errors import ApiError
-
-
-@pytest.fixture
-def store() -> ObjectStore:
-    return ObjectStore(ManualClock(), seed=1)
 
 
 def pod(name: str = "p", requests: dict | None = None, limits: dict | None = None, **spec: Any) -> dict:
@@ -173,6 +169,38 @@ def test_a_pod_runs_as_an_account_where_there_are_accounts(store: ObjectStore) -
     assert (made["serviceAccountName"], made["imagePullSecrets"]) == ("default", [{"name": "s"}])
     why = 'error looking up service account default/robot: serviceaccount "robot" not found'
     assert why in refusal(store, pod("r", serviceAccountName="robot"))
+
+
+# --- priorities, storage classes, namespaces
+
+
+def test_priority_comes_from_the_class(store: ObjectStore) -> None:
+    store.create("priorityclasses", {"metadata": {"name": "high"}, "value": 100, "preemptionPolicy": "Never"})
+    made = store.create("pods", pod("high", priorityClassName="high"))
+    assert (made["spec"]["priority"], made["spec"]["preemptionPolicy"]) == (100, "Never")
+    store.create("priorityclasses", {"metadata": {"name": "usual"}, "value": 5, "globalDefault": True})
+    assert store.create("pods", pod())["spec"]["priorityClassName"] == "usual"
+    with pytest.raises(errors.Forbidden, match="already marked as globalDefault"):
+        store.create("priorityclasses", {"metadata": {"name": "other"}, "value": 6, "globalDefault": True})
+    system = store.create("pods", pod("s", priorityClassName="system-node-critical"))
+    assert system["spec"]["priority"] == 2_000_001_000
+
+
+def test_a_default_storage_class_is_filled_in(store: ObjectStore) -> None:
+    note = {"storageclass.kubernetes.io/is-default-class": "true"}
+    store.create("storageclasses", {"metadata": {"name": "std", "annotations": note}, "provisioner": "x"})
+    claim = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+    made = store.create("persistentvolumeclaims", {"metadata": {"name": "c"}, "spec": claim})
+    assert made["spec"]["storageClassName"] == "std"
+
+
+def test_a_namespace_on_its_way_out_takes_nothing_in(store: ObjectStore) -> None:
+    store.create("namespaces", {"metadata": {"name": "team"}})
+    store.delete("namespaces", "team")
+    with pytest.raises(errors.Forbidden, match="because it is being terminated"):
+        store.create("pods", pod(), "team")
+    with pytest.raises(errors.Forbidden, match="this namespace may not be deleted"):
+        store.delete("namespaces", "kube-system")
 
 
 # --- kinds that charts bring

@@ -5,12 +5,6 @@ import pytest
 from kubesched import errors
 from kubesched.embedded import ManualClock, ObjectStore
 from kubesched.embedded.storage import event_ttl
-from kubesched.embedded.verbs.patching import JSON_PATCH, MERGE_PATCH
-
-
-@pytest.fixture
-def store() -> ObjectStore:
-    return ObjectStore(ManualClock(), seed=7)
 
 
 def pod(name: str = "web", **spec: object) -> dict:
@@ -76,138 +70,11 @@ def test_what_is_handed_in_is_copied(store: ObjectStore) -> None:
     assert "uid" not in mine["metadata"]
 
 
-def test_creating_twice_is_refused(store: ObjectStore) -> None:
-    store.create("pods", pod())
-    with pytest.raises(errors.AlreadyExists, match='pods "web" already exists'):
-        store.create("pods", pod())
-
-
-def test_a_namespace_that_is_not_there_is_named(store: ObjectStore) -> None:
-    with pytest.raises(errors.NotFound, match='namespaces "nowhere" not found'):
-        store.create("pods", pod(), "nowhere")
-
-
-def test_an_update_of_an_old_version_conflicts(store: ObjectStore) -> None:
-    first = store.create("nodes", {"metadata": {"name": "n"}})
-    store.patch("nodes", "n", {"spec": {"unschedulable": True}})
-    with pytest.raises(errors.Conflict, match="the object has been modified"):
-        store.update("nodes", {**first, "spec": {}})
-
-
 def test_an_update_that_changes_nothing_writes_nothing(store: ObjectStore) -> None:
     made = store.create("nodes", {"metadata": {"name": "n"}})
     before = store.resource_version
     assert store.update("nodes", made)["metadata"]["resourceVersion"] == made["metadata"]["resourceVersion"]
     assert store.resource_version == before
-
-
-def test_status_and_spec_are_written_apart(store: ObjectStore) -> None:
-    made = store.create("pods", pod())
-    both = {**made, "status": {"phase": "Running"}, "spec": {**made["spec"], "activeDeadlineSeconds": 5}}
-    assert store.update("pods", both)["status"]["phase"] == "Pending"
-    now = store.get("pods", "web")
-    both = {**now, "status": {"phase": "Running"}, "spec": {**now["spec"], "activeDeadlineSeconds": 9}}
-    after = store.update("pods", both, subresource="status")
-    assert after["status"]["phase"] == "Running"
-    assert after["spec"]["activeDeadlineSeconds"] == 5
-
-
-def test_generation_counts_changes_of_the_spec_only(store: ObjectStore) -> None:
-    store.create("pods", pod())
-    store.patch("pods", "web", {"metadata": {"labels": {"a": "b"}}})
-    assert store.get("pods", "web")["metadata"]["generation"] == 1
-    store.patch("pods", "web", {"spec": {"activeDeadlineSeconds": 5}})
-    assert store.get("pods", "web")["metadata"]["generation"] == 2
-
-
-PATCHES = [
-    ("merge patch", MERGE_PATCH, {"metadata": {"labels": {"a": "b", "c": None}}}),
-    ("JSON patch", JSON_PATCH, [{"op": "add", "path": "/metadata/labels", "value": {"a": "b"}}]),
-]
-
-
-@pytest.mark.parametrize(("patch_type", "body"), [row[1:] for row in PATCHES], ids=[row[0] for row in PATCHES])
-def test_patches_change_the_object(store: ObjectStore, patch_type: str, body: object) -> None:
-    store.create("pods", pod())
-    after = store.patch("pods", "web", body, patch_type=patch_type)
-    assert after["metadata"]["labels"] == {"a": "b"}
-
-
-def test_a_strategic_patch_merges_conditions_by_type(store: ObjectStore) -> None:
-    store.create("pods", pod(schedulingGates=[{"name": "g"}]))
-    body = {"status": {"conditions": [{"type": "Ready", "status": "False"}]}}
-    after = store.patch("pods", "web", body, subresource="status")
-    assert [one["type"] for one in after["status"]["conditions"]] == ["Ready", "PodScheduled"]
-
-
-def test_binding_sets_the_node_and_clears_the_nomination(store: ObjectStore) -> None:
-    store.create("nodes", {"metadata": {"name": "n", "labels": {"topology.kubernetes.io/zone": "z1"}}})
-    store.create("pods", pod())
-    store.patch("pods", "web", {"status": {"nominatedNodeName": "n"}}, subresource="status")
-    bound = store.bind("default", "web", "n")
-    assert bound["spec"]["nodeName"] == "n"
-    assert bound["metadata"]["labels"] == {"topology.kubernetes.io/zone": "z1"}
-    assert "nominatedNodeName" not in bound["status"]
-    assert [(one["type"], one["status"]) for one in bound["status"]["conditions"]] == [("PodScheduled", "True")]
-
-
-def test_binding_refusals_say_what_the_reference_says(store: ObjectStore) -> None:
-    store.create("pods", pod())
-    with pytest.raises(errors.Conflict, match="Precondition failed: UID in precondition: other"):
-        store.bind("default", "web", "n", uid="other")
-    store.bind("default", "web", "n")
-    with pytest.raises(errors.Conflict, match='pod web is already assigned to node "n"') as found:
-        store.bind("default", "web", "m")
-    assert found.value.message.startswith('Operation cannot be fulfilled on pods/binding "web": ')
-    store.delete("pods", "web")
-    with pytest.raises(errors.Conflict, match="pod web is being deleted, cannot be assigned to a host"):
-        store.bind("default", "web", "m")
-    store.create("pods", pod("gated", schedulingGates=[{"name": "g"}]))
-    with pytest.raises(errors.Conflict, match=r"pod gated has non-empty \.spec\.schedulingGates"):
-        store.bind("default", "gated", "n")
-    with pytest.raises(errors.NotFound, match='pods "gone" not found'):
-        store.bind("default", "gone", "n")
-
-
-def test_a_pod_on_a_node_gets_its_grace_and_one_without_goes_at_once(store: ObjectStore) -> None:
-    store.create("pods", pod("waiting"))
-    store.delete("pods", "waiting")
-    store.create("pods", pod("running"))
-    store.bind("default", "running", "n")
-    marked = store.delete("pods", "running")
-    assert marked["metadata"]["deletionTimestamp"] == "2026-01-01T00:00:30Z"
-    assert marked["metadata"]["deletionGracePeriodSeconds"] == 30
-    assert [one["metadata"]["name"] for one in store.list("pods").items] == ["running"]
-    store.delete("pods", "running", grace_seconds=0)
-    assert store.list("pods").items == []
-
-
-def test_an_object_with_finalizers_waits_for_them(store: ObjectStore) -> None:
-    store.create("configmaps", {"metadata": {"name": "c", "finalizers": ["example.com/hold"]}})
-    assert "deletionTimestamp" in store.delete("configmaps", "c")["metadata"]
-    store.patch("configmaps", "c", {"metadata": {"finalizers": None}}, patch_type=MERGE_PATCH)
-    with pytest.raises(errors.NotFound):
-        store.get("configmaps", "c")
-
-
-def test_the_two_event_apis_show_the_same_events(store: ObjectStore) -> None:
-    store.create(
-        "events.events.k8s.io",
-        {
-            "metadata": {"name": "e"},
-            "regarding": {"kind": "Pod", "name": "web", "namespace": "default"},
-            "note": "bound",
-            "reason": "Scheduled",
-            "eventTime": "2026-01-01T00:00:00.000000Z",
-            "reportingController": "me",
-        },
-    )
-    core = store.get("events", "e")
-    assert core["message"] == "bound"
-    assert core["involvedObject"]["name"] == "web"
-    assert core["apiVersion"] == "v1"
-    assert store.get("events.events.k8s.io", "e")["note"] == "bound"
-    assert len(store.list("events", field_selector="involvedObject.name=web").items) == 1
 
 
 def test_events_live_an_hour() -> None:
@@ -247,15 +114,6 @@ def test_a_collection_is_deleted_as_far_as_it_is_selected(store: ObjectStore) ->
     deleted = store.delete_collection("configmaps", "default", label_selector="even=True")
     assert [one["metadata"]["name"] for one in deleted] == ["c0", "c2"]
     assert [one["metadata"]["name"] for one in store.list("configmaps").items] == ["c1", "c3"]
-
-
-def test_preconditions_of_a_deletion(store: ObjectStore) -> None:
-    made = store.create("configmaps", {"metadata": {"name": "c"}})
-    with pytest.raises(errors.Conflict, match=r"the UID in the precondition \(other\)"):
-        store.delete("configmaps", "c", uid="other")
-    with pytest.raises(errors.Conflict, match=r"the ResourceVersion in the precondition \(1\)"):
-        store.delete("configmaps", "c", resource_version="1")
-    store.delete("configmaps", "c", uid=made["metadata"]["uid"])
 
 
 def test_what_nobody_serves_is_named(store: ObjectStore) -> None:

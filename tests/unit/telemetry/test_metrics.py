@@ -13,7 +13,7 @@ import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
-from kubesched.scheduler.queue.observer import QueueObserver
+from kubesched.scheduler.queue import QueueObserver
 from kubesched.telemetry.exposing import MetricsCollector, exposition, register
 from kubesched.telemetry.families import Family, Kind, exponential, hidden, selected
 from kubesched.telemetry.metrics import FAMILIES, Metrics, MetricsSettings

@@ -13,7 +13,7 @@ from kubesched.kube.client.connection import Observers
 from kubesched.scheduler.engine.observer import EngineObserver as EngineObserver
 from kubesched.scheduler.framework.ports import Meter
 from kubesched.scheduler.framework.preemption.preempting import Preemption
-from kubesched.scheduler.queue.observer import QueueObserver
+from kubesched.scheduler.queue import QueueObserver
 from kubesched.telemetry import Metrics, Reporter
 from kubesched.telemetry.log_lines import TextFormatter
 from kubesched.telemetry.logs import set_verbosity
@@ -83,9 +83,9 @@ def test_everything_told_is_counted(reporter: Reporter) -> None:
     reporter.decided(0.1)
     reporter.pod_bound(Pod(), "n1", 2, 1.5, True)
     reporter.permit_waited("Success", 2.0)
-    reporter.binding_started()
-    reporter.binding_started()
-    reporter.binding_ended()
+    reporter.bindings(+1)
+    reporter.bindings(+1)
+    reporter.bindings(-1)
     reporter.preempted(Preemption("n1", (None,) * 3, 1), "pod")  # type: ignore[arg-type]
     reporter.evictions_ended("error", 4.0, "pod")
     reporter.event_handled("NodeAdd", 0.1)

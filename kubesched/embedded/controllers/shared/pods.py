@@ -1,6 +1,6 @@
-"""Pods as controllers see them: made from templates, counted, and found by owner, node and name.
+"""Pods for controllers: made from templates, ordered for deletion, and found by owner, node and namespace.
 
-`PodIndex` follows the store, so that a controller never walks all pods to find its own.
+`PodIndex` follows the store, so that no controller walks through all pods to find its own.
 """
 
 from __future__ import annotations
@@ -24,17 +24,19 @@ _encode = msgspec.json.Encoder(order="deterministic").encode
 
 
 def key_of(obj: Object) -> str:
+    """Return the key of an object: NAMESPACE/NAME."""
     metadata = obj["metadata"]
     return f"{metadata.get('namespace', '')}/{metadata['name']}"
 
 
 def split(key: str) -> tuple[str, str]:
+    """Return namespace and name of a key."""
     namespace, _, name = key.partition("/")
     return namespace, name
 
 
 def controller_of(obj: Object) -> Object | None:
-    """Return the reference to the object that manages this one."""
+    """Return the reference to the controller of an object, or None."""
     for reference in obj["metadata"].get("ownerReferences") or ():
         if reference.get("controller"):
             found: Object = reference
@@ -43,7 +45,7 @@ def controller_of(obj: Object) -> Object | None:
 
 
 def owned_by(owner: Object) -> Object:
-    """Return the reference by which `owner` manages an object."""
+    """Return the reference that makes `owner` the controller of an object."""
     metadata = owner["metadata"]
     return {
         "apiVersion": owner["apiVersion"],
@@ -56,7 +58,7 @@ def owned_by(owner: Object) -> Object:
 
 
 def from_template(template: Object, owner: Object, name: str = "", labels: dict[str, str] | None = None) -> Object:
-    """Return a pod to create: named, or with a name generated from its owner's."""
+    """Return a pod to create from a template; without a name it gets one generated from its owner's."""
     given = template.get("metadata") or {}
     metadata: Object = {
         "namespace": owner["metadata"]["namespace"],
@@ -73,7 +75,7 @@ def from_template(template: Object, owner: Object, name: str = "", labels: dict[
 
 
 def template_hash(template: Any) -> str:
-    """Return ten letters that stand for a template."""
+    """Return ten letters that identify a template, as in the names of ReplicaSets."""
     text = _encode(template)
     number = zlib.crc32(text) | zlib.crc32(text, 0x9E3779B9) << 32
     letters = ""
@@ -84,6 +86,7 @@ def template_hash(template: Any) -> str:
 
 
 def is_active(pod: Object) -> bool:
+    """Return whether a pod counts as a replica: neither finished nor being deleted."""
     phase = (pod.get("status") or {}).get("phase")
     return phase not in ("Succeeded", "Failed") and "deletionTimestamp" not in pod["metadata"]
 
@@ -97,7 +100,7 @@ def is_ready(pod: Object) -> bool:
 
 
 def available_in(pod: Object, min_ready_seconds: int, now: float) -> float | None:
-    """Return in how many seconds a pod counts as available: 0 for now, None for not before it is ready."""
+    """Return in how many seconds a pod is available: 0 for now, None for one that is not ready."""
     ready = condition(pod, "Ready")
     if ready is None or ready.get("status") != "True":
         return None
@@ -105,7 +108,7 @@ def available_in(pod: Object, min_ready_seconds: int, now: float) -> float | Non
 
 
 def deletion_order(pods: Iterable[Object]) -> list[Object]:
-    """Return pods in the order in which a controller gives them up: the least useful first, then the newest."""
+    """Return pods in the order in which a controller deletes them: unassigned, pending, not ready, cheap, then the newest."""
     phases = {"Pending": 0, "Unknown": 1}
 
     def rank(pod: Object) -> tuple[int, int, int]:
@@ -139,10 +142,15 @@ class PodIndex:
         return self._pods.get(key)
 
     def of_owner(self, uid: str) -> list[Object]:
+        """Return the pods of a controller's object."""
         return [self._pods[key] for key in self._by_owner.get(uid, ())]
 
     def pause_seconds(self, uid: str) -> float:
-        """Return how long the controller of so many pods collects their changes before it looks at all of them again."""
+        """Return how long the owner of many pods waits before it is synced for a change of one of them.
+
+        An owner of 5,000 pods that is synced for each change looks at 25 million pods while they start. Up to 200 pods it is
+        synced at once, beyond that after up to a second, for all changes until then together.
+        """
         n_pods = len(self._by_owner.get(uid, ()))
         return 0.0 if n_pods < MANY else min(1.0, n_pods / 5_000)
 
@@ -153,7 +161,7 @@ class PodIndex:
         return [self._pods[key] for key in self._by_namespace.get(namespace, ())]
 
     def orphans_in(self, namespace: str) -> list[Object]:
-        """Return the pods of a namespace that nobody manages."""
+        """Return the pods of a namespace that have no controller."""
         return [self._pods[key] for key in self._orphans.get(namespace, ())]
 
     def nodes(self) -> list[str]:
@@ -166,6 +174,7 @@ class PodIndex:
             self._put(change.new.obj)
 
     def _places(self, pod: Object) -> list[tuple[dict[str, dict[str, None]], str]]:
+        """Return the indexes that a pod is in, each with its key there; an empty key means not in this one."""
         reference = controller_of(pod)
         return [
             (self._by_owner, reference["uid"] if reference else ""),

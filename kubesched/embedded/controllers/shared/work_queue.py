@@ -1,9 +1,9 @@
-"""Work: keys that somebody should look at, once each, on the clock.
+"""Work queues: keys to reconcile, each once, on the clock.
 
-In: keys, from changes in the store and from timers. Out: calls of one `reconcile` per key, never two for the same key
-at once and never inside the write that caused it. A refusal by the API is tried again later, each time a bit later, and so
-is a key whose reconcile fails of itself: that is raised for all to see, and the other keys get their turn all the same.
-A reconcile may say in how many seconds it wants to look again.
+In: keys, from changes in the store and from timers. Out: calls of `reconcile`, one key at a time, and never inside the write
+that caused it. A key that fails is tried again later, each time after a longer pause: up to 30 seconds. If the API refused,
+that is all. Any other error is also raised, because it is a bug; the other keys still get their turn. A reconcile returns in
+how many seconds it wants to be called again.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from kubesched.embedded.clock import ServerClock, Timer
 from kubesched.errors import ApiError, NotFound
 
 BATCH = 64  # keys per turn, so that requests get their turn too
-FIRST_RETRY_SECONDS = 0.05
+FIRST_RETRY_SECONDS = 0.05  # doubled with each failure
 LONGEST_RETRY_SECONDS = 30.0
 _logger = logging.getLogger(__name__)
 
 
 class Worker:
-    """One kind of work."""
+    """One queue with its function."""
 
     def __init__(self, clock: ServerClock, name: str, reconcile: Callable[[str], float | None]) -> None:
         self._clock = clock
@@ -34,7 +34,7 @@ class Worker:
         self._stopped = False
 
     def add(self, key: str, delay_seconds: float = 0.0) -> None:
-        """Look at `key` after a delay; a sooner appointment stands."""
+        """Reconcile `key` after a delay, or sooner if that is planned already."""
         if self._stopped:
             return
         if delay_seconds <= 0:
@@ -69,6 +69,7 @@ class Worker:
         self.add(key)
 
     def _work(self) -> None:
+        """Reconcile up to 64 keys, then let requests have the event loop."""
         self._turn = None
         try:
             for _ in range(min(BATCH, len(self._ready))):
@@ -80,6 +81,7 @@ class Worker:
                 self._turn = self._clock.call_later(0.0, self._work)
 
     def _look_at(self, key: str) -> None:
+        """Reconcile one key and plan the next time."""
         try:
             again = self._reconcile(key)
         except NotFound:
@@ -97,5 +99,6 @@ class Worker:
             self.add(key, max(again, 0.001))
 
     def _retry(self, key: str) -> None:
+        """Plan another try, twice as far away as the one before."""
         n_failures = self._failures[key] = self._failures.get(key, 0) + 1
         self.add(key, min(FIRST_RETRY_SECONDS * 2 ** min(n_failures, 16), LONGEST_RETRY_SECONDS))

@@ -1,38 +1,29 @@
-"""The CronJob controller: a Job whenever the schedule says so.
+"""The CronJob controller: creates a Job whenever the schedule says so.
 
-In: CronJobs, their Jobs, the clock. Out: Jobs named after the minute they stand for, at most one for all the moments that
-were missed; running ones awaited or replaced as the concurrency policy says; finished ones kept up to the history limits;
-the status.
+In: CronJobs, their Jobs, the clock. Out: Jobs named after the minute they stand for, one for all missed moments together;
+active Jobs awaited or replaced, as the concurrency policy says; finished Jobs kept up to the history limits; the status.
 """
 
 from __future__ import annotations
 
 from kubesched.embedded.clock import seconds_of, timestamp
 from kubesched.embedded.controllers.shared.controller import Controller
-from kubesched.embedded.controllers.shared.event_recorder import EventRecorder
 from kubesched.embedded.controllers.shared.pods import controller_of, owned_by
 from kubesched.embedded.schema.resources import Object
-from kubesched.embedded.store import ObjectStore
 from kubesched.embedded.validation.cron import read_schedule, zone_named
 from kubesched.embedded.verbs.conditions import is_true
 from kubesched.embedded.verbs.patching import copied
 
-SCHEDULED = "batch.kubernetes.io/cronjob-scheduled-timestamp"
+SCHEDULED = "batch.kubernetes.io/cronjob-scheduled-timestamp"  # annotation: the moment a Job stands for
 
 
 class CronJobs(Controller):
     """Starts Jobs on time."""
 
-    def __init__(self, store: ObjectStore, recorder: EventRecorder) -> None:
-        super().__init__(store, recorder, "cronjobs.batch")
-
-    def start(self) -> None:
-        super().start()
-        self._store.listen("jobs", self.owned_changed)
+    resource_name = "cronjobs.batch"
+    owned_resource = "jobs"
 
     def sync(self, obj: Object) -> float | None:
-        if "deletionTimestamp" in obj["metadata"]:
-            return None
         jobs = self._jobs(obj)
         status: Object = dict(obj.get("status") or {})
         self._note_ended(obj, status, jobs)
@@ -44,12 +35,14 @@ class CronJobs(Controller):
         return again
 
     def _jobs(self, owner: Object) -> list[Object]:
+        """Return the Jobs of a CronJob that are not being deleted."""
         uid = owner["metadata"]["uid"]
         held = self._store.context.storage.table("jobs.batch").in_namespace(owner["metadata"]["namespace"])
         owned = [one.obj for one in held if (controller_of(one.obj) or {}).get("uid") == uid]
         return [one for one in owned if "deletionTimestamp" not in one["metadata"]]
 
     def _note_ended(self, owner: Object, status: Object, jobs: list[Object]) -> None:
+        """Record an Event for Jobs that have ended since the last sync, and when one last succeeded."""
         known = {one["uid"] for one in status.get("active") or ()}
         for job in jobs:
             ending = _ending(job)
@@ -57,12 +50,13 @@ class CronJobs(Controller):
                 continue
             if job["metadata"]["uid"] in known:
                 text = f"Saw completed job: {job['metadata']['name']}, condition: {ending}"
-                self.tell(owner, "SawCompletedJob", text)
+                self.record(owner, "SawCompletedJob", text)
             done = (job.get("status") or {}).get("completionTime")
             if ending == "Complete" and done and done > status.get("lastSuccessfulTime", ""):
                 status["lastSuccessfulTime"] = done
 
     def _forget_history(self, owner: Object, jobs: list[Object]) -> None:
+        """Delete the oldest finished Jobs beyond the limits."""
         for ending, field in (("Complete", "successfulJobsHistoryLimit"), ("Failed", "failedJobsHistoryLimit")):
             ended = [one for one in jobs if _ending(one) == ending]
             ended.sort(key=lambda one: (one.get("status") or {}).get("startTime", ""))
@@ -70,7 +64,7 @@ class CronJobs(Controller):
                 self._delete(owner, job)
 
     def _start_due(self, owner: Object, status: Object, jobs: list[Object]) -> float | None:
-        """Start the job of the latest moment that has come; return how long it is to the next one."""
+        """Start the Job of the latest moment that has come; return how long it is to the next one."""
         spec, now = owner["spec"], self._clock.now()
         schedule, zone = read_schedule(spec["schedule"]), zone_named(spec.get("timeZone"))
         since = seconds_of(status.get("lastScheduleTime") or owner["metadata"]["creationTimestamp"])
@@ -84,26 +78,27 @@ class CronJobs(Controller):
         return None if moment is None else moment - now
 
     def _run(self, owner: Object, status: Object, jobs: list[Object], due: float) -> None:
+        """Start a Job, unless an active one forbids it."""
         active = [one for one in jobs if _ending(one) is None]
         if active and owner["spec"]["concurrencyPolicy"] == "Forbid":
             text = "Not starting job because prior execution is running and concurrency policy is Forbid"
-            self.tell(owner, "JobAlreadyActive", text)
+            self.record(owner, "JobAlreadyActive", text)
             return
         if owner["spec"]["concurrencyPolicy"] == "Replace":
             for job in active:
                 self._delete(owner, job)
         made = self._store.create_if_missing("jobs", job_of(owner, due))
         if made is not None:
-            self.tell(owner, "SuccessfulCreate", f"Created job {made['metadata']['name']}")
+            self.record(owner, "SuccessfulCreate", f"Created job {made['metadata']['name']}")
         status["lastScheduleTime"] = timestamp(due)
 
     def _delete(self, owner: Object, job: Object) -> None:
         if self._store.delete_if_there("jobs", job, propagation="Background"):
-            self.tell(owner, "SuccessfulDelete", f"Deleted job {job['metadata']['name']}")
+            self.record(owner, "SuccessfulDelete", f"Deleted job {job['metadata']['name']}")
 
 
 def job_of(cron_job: Object, due: float) -> Object:
-    """Return the job of a CronJob for a moment; its name follows from the minute, so that no moment has two."""
+    """Return the Job for a moment. Its name follows from the minute, so that no moment has two."""
     template, metadata = copied(cron_job["spec"]["jobTemplate"]), cron_job["metadata"]
     given = template.get("metadata") or {}
     return {
@@ -119,6 +114,7 @@ def job_of(cron_job: Object, due: float) -> Object:
 
 
 def _ending(job: Object) -> str | None:
+    """Return the condition with which a Job has ended, or None."""
     return next((kind for kind in ("Complete", "Failed") if is_true(job, kind)), None)
 
 

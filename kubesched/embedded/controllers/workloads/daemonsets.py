@@ -1,18 +1,17 @@
-"""The DaemonSet controller: one pod on every node that its rules allow.
+"""The DaemonSet controller: one pod on every node that the pods' rules allow.
 
-In: DaemonSets, nodes, pods. Out: a pod per node, pinned to it by a node affinity so that the scheduler places it there;
+In: DaemonSets, nodes, pods. Out: a pod for each node, pinned to it by a node affinity, so that the scheduler places it there;
 pods of an older template replaced within maxUnavailable and maxSurge; the status.
 """
 
 from __future__ import annotations
 
+from kubesched.embedded.controllers.shared.context import ControllerContext
 from kubesched.embedded.controllers.shared.controller import PodController
-from kubesched.embedded.controllers.shared.event_recorder import EventRecorder
-from kubesched.embedded.controllers.shared.pods import PodIndex, from_template, is_finished, is_ready, template_hash
+from kubesched.embedded.controllers.shared.pods import from_template, is_finished, is_ready, template_hash
 from kubesched.embedded.controllers.workloads.deployments import whole
 from kubesched.embedded.schema.resources import Object
 from kubesched.embedded.storage.watch import Change
-from kubesched.embedded.store import ObjectStore
 from kubesched.kube.api import Node, Pod, RequiredNodeAffinity, compile_required_node_affinity, convert, is_tolerated
 from kubesched.kube.values import CONTROLLER_REVISION_HASH
 
@@ -30,8 +29,10 @@ _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 class DaemonSets(PodController):
     """Keeps a pod of each DaemonSet on each node."""
 
-    def __init__(self, store: ObjectStore, pods: PodIndex, recorder: EventRecorder) -> None:
-        super().__init__(store, pods, recorder, "daemonsets.apps")
+    resource_name = "daemonsets.apps"
+
+    def __init__(self, context: ControllerContext) -> None:
+        super().__init__(context)
         self._judged: dict[tuple[str, int], dict[str, tuple[object, object, bool]]] = {}
 
     def start(self) -> None:
@@ -39,6 +40,8 @@ class DaemonSets(PodController):
         self._store.listen("nodes", self._node_changed)
 
     def _node_changed(self, change: Change) -> None:
+        """Queue all DaemonSets if a node comes, goes, or changes in a way that decides who may run there."""
+
         def place(obj: Object) -> tuple[object, object]:
             return obj["metadata"].get("labels"), (obj.get("spec") or {}).get("taints")
 
@@ -53,8 +56,6 @@ class DaemonSets(PodController):
 
     def sync(self, obj: Object) -> float | None:
         owner = obj
-        if "deletionTimestamp" in owner["metadata"]:
-            return None
         revision = template_hash(owner["spec"]["template"])
         nodes = self._eligible_nodes(owner)
         self._place(owner, nodes, revision)
@@ -63,7 +64,11 @@ class DaemonSets(PodController):
         return None
 
     def _eligible_nodes(self, owner: Object) -> list[str]:
-        """Return the nodes a set runs on; a node is judged again when its labels or taints have changed."""
+        """Return the nodes that a set runs on.
+
+        The verdict about each node is kept until its labels or taints change, or the set's generation: most changes of nodes
+        are heartbeats.
+        """
         key = (owner["metadata"]["uid"], owner["metadata"]["generation"])
         if key not in self._judged:
             for old in [one for one in self._judged if one[0] == key[0]]:
@@ -83,30 +88,31 @@ class DaemonSets(PodController):
         return [name for name, (_, _, allowed) in after.items() if allowed]
 
     def _by_node(self, owner: Object) -> dict[str, list[Object]]:
+        """Return the pods of a set by the node that they are pinned to."""
         found: dict[str, list[Object]] = {}
         for pod in self._pods.of_owner(owner["metadata"]["uid"]):
             found.setdefault(_node_of(pod), []).append(pod)
         return found
 
     def _place(self, owner: Object, nodes: list[str], revision: str) -> None:
+        """Create the pods that are missing, and delete those on nodes that are no longer eligible."""
         held = self._by_node(owner)
         for name in nodes:
             pods = held.get(name, [])
-            for pod in pods:
-                if is_finished(pod) and "deletionTimestamp" not in pod["metadata"]:
-                    self.delete_pod(owner, pod)
+            self.delete_pods(owner, *(pod for pod in pods if is_finished(pod)))
             if not pods:
-                self._create(owner, name, revision)
+                self.create_pod(owner, daemon_pod(owner, name, revision))
         allowed = set(nodes)
         for name, pods in held.items():
             if name not in allowed:
-                for pod in pods:
-                    self.delete_pod(owner, pod)
-
-    def _create(self, owner: Object, node: str, revision: str) -> None:
-        self.create_pod(owner, daemon_pod(owner, node, revision))
+                self.delete_pods(owner, *pods)
 
     def _replace_outdated(self, owner: Object, nodes: list[str], revision: str) -> None:
+        """Delete pods of an older template, as many as the strategy allows at once.
+
+        With maxSurge the new pod comes first, and the old one goes when it is ready. Otherwise the old one goes, unless
+        maxUnavailable nodes are without a ready pod already.
+        """
         strategy = owner["spec"]["updateStrategy"]
         if strategy["type"] != "RollingUpdate":
             return
@@ -125,21 +131,17 @@ class DaemonSets(PodController):
             if surge:
                 fresh = [pod for pod in pods if pod not in outdated]
                 if any(is_ready(pod) for pod in fresh):
-                    for pod in outdated:
-                        self.delete_pod(owner, pod)
+                    self.delete_pods(owner, *outdated)
                 elif not fresh and surging < surge:
-                    self._create(owner, name, revision)
+                    self.create_pod(owner, daemon_pod(owner, name, revision))
                     surging += 1
-            elif not ready[name]:
-                for pod in outdated:
-                    self.delete_pod(owner, pod)
+            elif not ready[name]:  # a node without a ready pod loses nothing
+                self.delete_pods(owner, *outdated)
             elif room > 0:
                 room -= 1
-                for pod in outdated:
-                    self.delete_pod(owner, pod)
+                self.delete_pods(owner, *outdated)
 
     def _report(self, owner: Object, nodes: list[str], revision: str) -> None:
-        current = self._store.get("daemonsets", owner["metadata"]["name"], owner["metadata"]["namespace"])
         held = self._by_node(owner)
         there = [held[name] for name in nodes if name in held]
         n_ready = sum(any(is_ready(pod) for pod in pods) for pods in there)
@@ -154,15 +156,15 @@ class DaemonSets(PodController):
             "numberReady": n_ready,
             "updatedNumberScheduled": updated,
             "numberUnavailable": len(nodes) - n_ready,
-            "observedGeneration": current["metadata"]["generation"],
+            "observedGeneration": owner["metadata"]["generation"],
         }
         needed = ("currentNumberScheduled", "desiredNumberScheduled", "numberMisscheduled", "numberReady")
         status = {key: value for key, value in status.items() if value or key in needed}
-        self.report(current, status)
+        self.report(owner, status)
 
 
 def daemon_pod(owner: Object, node: str, revision: str) -> Object:
-    """Return the pod of a set for a node; without one, a pod to ask with where the set runs."""
+    """Return the pod of a set for a node; without a node, a pod to decide with where the set runs."""
     pod = from_template(owner["spec"]["template"], owner, labels={CONTROLLER_REVISION_HASH: revision} if revision else {})
     tolerations = pod["spec"].setdefault("tolerations", [])
     for key, effect in _ALWAYS_TOLERATED:
@@ -176,12 +178,12 @@ def daemon_pod(owner: Object, node: str, revision: str) -> Object:
         terms = (rules.get(_REQUIRED) or {}).get("nodeSelectorTerms") or [{}]
         rules[_REQUIRED] = {"nodeSelectorTerms": [{**term, **field} for term in terms]}
     else:
-        pod["metadata"]["name"] = "asked"
+        pod["metadata"]["name"] = "any"
     return pod
 
 
 def runs_on(pod: Pod, affinity: RequiredNodeAffinity, node: Node) -> bool:
-    """Return whether a set whose pods look like this has one on a node."""
+    """Return whether a set with such pods runs on a node. Taints without NoSchedule or NoExecute do not matter."""
     if not affinity.matches(node.metadata.name, node.metadata.labels):
         return False
     taints = [one for one in node.spec.taints if one.effect in ("NoSchedule", "NoExecute")]
@@ -189,6 +191,7 @@ def runs_on(pod: Pod, affinity: RequiredNodeAffinity, node: Node) -> bool:
 
 
 def _node_of(pod: Object) -> str:
+    """Return the node that a pod is on or pinned to."""
     if pod["spec"].get("nodeName"):
         return str(pod["spec"]["nodeName"])
     rules = ((pod["spec"].get("affinity") or {}).get("nodeAffinity") or {}).get(_REQUIRED) or {}

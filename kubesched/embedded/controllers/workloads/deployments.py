@@ -1,7 +1,10 @@
-"""The Deployment controller: ReplicaSets for templates, exchanged step by step.
+"""The Deployment controller: a ReplicaSet for each template, and a rollout from the old ones to the new one.
 
-In: Deployments and their ReplicaSets. Out: a ReplicaSet per template, sizes that keep to maxSurge and maxUnavailable,
-the status that `kubectl rollout status` reads. Old ReplicaSets are kept as history up to the limit.
+In: Deployments and their ReplicaSets. Out: a ReplicaSet for each template; sizes within maxSurge and maxUnavailable; the
+status that `kubectl rollout status` reads. Old ReplicaSets are kept as history, up to the limit.
+
+Each sync changes the size of one ReplicaSet at most. Its pods change, it is reported, and that leads to the next sync. For
+example, 3 replicas with maxSurge 1 and maxUnavailable 0: new 0 old 3 -> 1, 3 -> (one ready) 1, 2 -> 2, 2 -> ... -> 3, 0.
 """
 
 from __future__ import annotations
@@ -10,19 +13,17 @@ import math
 
 from kubesched.embedded.clock import seconds_of, timestamp
 from kubesched.embedded.controllers.shared.controller import Controller
-from kubesched.embedded.controllers.shared.event_recorder import EventRecorder
 from kubesched.embedded.controllers.shared.pods import controller_of, owned_by, template_hash
 from kubesched.embedded.schema.resources import Object
-from kubesched.embedded.store import ObjectStore
 from kubesched.embedded.verbs.conditions import condition, with_condition
 from kubesched.embedded.verbs.patching import copied
 from kubesched.kube.values import POD_TEMPLATE_HASH
 
-REVISION = "deployment.kubernetes.io/revision"
+REVISION = "deployment.kubernetes.io/revision"  # annotation: counts the templates of a Deployment
 
 
 def whole(value: object, total: int, round_up: bool) -> int:
-    """Return a number or a percentage of `total` as a number."""
+    """Return a number, or a percentage of `total`, as a number."""
     if isinstance(value, str) and value.endswith("%") and value[:-1].isdecimal():
         share = int(value[:-1]) * total / 100
         return math.ceil(share) if round_up else math.floor(share)
@@ -30,59 +31,49 @@ def whole(value: object, total: int, round_up: bool) -> int:
 
 
 class Deployments(Controller):
-    """Keeps Deployments moving."""
+    """Rolls out Deployments."""
 
-    def __init__(self, store: ObjectStore, recorder: EventRecorder) -> None:
-        super().__init__(store, recorder, "deployments.apps")
-
-    def start(self) -> None:
-        super().start()
-        self._store.listen("replicasets", self.owned_changed)
+    resource_name = "deployments.apps"
+    owned_resource = "replicasets"
 
     def sync(self, obj: Object) -> float | None:
         deployment = obj
-        if "deletionTimestamp" in deployment["metadata"]:
-            return None
-        sets = self._sets(deployment)
         wanted_hash = template_hash(deployment["spec"]["template"])
-        new = next((one for one in sets if one["metadata"]["labels"].get(POD_TEMPLATE_HASH) == wanted_hash), None)
+        sets, new = self._sets(deployment, wanted_hash)
         if deployment["spec"].get("paused"):
             self._scale_paused(deployment, sets)
         else:
             if new is None:
                 new = self._create(deployment, sets, wanted_hash)
-                sets = self._sets(deployment)
+                sets, _ = self._sets(deployment, wanted_hash)
             else:
                 self._note_revision(deployment, new, sets)
             old = [one for one in sets if one["metadata"]["uid"] != new["metadata"]["uid"]]
             self._step(deployment, new, old)
             self._forget_history(deployment, old)
-        sets = self._sets(deployment)
-        fresh = next((one for one in sets if one["metadata"]["labels"].get(POD_TEMPLATE_HASH) == wanted_hash), None)
-        return self._report(deployment, fresh, sets)
+        sets, new = self._sets(deployment, wanted_hash)  # as they are after this step
+        return self._report(deployment, new, sets)
 
-    def _sets(self, deployment: Object) -> list[Object]:
-        uid, namespace = deployment["metadata"]["uid"], deployment["metadata"]["namespace"]
-        found = []
-        for entry in self._store.context.storage.table("replicasets.apps").in_namespace(namespace):
-            reference = controller_of(entry.obj)
-            if reference is not None and reference["uid"] == uid:
-                found.append(entry.obj)
-        return sorted(found, key=lambda one: _revision(one))
+    def _sets(self, deployment: Object, wanted_hash: str) -> tuple[list[Object], Object | None]:
+        """Return the sets of a deployment, the oldest first, and the one that has its template."""
+        held = self._store.context.storage.table("replicasets.apps").in_namespace(deployment["metadata"]["namespace"])
+        owned = [one.obj for one in held if (controller_of(one.obj) or {}).get("uid") == deployment["metadata"]["uid"]]
+        new = next((one for one in owned if one["metadata"]["labels"].get(POD_TEMPLATE_HASH) == wanted_hash), None)
+        return sorted(owned, key=_revision), new
 
     def _create(self, deployment: Object, sets: list[Object], wanted_hash: str) -> Object:
+        """Create the ReplicaSet of a new template."""
         revision = max((_revision(one) for one in sets), default=0) + 1
         self._set_revision(deployment, revision)
         size = self._new_size(deployment, None, sets)
         made = self._store.create("replicasets", replica_set_of(deployment, wanted_hash, size, revision))
-        name = made["metadata"]["name"]
         if size:
-            text = f"Scaled up replica set {name} from 0 to {size}"
-            self.tell(deployment, "ScalingReplicaSet", text)
+            text = f"Scaled up replica set {made['metadata']['name']} from 0 to {size}"
+            self.record(deployment, "ScalingReplicaSet", text)
         return made
 
     def _note_revision(self, deployment: Object, new: Object, sets: list[Object]) -> None:
-        """A template that comes back, as after a rollback, becomes the latest revision."""
+        """Make a template that comes back, as after a rollback, the newest revision."""
         latest = max(_revision(one) for one in sets)
         if _revision(new) < latest:
             patch = {"metadata": {"annotations": {REVISION: str(latest + 1)}}}
@@ -99,7 +90,7 @@ class Deployments(Controller):
     # --- sizes
 
     def _bounds(self, deployment: Object) -> tuple[int, int, int]:
-        """Return the wanted size, the largest total and the smallest number available."""
+        """Return the wanted size, the largest total, and the smallest number that must be available."""
         wanted = int(deployment["spec"]["replicas"])
         rolling = deployment["spec"]["strategy"].get("rollingUpdate") or {}
         surge = whole(rolling.get("maxSurge", 0), wanted, round_up=True)
@@ -109,6 +100,7 @@ class Deployments(Controller):
         return wanted, wanted + surge, wanted - min(unavailable, wanted)
 
     def _new_size(self, deployment: Object, new: Object | None, sets: list[Object]) -> int:
+        """Return how large the new ReplicaSet may be now."""
         wanted, largest, _ = self._bounds(deployment)
         have = int(new["spec"]["replicas"]) if new is not None else 0
         others = sum(int(one["spec"]["replicas"]) for one in sets if one is not new)
@@ -120,7 +112,7 @@ class Deployments(Controller):
         return have + max(0, min(wanted - have, largest - have - others))
 
     def _step(self, deployment: Object, new: Object, old: list[Object]) -> None:
-        """Bring the sizes one step closer to what is wanted."""
+        """Change the size of one ReplicaSet, if the bounds allow it."""
         size = self._new_size(deployment, new, [*old, new])
         if size != new["spec"]["replicas"]:
             self._resize(deployment, new, size)
@@ -137,21 +129,16 @@ class Deployments(Controller):
         available = {one["metadata"]["uid"]: (one.get("status") or {}).get("availableReplicas", 0) for one in [*old, new]}
         lagging = int(new["spec"]["replicas"]) - available[new["metadata"]["uid"]]
         room = total - smallest - lagging
-        for one in active:  # first those that are of no use anyway
-            have = int(one["spec"]["replicas"])
-            drop = min(max(0, have - available[one["metadata"]["uid"]]), room)
-            if drop > 0:
-                self._resize(deployment, one, have - drop)
-                return
+        # Pods that are not available go first: they do not count for the smallest number. Then those that are.
+        unavailable = [(one, max(0, int(one["spec"]["replicas"]) - available[one["metadata"]["uid"]]), room) for one in active]
         room = min(room, sum(available.values()) - smallest)
-        for one in active:
-            have = int(one["spec"]["replicas"])
-            drop = min(have, room)
-            if drop > 0:
-                self._resize(deployment, one, have - drop)
+        for one, useless, most in [*unavailable, *((one, int(one["spec"]["replicas"]), room) for one in active)]:
+            if min(useless, most) > 0:
+                self._resize(deployment, one, int(one["spec"]["replicas"]) - min(useless, most))
                 return
 
     def _scale_paused(self, deployment: Object, sets: list[Object]) -> None:
+        """Keep the size of a paused Deployment, as long as it has a single ReplicaSet with pods."""
         active = [one for one in sets if one["spec"]["replicas"]] or sets[-1:]
         if len(active) == 1 and active[0]["spec"]["replicas"] != deployment["spec"]["replicas"]:
             self._resize(deployment, active[0], int(deployment["spec"]["replicas"]))
@@ -161,9 +148,10 @@ class Deployments(Controller):
         self._store.scale("replicasets", name, size, one["metadata"]["namespace"])
         direction = "up" if size > before else "down"
         text = f"Scaled {direction} replica set {name} from {before} to {size}"
-        self.tell(deployment, "ScalingReplicaSet", text)
+        self.record(deployment, "ScalingReplicaSet", text)
 
     def _forget_history(self, deployment: Object, old: list[Object]) -> None:
+        """Delete the oldest ReplicaSets without pods beyond the limit."""
         idle = [one for one in old if not one["spec"]["replicas"] and not (one.get("status") or {}).get("replicas")]
         for one in idle[: max(0, len(idle) - int(deployment["spec"].get("revisionHistoryLimit", 10)))]:
             self._store.delete("replicasets", one["metadata"]["name"], one["metadata"]["namespace"])
@@ -171,10 +159,9 @@ class Deployments(Controller):
     # --- status
 
     def _report(self, deployment: Object, new: Object | None, sets: list[Object]) -> float | None:
-        namespace, name = deployment["metadata"]["namespace"], deployment["metadata"]["name"]
-        current = self._store.get("deployments", name, namespace)
+        """Write the status; return in how many seconds the rollout is late."""
         statuses = [one.get("status") or {} for one in sets]
-        wanted, _, smallest = self._bounds(current)
+        wanted, _, smallest = self._bounds(deployment)
         total = sum(status.get("replicas", 0) for status in statuses)
         available = sum(status.get("availableReplicas", 0) for status in statuses)
         updated = ((new or {}).get("status") or {}).get("replicas", 0)
@@ -185,25 +172,25 @@ class Deployments(Controller):
             "availableReplicas": available,
             "unavailableReplicas": max(0, max(total, wanted) - available),
         }
-        status: Object = {"observedGeneration": current["metadata"]["generation"]}
+        status: Object = {"observedGeneration": deployment["metadata"]["generation"]}
         status |= {key: value for key, value in counts.items() if value}
         is_done = updated == wanted == total == available
-        conditions, again = self._conditions(current, status, new, is_done, available >= smallest)
+        conditions, again = self._conditions(deployment, status, new, is_done, available >= smallest)
         status["conditions"] = conditions
-        self.report(current, status)
+        self.report(deployment, status)
         return again
 
     def _conditions(
         self, deployment: Object, status: Object, new: Object | None, is_done: bool, is_available: bool
     ) -> tuple[list[Object], float | None]:
-        """Return the conditions, and in how many seconds the deployment is late."""
+        """Return the conditions, and in how many seconds the rollout is late."""
         before, now = deployment.get("status") or {}, self._clock.now()
         moment, deadline = timestamp(now), float(deployment["spec"].get("progressDeadlineSeconds", 600))
         name, conditions = (new or {}).get("metadata", {}).get("name", ""), list(before.get("conditions") or ())
 
         def write(kind: str, is_true: bool, reason: str, text: str) -> None:
-            said = {"reason": reason, "message": text, "lastUpdateTime": moment}
-            conditions[:] = with_condition(conditions, kind, "True" if is_true else "False", moment, **said)
+            more = {"reason": reason, "message": text, "lastUpdateTime": moment}
+            conditions[:] = with_condition(conditions, kind, "True" if is_true else "False", moment, **more)
 
         reason, word = ("MinimumReplicasAvailable", "has") if is_available else ("MinimumReplicasUnavailable", "does not have")
         write("Available", is_available, reason, f"Deployment {word} minimum availability.")
@@ -224,7 +211,7 @@ class Deployments(Controller):
 
 
 def replica_set_of(deployment: Object, wanted_hash: str, size: int, revision: int) -> Object:
-    """Return the replica set that keeps a deployment's newest template."""
+    """Return the ReplicaSet for a Deployment's template."""
     metadata, spec = deployment["metadata"], deployment["spec"]
     template, selector = copied(spec["template"]), copied(spec["selector"])
     template["metadata"].setdefault("labels", {})[POD_TEMPLATE_HASH] = wanted_hash

@@ -1,20 +1,18 @@
-"""The disruption controller: how many pods of each budget may be taken away now.
+"""The disruption controller: how many pods of each disruption budget may be evicted now.
 
-In: PodDisruptionBudgets, pods and the sizes of their controllers. Out: the status that evictions are judged by. An
-eviction that has begun counts until its pod is gone, or for two minutes.
+In: PodDisruptionBudgets, pods, and the sizes of the pods' controllers. Out: the status by which evictions are allowed. A pod
+that is being evicted counts as disrupted until it is gone, or for two minutes.
 """
 
 from __future__ import annotations
 
 from kubesched.embedded.clock import seconds_of, timestamp
 from kubesched.embedded.controllers.shared.controller import Controller
-from kubesched.embedded.controllers.shared.event_recorder import EventRecorder
-from kubesched.embedded.controllers.shared.pods import PodIndex, controller_of, is_finished, is_ready
+from kubesched.embedded.controllers.shared.pods import controller_of, is_finished, is_ready
 from kubesched.embedded.controllers.workloads.deployments import whole
 from kubesched.embedded.schema.resources import Object
 from kubesched.embedded.storage.selectors import selects
 from kubesched.embedded.storage.watch import Change
-from kubesched.embedded.store import ObjectStore
 from kubesched.embedded.verbs.subresources import budget_conditions
 
 _EVICTION_SECONDS = 120.0
@@ -25,15 +23,16 @@ _SCALED |= {"ReplicationController": "replicationcontrollers", "Deployment": "de
 class DisruptionController(Controller):
     """Keeps the status of disruption budgets."""
 
-    def __init__(self, store: ObjectStore, pods: PodIndex, recorder: EventRecorder) -> None:
-        super().__init__(store, recorder, "poddisruptionbudgets.policy", "controllermanager")
-        self._pods = pods
+    resource_name = "poddisruptionbudgets.policy"
+    component = "controllermanager"
+    syncs_deleted = True
 
     def start(self) -> None:
         super().start()
         self._store.listen("pods", self._pod_changed)
 
     def _pod_changed(self, change: Change) -> None:
+        """Queue the budgets that select a pod, before or after the change."""
         for budget in self._store.context.table(self._resource).in_namespace(change.namespace):
             selector = (budget.obj.get("spec") or {}).get("selector")
             for entry in (change.old, change.new):
@@ -41,11 +40,10 @@ class DisruptionController(Controller):
                     self._work.add(budget.key)
 
     def sync(self, obj: Object) -> float | None:
-        budget, namespace = obj, obj["metadata"]["namespace"]
-        spec, now = budget.get("spec") or {}, self._clock.now()
+        budget, spec, now = obj, obj.get("spec") or {}, self._clock.now()
         pods = [
             pod
-            for pod in self._pods.in_namespace(namespace)
+            for pod in self._pods.in_namespace(obj["metadata"]["namespace"])
             if selects(spec.get("selector"), pod["metadata"].get("labels")) and not is_finished(pod)
         ]
         expected, desired = self._desired(spec, pods)
@@ -70,7 +68,7 @@ class DisruptionController(Controller):
         return again
 
     def _desired(self, spec: Object, pods: list[Object]) -> tuple[int, int]:
-        """Return how many pods there should be, and how many of them must stay healthy."""
+        """Return how many pods there should be, and how many must stay healthy."""
         least, most_down = spec.get("minAvailable"), spec.get("maxUnavailable")
         if least is not None and not isinstance(least, str):
             return len(pods), int(least)
@@ -103,6 +101,7 @@ class DisruptionController(Controller):
         return sum(sizes.values())
 
     def _disrupted(self, budget: Object, pods: list[Object], now: float) -> tuple[dict[str, str], float | None]:
+        """Return the evictions that are still under way, and in how many seconds the first one is given up."""
         there = {pod["metadata"]["name"] for pod in pods if "deletionTimestamp" not in pod["metadata"]}
         kept, again = {}, None
         for name, since in ((budget.get("status") or {}).get("disruptedPods") or {}).items():

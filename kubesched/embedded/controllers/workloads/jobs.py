@@ -1,31 +1,32 @@
-"""The Job controller: pods until enough of them have succeeded, or too many have failed.
+"""The Job controller: runs pods until enough have succeeded or too many have failed.
 
-In: Jobs and their pods. Out: pods up to the parallelism, an index each when the job is Indexed, the counts, and the
-conditions Complete, Failed and Suspended. A finished job goes away after its time to live.
+In: Jobs and their pods. Out: pods up to the parallelism, one for each index if the Job is Indexed; the counts; the conditions
+Complete, Failed and Suspended. A finished Job is deleted after its time to live.
 """
 
 from __future__ import annotations
 
 from kubesched.embedded.clock import seconds_of, timestamp
+from kubesched.embedded.controllers.shared.context import ControllerContext
 from kubesched.embedded.controllers.shared.controller import PodController
-from kubesched.embedded.controllers.shared.event_recorder import EventRecorder
-from kubesched.embedded.controllers.shared.pods import PodIndex, from_template, is_active, is_ready
+from kubesched.embedded.controllers.shared.pods import from_template, is_active, is_ready
 from kubesched.embedded.schema.resources import Object
 from kubesched.embedded.storage.watch import Change
-from kubesched.embedded.store import ObjectStore
 from kubesched.embedded.verbs.conditions import condition, is_true, with_condition
 
-INDEX = "batch.kubernetes.io/job-completion-index"
+INDEX = "batch.kubernetes.io/job-completion-index"  # label and annotation of a pod with an index
 _FIRST_BACKOFF_SECONDS = 10.0
 _LONGEST_BACKOFF_SECONDS = 360.0
 _SHORTEST_LIFE_SECONDS = 3.0
 
 
 class Jobs(PodController):
-    """Keeps Jobs going until they are done."""
+    """Runs Jobs until they are done."""
 
-    def __init__(self, store: ObjectStore, pods: PodIndex, recorder: EventRecorder) -> None:
-        super().__init__(store, pods, recorder, "jobs.batch")
+    resource_name = "jobs.batch"
+
+    def __init__(self, context: ControllerContext) -> None:
+        super().__init__(context)
         self._counted: dict[str, set[str]] = {}  # job uid to the uids of its pods that are in the counts
 
     def changed(self, change: Change) -> None:
@@ -34,15 +35,12 @@ class Jobs(PodController):
             self._counted.pop(change.old.obj["metadata"]["uid"], None)
 
     def sync(self, obj: Object) -> float | None:
-        job = obj
-        if "deletionTimestamp" in job["metadata"]:
-            return None
-        now = self._clock.now()
+        job, now = obj, self._clock.now()
         status = dict(job.get("status") or {})
         for kind in ("Complete", "Failed"):
             ended = condition(job, kind)
             if ended is not None and ended["status"] == "True":
-                return self._retire(job, seconds_of(ended["lastTransitionTime"]), now)
+                return self._delete_in_time(job, seconds_of(ended["lastTransitionTime"]), now)
         pods = self._pods.of_owner(job["metadata"]["uid"])
         active = [pod for pod in pods if is_active(pod)]
         suspended = bool(job["spec"].get("suspend"))
@@ -57,7 +55,7 @@ class Jobs(PodController):
         elif suspended:
             status.pop("startTime", None)
             _set_condition(status, "Suspended", "True", "JobSuspended", "Job suspended", now)
-            self._delete(job, active)
+            self.delete_pods(job, *active)
         else:
             if is_true(job, "Suspended"):
                 _set_condition(status, "Suspended", "False", "JobResumed", "Job resumed", now)
@@ -69,7 +67,7 @@ class Jobs(PodController):
         return again
 
     def _count(self, job: Object, status: Object, pods: list[Object]) -> None:
-        """Count each ended pod once; the counts stay when the pods go."""
+        """Count each finished pod once. The counts stay when the pods are deleted."""
         uid = job["metadata"]["uid"]
         is_first_sight = uid not in self._counted
         counted = self._counted.get(uid, set())
@@ -82,13 +80,17 @@ class Jobs(PodController):
                 status[field] = status.get(field, 0) + len(ended - counted)
             self._counted[uid] |= ended
         if job["spec"].get("completionMode") == "Indexed":
-            done = sorted(_completed(pods) | _read_indexes(status.get("completedIndexes", "")))
+            completed = [pod for pod in pods if (pod.get("status") or {}).get("phase") == "Succeeded"]
+            done = sorted(_indexes(completed) | _read_indexes(status.get("completedIndexes", "")))
             status["completedIndexes"] = _write_indexes(done)
             status["succeeded"] = len(done)
 
     def _verdict(self, job: Object, status: Object, pods: list[Object], now: float) -> tuple[str, str, str] | None:
+        """Return type, reason and message of the condition that ends a Job, or None."""
         spec = job["spec"]
-        restarts = _restarts(pods) if spec["template"]["spec"].get("restartPolicy") == "OnFailure" else 0
+        restarts = 0
+        if spec["template"]["spec"].get("restartPolicy") == "OnFailure":
+            restarts = sum(one.get("restartCount", 0) for pod in pods for one in _container_statuses(pod))
         wanted = spec.get("completions")
         succeeded = status.get("succeeded", 0)
         if wanted is not None and succeeded >= wanted:
@@ -103,6 +105,7 @@ class Jobs(PodController):
         return None
 
     def _fill(self, job: Object, status: Object, pods: list[Object], active: list[Object], now: float) -> float | None:
+        """Create or delete pods until as many are active as there should be; return when to look again."""
         spec = job["spec"]
         wanted = spec.get("completions")
         size = int(spec.get("parallelism", 1))
@@ -110,7 +113,7 @@ class Jobs(PodController):
             size = min(size, wanted - status.get("succeeded", 0))
         elif status.get("succeeded"):
             size = min(size, len(active))
-        self._delete(job, sorted(active, key=is_ready)[: max(0, len(active) - size)])
+        self.delete_pods(job, *sorted(active, key=is_ready)[: max(0, len(active) - size)])
         deadline = spec.get("activeDeadlineSeconds")
         left = None if deadline is None else seconds_of(status["startTime"]) + deadline - now
         if len(active) >= size:
@@ -129,32 +132,34 @@ class Jobs(PodController):
         return left
 
     def _backoff(self, status: Object, pods: list[Object], now: float) -> float:
+        """Return how long to wait after a failed pod: 10 s, 20 s, 40 s, up to six minutes."""
         failed = [pod for pod in pods if (pod.get("status") or {}).get("phase") == "Failed"]
         if not failed:
             return 0.0
         pause = min(_FIRST_BACKOFF_SECONDS * 2 ** (status.get("failed", 1) - 1), _LONGEST_BACKOFF_SECONDS)
         return float(max(_ended_at(pod) for pod in failed) + pause - now)
 
-    def _delete(self, job: Object, pods: list[Object]) -> None:
-        for pod in pods:
-            self.delete_pod(job, pod)
-
     def _end(self, job: Object, status: Object, active: list[Object], kind: str, reason: str, message: str, now: float) -> None:
-        self._delete(job, active)
+        """Delete the active pods and set the conditions.
+
+        SuccessCriteriaMet or FailureTarget comes first, as in kube-controller-manager.
+        """
+        self.delete_pods(job, *active)
         first = "SuccessCriteriaMet" if kind == "Complete" else "FailureTarget"
         _set_condition(status, first, "True", reason, message, now)
         _set_condition(status, kind, "True", reason, message, now)
         if kind == "Complete":
             status["completionTime"] = timestamp(now)
-            self.tell(job, "Completed", "Job completed")
+            self.record(job, "Completed", "Job completed")
         else:
-            self.tell(job, reason, message, "Warning")
+            self.record(job, reason, message, "Warning")
 
-    def _retire(self, job: Object, ended: float, now: float) -> float | None:
+    def _delete_in_time(self, job: Object, ended: float, now: float) -> float | None:
+        """Delete a finished Job when its time to live is over."""
         life = job["spec"].get("ttlSecondsAfterFinished")
         if life is None:
             return None
-        # Never at once: whoever waits for a job that lives for 0 seconds (helm, for its hooks) must see that it is done.
+        # Never at once: helm waits for its hooks, jobs that live for 0 seconds, and must see that they are done.
         left = ended + max(float(life), _SHORTEST_LIFE_SECONDS) - now
         if left > 0:
             return left
@@ -164,7 +169,7 @@ class Jobs(PodController):
 
 
 def job_pod(job: Object, index: int | None) -> Object:
-    """Return a pod of a job, with its index if the job is Indexed."""
+    """Return a pod of a Job, with its index if the Job is Indexed."""
     labels = {} if index is None else {INDEX: str(index)}
     pod = from_template(job["spec"]["template"], job, labels=labels)
     if index is not None:
@@ -177,37 +182,28 @@ def job_pod(job: Object, index: int | None) -> Object:
 
 
 def _set_condition(status: Object, kind: str, value: str, reason: str, message: str, now: float) -> None:
-    moment, said = timestamp(now), {"reason": reason, "message": message}
-    status["conditions"] = with_condition(status.get("conditions"), kind, value, moment, lastProbeTime=moment, **said)
+    more = {"lastProbeTime": timestamp(now), "reason": reason, "message": message}
+    status["conditions"] = with_condition(status.get("conditions"), kind, value, timestamp(now), **more)
 
 
-def _restarts(pods: list[Object]) -> int:
-    statuses = [one for pod in pods for one in (pod.get("status") or {}).get("containerStatuses") or ()]
-    return sum(one.get("restartCount", 0) for one in statuses)
+def _container_statuses(pod: Object) -> list[Object]:
+    found: list[Object] = (pod.get("status") or {}).get("containerStatuses") or []
+    return found
 
 
 def _ended_at(pod: Object) -> float:
-    ended = [
-        ((one.get("state") or {}).get("terminated") or {}).get("finishedAt")
-        for one in (pod.get("status") or {}).get("containerStatuses") or ()
-    ]
+    ended = (((one.get("state") or {}).get("terminated") or {}).get("finishedAt") for one in _container_statuses(pod))
     return max((seconds_of(moment) for moment in ended if moment), default=0.0)
 
 
-def _index_of(pod: Object) -> int | None:
-    text = (pod["metadata"].get("annotations") or {}).get(INDEX, "")
-    return int(text) if text.isdecimal() else None
-
-
 def _indexes(pods: list[Object]) -> set[int]:
-    return {index for pod in pods if (index := _index_of(pod)) is not None}
-
-
-def _completed(pods: list[Object]) -> set[int]:
-    return _indexes([pod for pod in pods if (pod.get("status") or {}).get("phase") == "Succeeded"])
+    """Return the indexes of pods."""
+    texts = ((pod["metadata"].get("annotations") or {}).get(INDEX, "") for pod in pods)
+    return {int(text) for text in texts if text.isdecimal()}
 
 
 def _read_indexes(text: str) -> set[int]:
+    """Return the indexes of a text such as "0-3,5"."""
     found: set[int] = set()
     for part in text.split(","):
         first, _, last = part.partition("-")
@@ -217,6 +213,7 @@ def _read_indexes(text: str) -> set[int]:
 
 
 def _write_indexes(indexes: list[int]) -> str:
+    """Return indexes as a text such as "0-3,5"."""
     parts: list[list[int]] = []
     for index in indexes:
         if parts and parts[-1][-1] == index - 1:

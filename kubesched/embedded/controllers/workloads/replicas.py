@@ -1,16 +1,15 @@
-"""The ReplicaSet controller, which also does ReplicationControllers: as many pods as asked for.
+"""The ReplicaSet controller, and the same for ReplicationControllers: keeps the number of pods.
 
-In: ReplicaSets and their pods. Out: pods created from the template, surplus pods deleted (the least useful first), the
-status. Pods that match the selector and belong to nobody are adopted.
+In: sets and their pods. Out: pods created from the template, surplus pods deleted (the least useful first), the status. Pods
+without a controller that match the selector are adopted.
 """
 
 from __future__ import annotations
 
 from kubesched.embedded.clock import timestamp
+from kubesched.embedded.controllers.shared.context import ControllerContext
 from kubesched.embedded.controllers.shared.controller import PodController
-from kubesched.embedded.controllers.shared.event_recorder import EventRecorder
 from kubesched.embedded.controllers.shared.pods import (
-    PodIndex,
     available_in,
     controller_of,
     deletion_order,
@@ -23,7 +22,6 @@ from kubesched.embedded.controllers.shared.pods import (
 from kubesched.embedded.schema.resources import Object
 from kubesched.embedded.storage.selectors import selects
 from kubesched.embedded.storage.watch import Change
-from kubesched.embedded.store import ObjectStore
 from kubesched.errors import ApiError
 
 BURST = 500  # pods created or deleted in one go, as the reference's limit
@@ -32,15 +30,19 @@ BURST = 500  # pods created or deleted in one go, as the reference's limit
 class ReplicaSets(PodController):
     """Keeps the sets of one resource at their size."""
 
-    def __init__(self, store: ObjectStore, pods: PodIndex, recorder: EventRecorder, resource: str = "replicasets.apps") -> None:
-        super().__init__(store, pods, recorder, resource)
-        self._offered: dict[str, dict[str, None]] = {}  # set to pods that nobody manages and it may adopt
+    resource_name = "replicasets.apps"
+    syncs_deleted = True  # the pods of a set that waits for its dependents are still counted
+
+    def __init__(self, context: ControllerContext) -> None:
+        super().__init__(context)
+        self._offered: dict[str, dict[str, None]] = {}  # set: pods without a controller that it may adopt
 
     def add_all(self) -> None:
         for entry in list(self._store.context.table(self._resource).entries.values()):
             self._offer_orphans(entry.key, entry.obj)
 
     def changed(self, change: Change) -> None:
+        """Queue a set. A new one is first offered the pods that have no controller."""
         if change.new is None:
             self._offered.pop(change.key, None)
             self._work.forget(change.key)
@@ -50,6 +52,7 @@ class ReplicaSets(PodController):
             self._work.add(change.key)
 
     def owned_changed(self, change: Change) -> None:
+        """Queue the owner of a pod. A pod without one is offered to the sets that may adopt it."""
         super().owned_changed(change)
         for entry in (change.old, change.new):
             if entry is None or controller_of(entry.obj) is not None:
@@ -58,14 +61,14 @@ class ReplicaSets(PodController):
                 self._offer_orphan(entry.obj)
 
     def _offer_orphan(self, pod: Object) -> None:
-        """Offer a pod that nobody manages to the sets that select it."""
+        """Offer a pod without a controller to the sets that select it."""
         for entry in self._store.context.table(self._resource).in_namespace(pod["metadata"]["namespace"]):
             if selects(self._selector(entry.obj), pod["metadata"].get("labels")):
                 self._offered.setdefault(entry.key, {})[key_of(pod)] = None
                 self._work.add(entry.key)
 
     def _offer_orphans(self, key: str, owner: Object) -> None:
-        """Offer a set all the pods that nobody manages and it selects."""
+        """Offer a set all pods without a controller that it selects."""
         selector = self._selector(owner)
         for pod in self._pods.orphans_in(owner["metadata"]["namespace"]):
             if selects(selector, pod["metadata"].get("labels")):
@@ -73,6 +76,7 @@ class ReplicaSets(PodController):
         self._work.add(key)
 
     def _selector(self, owner: Object) -> Object | None:
+        """Return the selector as a LabelSelector; that of a ReplicationController is a plain map."""
         selector = owner["spec"].get("selector")
         if self._resource.table == "replicationcontrollers" and selector is not None:
             return {"matchLabels": selector}
@@ -80,6 +84,7 @@ class ReplicaSets(PodController):
         return found
 
     def sync(self, obj: Object) -> float | None:
+        """Create or delete pods, at most 500 at once, and report. A refusal is reported and raised, to be tried again."""
         owner, key = obj, key_of(obj)
         pods = [pod for pod in self._owned(owner) if is_active(pod)]
         wanted = int(owner["spec"].get("replicas", 1))
@@ -98,6 +103,7 @@ class ReplicaSets(PodController):
         return again
 
     def _owned(self, owner: Object) -> list[Object]:
+        """Return the pods of a set, with those that it adopts now."""
         pods = self._pods.of_owner(owner["metadata"]["uid"])
         if "deletionTimestamp" in owner["metadata"]:
             return pods
@@ -114,13 +120,14 @@ class ReplicaSets(PodController):
         return pods
 
     def _settle(self, owner: Object, pods: list[Object], missing: int) -> None:
+        """Create what is missing, or delete the surplus."""
         for _ in range(min(missing, BURST)):
             self.create_pod(owner, from_template(owner["spec"]["template"], owner))
-        for pod in deletion_order(pods)[: max(0, min(-missing, BURST))]:
-            self.delete_pod(owner, pod)
+        self.delete_pods(owner, *deletion_order(pods)[: max(0, min(-missing, BURST))])
 
     def _report(self, owner: Object, pods: list[Object], failure: ApiError | None) -> float | None:
-        # A set of thousands is reported on whenever one of its pods changes, so each pod is asked once.
+        """Write the status; return in how many seconds the next pod becomes available."""
+        # A set of thousands is reported on whenever one of its pods changes, so each pod is looked at once.
         ready = [pod for pod in pods if is_ready(pod)]
         min_seconds = int(owner["spec"].get("minReadySeconds", 0))
         waits: list[float | None] = []
@@ -143,3 +150,9 @@ class ReplicaSets(PodController):
             status["conditions"] = held or [{**condition, "lastTransitionTime": timestamp(self._clock.now())}]
         self.report(owner, status)
         return min((wait for wait in waits if wait), default=None)
+
+
+class ReplicationControllers(ReplicaSets):
+    """The same for ReplicationControllers; their selector is a plain map."""
+
+    resource_name = "replicationcontrollers"

@@ -1,15 +1,13 @@
-"""The StatefulSet controller: pods with numbers, one after the other, each with its own volumes.
+"""The StatefulSet controller: numbered pods, each with its own volumes.
 
-In: StatefulSets and their pods. Out: pods NAME-0, NAME-1, ... and their claims, in order or all at once as the policy
-says; pods of an older template deleted from the highest number down to the partition; the status.
+In: StatefulSets and their pods. Out: pods NAME-0, NAME-1, ... and their claims, one after the other, or all at once if the
+policy is Parallel; pods of an older template deleted from the highest number down to the partition; the status.
 """
 
 from __future__ import annotations
 
 from kubesched.embedded.controllers.shared.controller import PodController
-from kubesched.embedded.controllers.shared.event_recorder import EventRecorder
 from kubesched.embedded.controllers.shared.pods import (
-    PodIndex,
     available_in,
     from_template,
     is_finished,
@@ -18,7 +16,6 @@ from kubesched.embedded.controllers.shared.pods import (
     template_hash,
 )
 from kubesched.embedded.schema.resources import Object
-from kubesched.embedded.store import ObjectStore
 from kubesched.embedded.verbs.patching import copied
 from kubesched.kube.values import CONTROLLER_REVISION_HASH
 
@@ -26,16 +23,12 @@ from kubesched.kube.values import CONTROLLER_REVISION_HASH
 class StatefulSets(PodController):
     """Keeps StatefulSets at their size and template."""
 
+    resource_name = "statefulsets.apps"
     created_text = "create Pod {pod} in StatefulSet {owner} successful"
     deleted_text = "delete Pod {pod} in StatefulSet {owner} successful"
 
-    def __init__(self, store: ObjectStore, pods: PodIndex, recorder: EventRecorder) -> None:
-        super().__init__(store, pods, recorder, "statefulsets.apps")
-
     def sync(self, obj: Object) -> float | None:
         owner = obj
-        if "deletionTimestamp" in owner["metadata"]:
-            return None
         revision = f"{owner['metadata']['name']}-{template_hash(owner['spec']['template'])}"
         self._keep_revision(owner, revision)
         held = {_ordinal(pod): pod for pod in self._pods.of_owner(owner["metadata"]["uid"])}
@@ -45,6 +38,7 @@ class StatefulSets(PodController):
         return again
 
     def _keep_revision(self, owner: Object, revision: str) -> None:
+        """Keep the template as a ControllerRevision, which `kubectl rollout history` lists."""
         if self._store.find("controllerrevisions", revision, owner["metadata"]["namespace"]):
             return
         metadata = {
@@ -58,7 +52,11 @@ class StatefulSets(PodController):
         self._store.create("controllerrevisions", body)
 
     def _step(self, owner: Object, held: dict[int, Object], revision: str) -> float | None:
-        """Create, delete or replace what comes next; in order unless the policy is Parallel."""
+        """Create, delete or replace the next pod; return when to look again.
+
+        Unless the policy is Parallel, a pod waits until all before it are available, and shrinking begins with the highest
+        number.
+        """
         spec = owner["spec"]
         start = int((spec.get("ordinals") or {}).get("start", 0))
         wanted = range(start, start + int(spec["replicas"]))
@@ -88,6 +86,7 @@ class StatefulSets(PodController):
         return self._replace_outdated(owner, held, wanted, revision)
 
     def _replace_outdated(self, owner: Object, held: dict[int, Object], wanted: range, revision: str) -> float | None:
+        """Delete the highest pod of an older template, once all above it are ready."""
         strategy = owner["spec"]["updateStrategy"]
         if strategy["type"] != "RollingUpdate":
             return None
@@ -106,13 +105,15 @@ class StatefulSets(PodController):
         return None
 
     def _create(self, owner: Object, ordinal: int, revision: str) -> None:
+        """Create a pod, and its claims before it."""
         pod, claims = numbered_pod(owner, ordinal, revision)
         for claim in claims:
             self._store.create_if_missing("persistentvolumeclaims", claim)
         self.create_pod(owner, pod)
 
     def _delete(self, owner: Object, pod: Object) -> None:
-        self.delete_pod(owner, pod)
+        """Delete a pod; its claims too if the set shrinks and its policy says so."""
+        self.delete_pods(owner, pod)
         name, namespace = pod["metadata"]["name"], pod["metadata"]["namespace"]
         spec = owner["spec"]
         start = int((spec.get("ordinals") or {}).get("start", 0))
@@ -122,8 +123,7 @@ class StatefulSets(PodController):
                 self._store.delete("persistentvolumeclaims", f"{template['metadata']['name']}-{name}", namespace)
 
     def _report(self, owner: Object, held: dict[int, Object], revision: str) -> None:
-        current = self._store.get("statefulsets", owner["metadata"]["name"], owner["metadata"]["namespace"])
-        before = current.get("status") or {}
+        before = owner.get("status") or {}
         pods = [pod for pod in held.values() if "deletionTimestamp" not in pod["metadata"]]
         updated = sum((pod["metadata"].get("labels") or {}).get(CONTROLLER_REVISION_HASH) == revision for pod in pods)
         now = self._clock.now()
@@ -132,7 +132,7 @@ class StatefulSets(PodController):
         is_done = updated == len(pods) == n_ready == int(owner["spec"]["replicas"])
         current_revision = revision if is_done else before.get("currentRevision") or revision
         status = {
-            "observedGeneration": current["metadata"]["generation"],
+            "observedGeneration": owner["metadata"]["generation"],
             "replicas": len(pods),
             "readyReplicas": n_ready,
             "availableReplicas": sum(available_in(pod, min_ready, now) == 0 for pod in pods),
@@ -144,11 +144,11 @@ class StatefulSets(PodController):
             "updateRevision": revision,
             "collisionCount": 0,
         }
-        self.report(current, status)
+        self.report(owner, status)
 
 
 def numbered_pod(owner: Object, ordinal: int, revision: str) -> tuple[Object, list[Object]]:
-    """Return the pod of a set with a number, and the volume claims that it mounts."""
+    """Return a pod of a set with its number, and the claims that it mounts."""
     name = f"{owner['metadata']['name']}-{ordinal}"
     labels = {
         "statefulset.kubernetes.io/pod-name": name,
@@ -169,6 +169,7 @@ def numbered_pod(owner: Object, ordinal: int, revision: str) -> tuple[Object, li
 
 
 def _claim(owner: Object, template: Object, name: str) -> Object:
+    """Return a pod's own claim, made from a template."""
     metadata: Object = {"name": name, "namespace": owner["metadata"]["namespace"]}
     metadata["labels"] = {
         **((template.get("metadata") or {}).get("labels") or {}),
@@ -180,5 +181,6 @@ def _claim(owner: Object, template: Object, name: str) -> Object:
 
 
 def _ordinal(pod: Object) -> int:
+    """Return the number of a pod."""
     text = pod["metadata"]["name"].rpartition("-")[2]
     return int(text) if text.isdecimal() else -1

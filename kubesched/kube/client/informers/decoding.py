@@ -1,9 +1,9 @@
-"""Pages of a list and lines of a watch, decoded straight into our structs.
+"""Decode pages of a list and lines of a watch into our structs.
 
-In: bytes. Out: objects, or watch events with objects in them. Whole pages and whole runs of lines go through one call
-of msgspec, and no dicts are built on the way. Only when that stumbles (a null where the API means "absent", a value of
-the wrong type) do we go object by object; one that cannot be read at all is logged in one line and left out, because
-one broken object must not hide a hundred thousand others. Bytes that are no JSON are `AnswerLost`: they were cut short.
+A whole page, or all lines that have arrived, are decoded by one call of msgspec, without dicts in between. If that fails (a
+null where the API means "absent", a value of a wrong type), they are decoded object by object. An object that cannot be read
+at all is logged in one line and left out: one broken object must not hide a hundred thousand others. Bytes that are no JSON
+were cut off: `AnswerLost`.
 """
 
 from __future__ import annotations
@@ -127,10 +127,10 @@ class Decoder:
 
 @contextmanager
 def garbage_kept() -> Iterator[None]:
-    """Hold the garbage collector off while many values are made at once.
+    """Switch the garbage collector off while many objects are decoded at once.
 
-    Frozen values cannot form cycles, yet making them would set off collection after collection: a list of 100,000 pods
-    took 35 to 58 us a pod with the collector running and 14 us without.
+    Frozen structs cannot form cycles, but creating them starts collection after collection: a list of 100,000 pods
+    took 35 to 58 µs a pod with the collector and 14 µs without.
     """
     if not gc.isenabled():
         yield

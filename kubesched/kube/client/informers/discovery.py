@@ -1,8 +1,8 @@
-"""What this API server serves, and in which version we use it.
+"""Discovery: which resources this API server serves, and in which version we use them.
 
-In: the versions we would like. Out: which of them, and which of their resources, are there. `Served.version_of` is the one
-place that decides which version of a kind is used: reflectors, readers and commands ask it; a writer uses the version that an
-object came in. So a cluster without dynamic resources, or with older ones, is met with a sentence instead of an endless retry.
+`Served.version_of` decides the version of each kind, for reflectors, readers and commands. A writer uses the version that an
+object came in. So a cluster without dynamic resources, or with an older version of them, gets a warning instead of an endless
+retry.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from kubesched.kube.client.connection import Connection
 from kubesched.kube.client.informers.resources import Watched
 
 W = TypeVar("W", bound=Wire)
-_FIRST_STREAMING_MINOR = 27  # older servers ignore sendInitialEvents without a word
+_FIRST_STREAMING_MINOR = 27  # older servers ignore sendInitialEvents
 
 
 class _Version(Wire, kw_only=True):
@@ -56,12 +56,12 @@ class Served:
 
     @property
     def knows_streaming_lists(self) -> bool:
-        """Return whether asking for a streaming list gets a list or a refusal, and not silence."""
+        """Return whether the server answers a streaming list, be it with an error. Older servers stay silent."""
         return self.minor == 0 or self.minor >= _FIRST_STREAMING_MINOR
 
 
 async def discover(connection: Connection, api_versions: Iterable[str]) -> Served:
-    """Ask the server. Raise what the connection raises when it cannot be asked at all."""
+    """Ask the server. Errors of the connection are raised."""
     version = _decoded(await connection.request("GET", "/version"), _Version, connection, "/version")
     wanted = sorted(set(api_versions))
     found = await asyncio.gather(*(_resources(connection, name) for name in wanted))

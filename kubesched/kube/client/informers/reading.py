@@ -1,4 +1,4 @@
-"""Reading without following: one object by name, or all of a kind once. For commands that look and leave."""
+"""Read one object by name, or list all objects of a kind once. Commands use this; the scheduler uses reflectors."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ async def list_objects(
     field_selector: str = "",
     label_selector: str = "",
 ) -> list[T]:
-    """Return all objects of a kind, in one namespace or over all. Who knows what is served says in which `api_version`."""
+    """Return all objects of a kind, in one namespace or over all. `api_version` saves a request if it is known."""
     row = row_of(type_)
     api_version = api_version or await _version(connection, row)
     decoder = Decoder(row, api_version)
@@ -53,7 +53,7 @@ async def list_objects(
 
 
 async def _version(connection: Connection, row: Watched) -> str:
-    """Return the version in which the server serves a kind; there is nothing to ask where we know only one."""
+    """Return the version in which the server serves a kind. If we know only one it is not asked."""
     if len(row.api_versions) == 1:
         return row.api_versions[0]
     found = (await discover(connection, row.api_versions)).version_of(row)

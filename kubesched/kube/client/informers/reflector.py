@@ -1,18 +1,24 @@
-"""A reflector keeps a copy of one resource, and tells a sink of every change to it, in order, without ever giving up.
+"""A reflector keeps a copy of one resource, and tells a sink of every change to it, in order, for as long as the program runs.
 
-In: a connection. Out: `deliver(kind, old, new)` for each change (no old: added, no new: gone) and `synced(kind)` once,
-when everything that was there at the start has been delivered.
+It calls `deliver(kind, old, new)` for each change (no old: added, no new: gone), and `synced(kind)` once, when everything that
+was there at the start has been delivered.
 
-    list -> watch -> (stream ends, or says nothing for two minutes) watch -> (410) list -> ...
+    list -> watch -> (the stream ends, or is silent for 200 s) watch again from the last version -> (410 Gone) list again
 
-A list is a stream of initial events where the server knows that, and pages otherwise; both are consistent reads, so a
-list never goes back behind what was already seen. What a later list no longer has is delivered first, as deletions with
-the last object we knew; then what changed and what is new. Objects of the same version are not delivered again: nothing
-happened to them. A name that comes back with another uid is a deletion and an addition, because it is another object.
+List: a stream of initial events if the server knows that, and pages otherwise. Both are consistent reads, so a list is never
+older than what was already seen.
 
-A kind that the server does not serve, or does not let us list, is left out with a warning that says what it means, unless
-nothing can be decided without it: nobody waits for it any more, and it is looked for again every minute at the latest. A
-server that was upgraded may have it in another version.
+Relist: the server no longer has the changes since our version. Example: at version 100 we have web-1 and web-2. The new list,
+at version 500, has web-2 (unchanged) and web-3. First web-1 is delivered as deleted, with the last object that we had of it;
+then web-3 is delivered as added. web-2 has the same resourceVersion, so nothing is delivered. An object with another uid under
+a known name is another object: a deletion and an addition.
+
+Watch recovery: after a lost connection we first ask how far the server is. It may have been restored from a backup, and be at
+version 80 after our 100. A watch from 100 would then be silent for long, while we believe in objects that are gone. So we list.
+
+A resource that the server does not serve, or does not let us list, is left out with a warning that says what will not work.
+The program starts without it, unless nothing can be decided without it. It is tried again at least once a minute, in the
+version that the server has by then.
 """
 
 from __future__ import annotations
@@ -49,15 +55,13 @@ log = logging.getLogger(__name__)
 
 
 class Sink(Protocol):
-    """Who is told."""
+    """Receives the changes."""
 
     def deliver(self, kind: str, old: Any | None, new: Any | None) -> None:
-        """Take one change. Called in order, and never while another call is running."""
-        ...
+        """Take one change. Calls come in order and never overlap."""
 
     def synced(self, kind: str) -> None:
-        """Know that the first list has been delivered whole."""
-        ...
+        """Note that the whole first list has been delivered."""
 
 
 class Reflector:
@@ -75,13 +79,13 @@ class Reflector:
         chance: Chance = SYSTEM_CHANCE,
         warn: Callable[[str], None] = log.warning,
     ) -> None:
-        """Follow a resource in a version, by default the first one of its row; None is for one that is not served yet."""
+        """Follow a resource in one API version, by default the first that we know. None: the server does not serve it yet."""
         self.kind = watched.kind
         self.objects: dict[str, Any] = {}
         self.is_relisting = False
-        """Whether what is being delivered was found out by a later list: it happened in no known order."""
+        """Whether the changes being delivered come from a relist, so that their real order is unknown."""
         self.is_left_out = False
-        """Whether it is not served, or may not be listed, so that nobody waits for its first list."""
+        """Whether it is not served or may not be listed. The program does not wait for its first list then."""
         self._synced, self._settled = asyncio.Event(), asyncio.Event()
         self._refused_at: float | None = None
         self._warn = warn
@@ -100,7 +104,7 @@ class Reflector:
 
     @property
     def trouble(self) -> str:
-        """Return what keeps us from following, in one line; empty while all is well."""
+        """Return why we cannot follow, in one line; empty while we can."""
         return self._log_throttle.current
 
     @property
@@ -168,7 +172,7 @@ class Reflector:
         self.api_version, self._path = api_version, self._watched.path(api_version)
         self._decoder = Decoder(self._watched, api_version)
 
-    # --- the conversation ---------------------------------------------------------------------------------------------
+    # List and watch
 
     async def _follow(self) -> None:
         """List if we must, then watch until the stream ends."""
@@ -183,11 +187,7 @@ class Reflector:
             await self._watch(f"&resourceVersion={self._version}")
 
     async def _check_history(self) -> None:
-        """Make sure, after losing the server, that it is still ahead of us.
-
-        It may have come back from an older backup, and would then let us wait for its versions to catch up while we
-        believe in what is no longer there.
-        """
+        """After a lost connection, make sure that the server's version is not older than ours (see the head of this file)."""
         body = await self._connection.request("GET", f"{self._path}?limit=1")
         found = self._decoder.page(body).metadata.resource_version
         self._was_cut_off = False
@@ -195,7 +195,7 @@ class Reflector:
             raise Gone(410, "Expired", f"the server went back from version {self._version} to {found}")
 
     async def _list(self) -> None:
-        """Read all pages and bring our copy in line with them."""
+        """Read all pages, and deliver how they differ from our copy."""
         is_first = not self.objects
         found: dict[str, Any] = {}
         token = ""
@@ -207,7 +207,7 @@ class Reflector:
             except Gone:
                 if not token:
                     raise
-                # The list took so long that its version is forgotten: begin again, with what we have as it is.
+                # The list took so long that the server has dropped its version: begin again, and keep what was delivered.
                 is_first, found, token = False, {}, ""
                 continue
             with garbage_kept():
@@ -225,10 +225,13 @@ class Reflector:
         self._listed(page.metadata.resource_version)
 
     async def _watch(self, query: str, *, is_list: bool = False) -> None:
-        """Take events until the stream ends. With `is_list`, they begin with everything there is."""
+        """Take events until the stream ends. With `is_list` the stream begins with all objects as ADDED events.
+
+        A first list is delivered while it arrives. A relist is gathered first, because deletions must be delivered before
+        additions: the pod that frees a node's CPU before the pod that uses it.
+        """
         lifetime = int(SHORTEST_WATCH_SECONDS * (1.0 + self._chance.random()))
         path = f"{self._path}?watch=true&allowWatchBookmarks=true&timeoutSeconds={lifetime}{query}{self._selector}"
-        # A first list is delivered while it arrives; a later one is gathered, to deliver deletions first.
         gathered: dict[str, Any] | None = {} if is_list and self.objects else None
         loop = asyncio.get_running_loop()
         async with self._connection.stream(path, longest_silence=LONGEST_SILENCE_SECONDS) as stream:
@@ -246,11 +249,11 @@ class Reflector:
                                 is_list = not self._take_initial(events, gathered)
                             self._take(events)
             except TimeoutError as error:
-                said = f"neither an event nor a bookmark for {LONGEST_SILENCE_SECONDS:g} s"
-                raise Unreachable(f"{self._path}: the watch is dead: {said}; watching anew") from error
+                problem = f"neither an event nor a bookmark for {LONGEST_SILENCE_SECONDS:g} s"
+                raise Unreachable(f"{self._path}: the watch is dead: {problem}; watching anew") from error
 
     async def _whole_lines(self, stream: Stream, is_list: bool) -> AsyncIterator[bytes]:
-        """Yield what has arrived, cut after its last line end. A line that is cut off by the end is dropped."""
+        """Yield what has arrived up to its last line end. An unfinished line at the end of the stream is dropped."""
         rest: list[bytes] = []
         n_bytes = 0
         while True:
@@ -272,7 +275,8 @@ class Reflector:
             n_bytes = len(chunk) - end
 
     async def _first_events(self, stream: Stream) -> bytes:
-        """Read a part of a streaming list. A server that falls silent in the middle of one does not know them."""
+        """Read a part of a streaming list. If the server is silent for 10 s it does not support them: list in pages from now
+        on."""
         try:
             async with asyncio.timeout(LONGEST_INITIAL_SILENCE_SECONDS):
                 return await stream.read()
@@ -280,10 +284,10 @@ class Reflector:
             self._streams = False
             raise Unreachable(f"{self._path}: the streaming list does not end; listing in pages instead") from error
 
-    # --- what arrives -------------------------------------------------------------------------------------------------
+    # Events and objects
 
     def _take_initial(self, events: Iterable[Event], gathered: dict[str, Any] | None) -> bool:
-        """Take events of a streaming list; return whether its end was among them. Later events are left in `events`."""
+        """Take events of a streaming list; return whether its end was among them. Events after the end stay in `events`."""
         for event in events:
             verb, obj = event.verb, event.object
             if verb == BOOKMARK:
@@ -311,7 +315,7 @@ class Reflector:
             version = obj.metadata.resource_version
             is_repeated = _is_older(version, self._version) or version == self._version
             if is_repeated and not self._has_progressed and version != self._version:
-                # The first thing a watch says lies before its start: the server lost its history and counts anew.
+                # The first event of the watch is older than its start: the server was restored from a backup.
                 raise Gone(410, "Expired", f"the server went back from version {self._version} to {version}")
             if not is_repeated:
                 self._version = version
@@ -324,7 +328,7 @@ class Reflector:
             self._has_progressed = True
 
     def _apply(self, new: Any | None, key: str) -> None:
-        """Put an object in place of what we had under its name, and tell."""
+        """Replace what we have under a name, and deliver the change."""
         objects, deliver = self.objects, self._sink.deliver
         old = objects.get(key)
         if new is None:
@@ -350,7 +354,7 @@ class Reflector:
             deliver(self.kind, old, new)
 
     def _add_all(self, items: list[Any]) -> None:
-        """Take what a first list says: mostly things that are new."""
+        """Take in the objects of a first list; nearly all of them are new."""
         objects, kind, deliver, deduplicator = self.objects, self.kind, self._sink.deliver, self._deduplicator
         for obj in items:
             key = obj.key
@@ -363,8 +367,8 @@ class Reflector:
             deliver(kind, None, obj)
 
     def _known(self, obj: Any) -> Any:
-        """Return the object that we have already, if a later list tells the same again: a second copy of the whole cluster
-        would double our memory, and what Python once had it keeps."""
+        """Return the object that we already have if it is the same version. Otherwise a relist would hold a second copy of the
+        whole cluster, and Python does not return that memory to the system."""
         known = self.objects.get(obj.key)
         if known is None:
             return obj
@@ -374,7 +378,7 @@ class Reflector:
         return known if is_same and not _versions_differ(known, obj) else obj
 
     def _replace(self, found: dict[str, Any]) -> None:
-        """Bring our copy in line with a whole list: deletions first, then changes and additions in the list's order."""
+        """Deliver how a relist differs from our copy: deletions first, then changes and additions in the list's order."""
         self.is_relisting = True
         try:
             for key in [key for key in self.objects if key not in found]:
@@ -396,7 +400,8 @@ class Reflector:
             self._sink.synced(self.kind)
 
     def _refused(self, error: ApiError) -> None:
-        """Complain that this is not served or forbidden; leave it out if it was never listed and that has lasted a while."""
+        """Log that the resource is not served or forbidden. Leave it out if it was never listed and this has lasted two
+        seconds."""
         if self._watched.is_indispensable or self.is_synced:
             self._complain(advice(error))
             return
@@ -411,7 +416,7 @@ class Reflector:
             self._log_throttle.is_worth_saying(text)
             self._warn(text)
 
-    # --- for people ---------------------------------------------------------------------------------------------------
+    # Log lines
 
     def _complain(self, text: str) -> None:
         if self._log_throttle.is_worth_saying(text):

@@ -1,8 +1,4 @@
-"""All reflectors together: ask what is served, and follow it.
-
-In: the watch set and a sink. Out: running reflectors, one for each row of the watch set. What the server does not serve, or
-does not let us list, its reflector leaves out with a warning, and looks for again.
-"""
+"""All reflectors of the scheduler: discover what the server serves, and run one reflector for each resource."""
 
 from __future__ import annotations
 
@@ -39,7 +35,8 @@ class Reflectors:
     ) -> Reflectors:
         """Ask the server what it serves and make a reflector for each row.
 
-        Without `streams`, first lists come in pages even where the server could stream them. `warn` is told what is left out.
+        Without `streams`, first lists come in pages even if the server can stream them. `warn` gets a text for each resource
+        that is left out.
         """
         rows = tuple(rows)
         served = await discover(connection, {version for row in rows for version in row.api_versions})
@@ -57,5 +54,5 @@ class Reflectors:
                 tasks.create_task(reflector.run(), name=f"reflector-{kind}")
 
     async def wait_synced(self) -> None:
-        """Wait until the first list of every kind has been delivered, but for those that are left out."""
+        """Wait until the first list of every kind has been delivered. Kinds that are left out are not waited for."""
         await asyncio.gather(*(reflector.wait_synced() for reflector in self.by_kind.values()))

@@ -1,10 +1,14 @@
-"""The fence: nothing is written in a leader's name once its word may have run out.
+"""The fence: a leader writes nothing once its lease may have expired.
 
-In: every record that the election writes, and every write of the leader. Out: the same, or `LeaseLost` instead of a
-write that another leader could already be contradicting. A process may be stopped at any instruction and go on a minute
-later: asking "do I lead?" before deciding is not enough, so the question is asked again in the very moment before the
-bytes go out, after waiting for the limiter and for a connection. A word holds from the moment we sent it, on our own
-monotonic clock: whoever else wants to lead has seen it later, and waits as long from then.
+It is not enough to ask "do I lead?" before deciding. A process can be stopped at any instruction and go on a minute later:
+
+     0 s  A renews its lease, decides for a pod, and is stopped (a paused VM, a swapped-out process)
+    15 s  the lease expires, B leads and binds the pod to node b
+    60 s  A goes on and would bind the same pod to node a
+
+So the lease is checked again right before the bytes go out, after waiting for the rate limiter and for a connection, and A
+gets `LeaseLost` instead. The lease holds from the moment its renewal was *sent*, by our monotonic clock: other replicas saw it
+later than that and wait as long from then.
 """
 
 from __future__ import annotations
@@ -17,17 +21,17 @@ from kubesched.kube.client.leases.locks import Lock, Record
 from kubesched.kube.client.timing import SYSTEM_CLOCK, ClientClock
 
 TRANSIT_SECONDS = 0.5
-"""How long before its end a word is no longer relied on: a request takes a while to get there."""
+"""How long before its end a lease is not relied on any more: a request takes time to arrive."""
 
 NEVER = float("-inf")
 
 
 class LeaseLost(SchedulerError):
-    """Somebody else leads now, or may do so any moment."""
+    """Another replica leads, or may lead at any moment."""
 
 
 class FencedLock:
-    """A lock that remembers until when our word holds."""
+    """A lock that knows until when our lease holds."""
 
     def __init__(self, lock: Lock, lease_seconds: float, clock: ClientClock = SYSTEM_CLOCK) -> None:
         self.identity = lock.identity
@@ -41,11 +45,11 @@ class FencedLock:
 
     @property
     def holds(self) -> bool:
-        """Return whether nobody else can have taken the lead."""
+        """Return whether no other replica can lead now."""
         return self._clock.monotonic() < self._holds_until
 
     async def get(self) -> Record:
-        """Return the record; another's name in it ends our word."""
+        """Return the record. If another replica holds it, our lease is over."""
         found = await self._lock.get()
         if found.holder != self.identity:
             self._holds_until = NEVER
@@ -61,7 +65,7 @@ class FencedLock:
 
     async def _write(self, send: Callable[[Record], Awaitable[Record]], record: Record) -> Record:
         if record.holder != self.identity:
-            self._holds_until = NEVER  # before it is sent: from then on others may lead
+            self._holds_until = NEVER  # before it is sent: others may lead from then on
         sent_at = self._clock.monotonic()
         stored = await send(record)
         if stored.holder == self.identity:
@@ -70,7 +74,7 @@ class FencedLock:
 
 
 class FencedConnection(Connection):
-    """A client that writes only while the fence is open; reading is free."""
+    """A connection that writes only while the lease holds. Reading is always allowed."""
 
     def __init__(self, like: Connection, is_open: Callable[[], bool]) -> None:
         super().__init__(
@@ -85,6 +89,6 @@ class FencedConnection(Connection):
         self._is_open = is_open
 
     def require_lead(self, what: str) -> None:
-        """Raise `LeaseLost` when another may lead."""
+        """Raise `LeaseLost` if another replica may lead."""
         if not self._is_open():
             raise LeaseLost(f"{what}: not sent, because the leader's lease may have run out")

@@ -1,12 +1,20 @@
-"""Leader election: of several replicas one leads, as long as it renews its word in time.
+"""Leader election: of several replicas only one schedules. It holds a lease in the API server and renews it.
 
-In: a lock in the API, a clock, chance. Out: callbacks, and the end of `run` when leadership is lost. Only times seen on
-our own monotonic clock count, so clocks that differ or jump do no harm: a record that has not changed for its lease
-duration may be taken. A leader that cannot renew within the deadline, or finds another's name in the lock, stops at
-once; the reference goes on until the deadline in the second case, beside the new leader.
+With the default times (lease 15 s, renew deadline 10 s, retry every 2 s):
 
-In a coordinated election nobody takes the lock: a coordinator writes the name of a candidate (`lease_candidate`) into it.
-Whoever finds its own name leads and renews, until another is named as the preferred holder.
+     0 s  A takes the lease, leads, and renews it every 2 s. B reads it every 2 to 4 s and sees it change
+    60 s  A loses its network. Its renewals fail
+    70 s  A has not renewed for 10 s: it stops leading. The process ends
+    75 s  B has seen no change for 15 s: it takes the lease and leads
+
+Between 70 s and 75 s nobody leads; never do two. Each replica measures with its own monotonic clock how long *it* has seen no
+change, so wrong or jumping clocks do no harm. The times written in the lease are for people. If A stops in order, it releases
+the lease, and B leads within seconds. If A finds another holder in the lease it stops at once; kube-scheduler goes on until
+its deadline, beside the new leader.
+
+In a coordinated election (CoordinatedLeaderElection) no replica takes the lease. A controller writes the name of a candidate
+(`lease_candidate.py`) into it. The replica with that name leads and renews, until the controller names another as preferred
+holder.
 """
 
 from __future__ import annotations
@@ -30,7 +38,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """How long a word holds, how long a leader tries to renew it, and how often anyone tries; all in seconds."""
+    """How long a lease holds, how long a leader tries to renew it, and how often a replica tries; in seconds."""
 
     lease_duration: float = 15.0
     renew_deadline: float = 10.0
@@ -54,7 +62,7 @@ class Timing:
 
 @dataclass(frozen=True, slots=True)
 class Callbacks:
-    """Whom to tell. None of them may block."""
+    """Called when leadership changes. They must not block."""
 
     on_started: Callable[[], None] = lambda: None
     on_stopped: Callable[[], None] = lambda: None
@@ -63,7 +71,7 @@ class Callbacks:
 
 
 class LeaderElector:
-    """One candidate."""
+    """One replica in the election."""
 
     def __init__(
         self,
@@ -89,7 +97,7 @@ class LeaderElector:
 
     @property
     def leader(self) -> str:
-        """Return who leads, as far as we have seen."""
+        """Return the holder of the lease as it was last read."""
         return self._observed.holder
 
     @property
@@ -117,8 +125,8 @@ class LeaderElector:
         self._callbacks.on_stopped()
 
     async def _renew_in_time(self) -> bool:
-        """Try until it works, the deadline passes, or another leads."""
-        # Raced against the clock handed in, not wrapped in asyncio's timeout: a test moves that clock.
+        """Renew; return False if the deadline passes or another replica leads."""
+        # The deadline is measured with our own clock and not by asyncio.timeout, so that tests can move it.
         tries = asyncio.ensure_future(self._renew())
         deadline = asyncio.ensure_future(self._clock.sleep(self._timing.renew_deadline))
         try:
@@ -137,7 +145,7 @@ class LeaderElector:
         return True
 
     async def _try_coordinated(self) -> bool:
-        """Renew the lock if it was given to us; return whether it was."""
+        """Renew the lease if the controller gave it to us; return whether we hold it."""
         try:
             found = await self._lock.get()
             if found != self._observed:
@@ -154,13 +162,15 @@ class LeaderElector:
             log.debug("lease %s is not there: nobody has been chosen yet", self._lock)
             return False
         except SchedulerError as error:
-            self._say(error)
+            self._warn(error)
             return False
 
     async def _try_to_hold(self) -> bool:
-        """Take the lock or renew it; return whether it is ours now.
+        """Take the lease or renew it; return whether we hold it now.
 
-        A try counts from its beginning, however long its requests take: what had not run out then is not taken.
+        A leader first writes without reading, guarded by the resourceVersion that it knows: one request instead of two. If
+        that fails it reads, like everybody else. Whether another's lease has expired is judged as of the beginning of this
+        call, however long the requests take.
         """
         now, begun = self._clock.now(), self._clock.monotonic()
         mine = Record(
@@ -195,10 +205,10 @@ class LeaderElector:
             self._observe(await self._lock.update(mine))
             return True
         except SchedulerError as error:
-            self._say(error)
+            self._warn(error)
             return False
 
-    def _say(self, error: SchedulerError) -> None:
+    def _warn(self, error: SchedulerError) -> None:
         if self._log_throttle.is_worth_saying(text := advice(error)):
             log.warning("lease %s: %s; trying again", self._lock, text)
 
@@ -212,7 +222,7 @@ class LeaderElector:
                 self._observe(await self._lock.update(Record("", RELEASED_SECONDS, now, now, found.transitions)))
                 return
             except Conflict as error:
-                # A renewal that was under way when we were told to stop may reach the server after our look: look again.
+                # A renewal that was under way when we stopped may reach the server after our read: read again.
                 if not n_left:
                     self._not_released(error)
             except SchedulerError as error:

@@ -1,9 +1,9 @@
-"""LeaseCandidate: our name on the list from which the API server's controller chooses who leads.
+"""The LeaseCandidate of this replica, from which a controller chooses the leader (gate CoordinatedLeaderElection).
 
-With the gate CoordinatedLeaderElection nobody takes the lease: a controller of the control plane does it in the name of
-the best candidate, the one that emulates the oldest release. In: the connection, our name and versions. Out: a
-LeaseCandidate beside the lease that exists, is renewed now and then, and answers the controller's question whether we
-are still there (spec.pingTime). It never touches the lease itself; see `leader_election`.
+No replica takes the lease itself. A controller in the control plane writes the best candidate into it: the one that emulates
+the oldest release. Before that it sets spec.pingTime, and only candidates that answer with a newer spec.renewTime within five
+seconds count. This file creates the object, renews it every five minutes and answers pings. It never touches the lease
+(`leader_election.py`).
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from kubesched.kube.client.timing import SYSTEM_CLOCK, ClientClock, LogThrottle
 API_VERSION, KIND, PLURAL = "coordination.k8s.io/v1beta1", "LeaseCandidate", "leasecandidates"
 STRATEGY = "OldestEmulationVersion"
 LOOK_SECONDS = 2.0
-"""How often we look whether we are asked. The controller gives five seconds to answer; a watch of one object, which the
-reference keeps, would tell a second earlier and is one more thing that can break."""
+"""How often we look for a ping. The controller gives five seconds to answer. kube-scheduler watches the object, which is a
+second faster and one more thing that can break."""
 RENEW_SECONDS = 300.0
 
 log = logging.getLogger(__name__)
 
 
 class LeaseCandidate:
-    """One replica's entry."""
+    """The LeaseCandidate object of this replica."""
 
     def __init__(
         self,
@@ -60,7 +60,7 @@ class LeaseCandidate:
         self._log_throttle = LogThrottle(clock)
 
     async def run(self) -> None:
-        """Stand as a candidate until cancelled."""
+        """Be a candidate until cancelled."""
         while True:
             try:
                 await self._stand()
@@ -80,13 +80,13 @@ class LeaseCandidate:
             return
         if not isinstance(found, dict) or not isinstance(found.get("spec"), dict):
             raise MalformedObject(f"lease candidate {self._namespace}/{self._identity}", "spec", found, "expected an object")
-        if self._is_asked(found["spec"]) or self._clock.monotonic() - self._renewed_at >= RENEW_SECONDS:
+        if self._is_pinged(found["spec"]) or self._clock.monotonic() - self._renewed_at >= RENEW_SECONDS:
             await self._write("PUT", self._path, found)
 
     @staticmethod
-    def _is_asked(spec: dict[str, Any]) -> bool:
-        asked, answered = spec.get("pingTime"), spec.get("renewTime")
-        return isinstance(asked, str) and (not isinstance(answered, str) or parse_time(asked) > parse_time(answered))
+    def _is_pinged(spec: dict[str, Any]) -> bool:
+        pinged, renewed = spec.get("pingTime"), spec.get("renewTime")
+        return isinstance(pinged, str) and (not isinstance(renewed, str) or parse_time(pinged) > parse_time(renewed))
 
     async def _write(self, method: str, path: str, candidate: dict[str, Any]) -> None:
         spec = {**candidate["spec"], "renewTime": format_micro_time(self._clock.now())}

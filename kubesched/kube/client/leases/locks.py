@@ -1,8 +1,8 @@
-"""Where the leader's name is kept: in a Lease, or, as old releases did, in an annotation of an Endpoints object.
+"""The object that holds the leader's name: a Lease, or in old releases an annotation of an Endpoints or a ConfigMap.
 
-In: a record. Out: the record as the server stored it. Each lock remembers the object as it last saw it, so that
-renewing is one request, guarded by the object's version, and so that what others wrote into it stays. Between the old
-way and the new one, releases kept the record in both places (`BothLocks`): leaders of either kind saw each other.
+A lock keeps the object as it last read it. So a renewal is one PUT, guarded by the resourceVersion, and fields of other
+writers survive. While clusters moved from the old place to the new one, releases wrote both (`BothLocks`), so that leaders of
+either kind saw each other.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from kubesched.kube.client.informers.resources import collection_path
 
 LEADER_ANNOTATION = "control-plane.alpha.kubernetes.io/leader"
 UNKNOWN = "leaderelection.k8s.io/unknown"
-"""The leader while two places name two."""
+"""The leader while the two objects name different ones."""
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """Who leads, since when, how long the word holds, how often it changed hands. Times are seconds since the epoch."""
+    """The leader, since when, how long the lease holds, how often the leader changed. Times are seconds since the epoch."""
 
     holder: str = ""
     lease_duration_seconds: int = 0
@@ -37,34 +37,31 @@ class Record:
     renew_time: float = 0.0
     transitions: int = 0
     preferred_holder: str = ""
-    """Who is to lead next, where a coordinator decides that; the holder lets its term end."""
+    """The next leader, if a controller chooses it. The holder then stops renewing."""
 
 
 class Lock(Protocol):
-    """A place for the record."""
+    """An object that holds the record."""
 
     identity: str
 
     async def get(self) -> Record:
-        """Return the record; raise `NotFound` when there is no lock yet."""
-        ...
+        """Return the record; raise `NotFound` if the object does not exist."""
 
     async def create(self, record: Record) -> Record:
         """Make the lock."""
-        ...
 
     async def update(self, record: Record) -> Record:
-        """Replace the record; raise `Conflict` when somebody else did since we last looked."""
-        ...
+        """Replace the record; raise `Conflict` if another replica has replaced it since we last read it."""
 
 
 def make_identity() -> str:
-    """Return a name for this process that no other has."""
+    """Return a unique name for this process."""
     return f"{socket.gethostname()}_{uuid.uuid4()}"
 
 
 class _ObjectLock:
-    """What both locks share: one object, read and replaced."""
+    """An object that is read and replaced whole."""
 
     api_version = ""
     kind = ""
@@ -108,11 +105,11 @@ class _ObjectLock:
         return record
 
     def _written(self, found: dict[str, Any], record: Record) -> dict[str, Any]:
-        """Return the object with a record in it; every kind of lock has its own place for it."""
+        """Return the object with a record in it."""
         raise NotImplementedError
 
     def _read(self, found: dict[str, Any]) -> Record:
-        """Return the record that an object holds; the counterpart of `_written`."""
+        """Return the record in an object."""
         raise NotImplementedError
 
 
@@ -138,7 +135,7 @@ class LeaseLock(_ObjectLock):
 
 
 class _AnnotationLock(_ObjectLock):
-    """An object that is for something else, whose annotation carries the record as JSON."""
+    """An object with the record as JSON in an annotation."""
 
     api_version = "v1"
 
@@ -176,7 +173,7 @@ class ConfigMapLock(_AnnotationLock):
 
 
 class BothLocks:
-    """The same record in an old place and in a Lease. Where they name two leaders, nobody knows who leads."""
+    """The same record in an old object and in a Lease. While they name different leaders, the leader is unknown."""
 
     def __init__(self, old: Lock, new: Lock) -> None:
         self.identity = old.identity
@@ -186,25 +183,25 @@ class BothLocks:
         return str(self._old)
 
     async def get(self) -> Record:
-        """Return the old record; where the new one names somebody else, a record of an unknown leader."""
+        """Return the old object's record. If the Lease names another leader, return one with an unknown leader."""
         found = await self._old.get()
         try:
             beside = await self._new.get()
         except NotFound:
             return found
-        # Whichever was renewed last runs out last: an unknown leader is waited for as long as either would be.
+        # The record that was renewed last expires last. An unknown leader is waited for until then.
         if beside.holder == found.holder:
             return found
         return replace(max(found, beside, key=lambda each: each.renew_time), holder=UNKNOWN)
 
     async def create(self, record: Record) -> Record:
-        """Make whichever of the two is not there."""
+        """Create the objects that do not exist."""
         with contextlib.suppress(AlreadyExists):
             await self._old.create(record)
         return await self._new.create(record)
 
     async def update(self, record: Record) -> Record:
-        """Replace the record in both places, the old one first: it decides who wins."""
+        """Replace the record in both objects, the old one first: it decides which replica wins."""
         await self._old.update(record)
         try:
             await self._new.get()
@@ -220,7 +217,7 @@ LOCKS: dict[str, Callable[[Connection, str, str, str], Lock]] = {
     "endpointsleases": lambda *given: BothLocks(EndpointsLock(*given), LeaseLock(*given)),
     "configmapsleases": lambda *given: BothLocks(ConfigMapLock(*given), LeaseLock(*given)),
 }
-"""Locks by the names that flags give them: (connection, identity, namespace, name)."""
+"""Locks by their names in flags, made from (connection, identity, namespace, name)."""
 
 
 def _record(fields: dict[str, Any], transitions: str, what: str) -> Record:

@@ -1,10 +1,12 @@
-"""The API dispatcher: at most one call about a pod at a time, and calls that wait for the same pod become one.
+"""The API dispatcher (gate SchedulerAsyncAPICalls): one call about a pod at a time, and waiting calls about a pod are merged.
 
-In: bindings and status patches, as `Writer` takes them. Out: the same calls, fewer. While a pod's call waits, or is under
-way, the next about the same pod is judged by its kind: a status patch adds to a status patch, a binding takes the place of a
-status patch (which is out of date once the pod is bound), and a status patch after a binding is dropped. Whoever waits for
-a call that became part of another, or was dropped, is told that it is done; an error is told to the call that was sent.
-Behind the gate SchedulerAsyncAPICalls; everything else a Writer writes goes straight through.
+    waiting or under way   next call      what happens
+    status patch           status patch   merged into one patch
+    status patch           binding        the binding replaces a patch that waits: it is out of date once the pod is bound
+    binding                status patch   the patch is dropped
+
+The caller of a merged or dropped call returns at once, as if it had succeeded. An error goes to the caller of the call that
+was sent. All other writes go straight through.
 """
 
 from __future__ import annotations
@@ -22,11 +24,11 @@ STATUS_PATCH, BINDING = "pod_status_patch", "pod_binding"
 _RELEVANCE = {STATUS_PATCH: 1, BINDING: 2}
 
 Finished = Callable[[str, str, float], None]
-"""Told of each call that was sent: its kind, success or error, and the seconds it took."""
+"""Called after each call that was sent, with its kind, success or error, and its seconds."""
 
 
 class _Call:
-    """One call about a pod; `status` is what a patch says."""
+    """One call about a pod. `status` is the patch of a status patch."""
 
     __slots__ = ("done", "kind", "send", "status")
 
@@ -37,7 +39,7 @@ class _Call:
         self.done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     def finish(self, error: BaseException | None = None) -> None:
-        """Tell whoever waits, unless it has given up."""
+        """Let the caller return, unless it was cancelled."""
         if self.done.done():
             return
         if error is None:
@@ -47,7 +49,7 @@ class _Call:
 
 
 class ApiDispatcher(Writer):
-    """A writer that puts a pod's calls together."""
+    """A writer that merges the calls about a pod."""
 
     def __init__(
         self,
@@ -62,21 +64,21 @@ class ApiDispatcher(Writer):
         self._waiting: dict[str, _Call] = {}
         self._under_way: dict[str, _Call] = {}
         self._ready: deque[str] = deque()
-        """The pods whose calls may be sent: of those that wait, the ones about which nothing is under way."""
+        """The pods whose call waits and about which none is under way."""
         self._tasks: set[asyncio.Task[None]] = set()
 
     def pending(self) -> dict[str, int]:
-        """Return how many calls of each kind could be sent and wait for a place."""
+        """Return how many calls of each kind wait because too many are under way."""
         counts = Counter(self._waiting[uid].kind for uid in self._ready)
         return {kind: counts[kind] for kind in _RELEVANCE}
 
     async def bind(self, pod: Named, node_name: str) -> None:
-        """Bind, after what is being written about the pod."""
+        """Bind, after the call about the pod that is under way."""
         send = super().bind
         await self._add(pod.uid, _Call(BINDING, lambda _: send(pod, node_name), {}))
 
     async def patch_pod_status(self, pod: Named, status: Mapping[str, Any]) -> None:
-        """Patch a status, together with the patches that come before it is sent."""
+        """Patch a status, merged with the patches that wait."""
         send = super().patch_pod_status
         await self._add(pod.uid, _Call(STATUS_PATCH, lambda call: send(pod, call.status), status))
 
@@ -112,7 +114,7 @@ class ApiDispatcher(Writer):
         except asyncio.CancelledError:
             call.done.cancel()
             raise
-        except Exception as problem:  # whoever waits for the call judges it
+        except Exception as problem:  # it goes to the caller
             error = problem
         finally:
             self._finished(call.kind, result, self._clock.monotonic() - started)

@@ -1,10 +1,14 @@
-"""Events for people: what happened to a pod, told to the API server without ever making the scheduler wait.
+"""Events: write what happened to a pod as Event objects, without ever making the scheduler wait.
 
-In: `event(...)` from anywhere in the event loop. Out: Events in events.k8s.io/v1, or in core/v1 for servers that know
-only that. A thousand may wait; more are dropped. The same thing happening again to the same version of an object
-becomes a series: the second time is written, later ones are counted and written every half hour, or once it has been
-quiet for six minutes. A write that gets no answer is tried again; one that is refused is dropped: events are not
-worth more.
+They are written in events.k8s.io/v1, or in core/v1 if the server knows only that. Up to 1000 events wait for a worker; more
+are dropped and counted. The same event for the same version of an object becomes a series:
+
+    12:00  FailedScheduling for web-1     created
+    12:01  the same                       patched: series.count 2
+    12:02  to 12:40, forty times          only counted; patched once after half an hour
+    12:46  quiet for six minutes          patched: series.count 42, and the series is forgotten
+
+A write without an answer is repeated up to twelve times. A refused one is dropped, because events are not worth more.
 """
 
 from __future__ import annotations
@@ -41,7 +45,7 @@ log = logging.getLogger(__name__)
 
 
 class Recorder:
-    """Records under the name of one profile, or of one other part of the program."""
+    """Records events with one profile, or another part of the program, as the reporting controller."""
 
     def __init__(self, broadcaster: Broadcaster, controller: str, api_version: str = "") -> None:
         self._broadcaster = broadcaster
@@ -57,7 +61,7 @@ class Recorder:
 
 
 class Broadcaster:
-    """The queue, the series and the workers behind all recorders."""
+    """The waiting events, the series and the workers of all recorders."""
 
     def __init__(
         self,
@@ -71,8 +75,8 @@ class Broadcaster:
         self.n_dropped = 0
         self.api_version = api_version
         self._connection, self._clock, self._chance = connection, connection.clock, chance
-        self._waiting: asyncio.Queue[_Story] = asyncio.Queue(MAX_WAITING)
-        self._stories: dict[Any, _Story] = {}
+        self._waiting: asyncio.Queue[_Series] = asyncio.Queue(MAX_WAITING)
+        self._series: dict[Any, _Series] = {}
         self._last_nanos = 0
 
     def recorder(self, controller: str, api_version: str = "") -> Recorder:
@@ -91,31 +95,31 @@ class Broadcaster:
         await self._waiting.join()
 
     def take(self, happening: _Happening) -> None:
-        """Tell a new story, or count on an old one."""
+        """Begin a series, or count one more in it."""
         now = self._clock.now()
         key = happening.key()
-        story = self._stories.get(key)
-        if story is None:
-            story = _Story(happening, self._name(happening.regarding.name, now), now)
-        story.last_seen = now
-        story.count += 1
-        if story.count > 2:
-            return  # `_tidy_up` writes it down
+        series = self._series.get(key)
+        if series is None:
+            series = _Series(happening, self._name(happening.regarding.name, now), now)
+        series.last_seen = now
+        series.count += 1
+        if series.count > 2:
+            return  # `_tidy_up` writes it
         try:
-            self._waiting.put_nowait(story)
+            self._waiting.put_nowait(series)
         except asyncio.QueueFull:
             self.n_dropped += 1
             if self.n_dropped % MAX_WAITING == 1:
                 log.warning("%d events dropped so far: they come faster than they can be written", self.n_dropped)
             return
-        self._stories[key] = story
+        self._series[key] = series
 
     async def _work(self) -> None:
         while True:
-            story = await self._waiting.get()
+            series = await self._waiting.get()
             try:
-                async with story.writing:  # the first and the second time may meet in two workers
-                    await self._write(story)
+                async with series.writing:  # two workers may have the first and the second event
+                    await self._write(series)
             finally:
                 self._waiting.task_done()
 
@@ -128,55 +132,55 @@ class Broadcaster:
     async def tidy(self) -> None:
         """Do one round of it."""
         now = self._clock.now()
-        for key, story in list(self._stories.items()):
-            is_over = now - story.last_seen >= QUIET_SECONDS
-            if story.count > story.written and (is_over or now - story.written_at >= REFRESH_SECONDS):
-                async with story.writing:
-                    await self._write(story)
+        for key, series in list(self._series.items()):
+            is_over = now - series.last_seen >= QUIET_SECONDS
+            if series.count > series.written and (is_over or now - series.written_at >= REFRESH_SECONDS):
+                async with series.writing:
+                    await self._write(series)
             if is_over:
-                self._stories.pop(key, None)
+                self._series.pop(key, None)
 
-    async def _write(self, story: _Story) -> None:
-        """Write a story as it stands now, trying again while there is no answer."""
+    async def _write(self, series: _Series) -> None:
+        """Write a series as it stands now, trying again while there is no answer."""
         for _ in range(MAX_TRIES):
-            count, last_seen = story.count, story.last_seen
+            count, last_seen = series.count, series.last_seen
             try:
-                if story.written and count > story.written:
-                    await self._patch(story, count, last_seen)
-                elif not story.written:
-                    await self._create(story, count, last_seen)
-                story.written, story.written_at = count, self._clock.now()
+                if series.written and count > series.written:
+                    await self._patch(series, count, last_seen)
+                elif not series.written:
+                    await self._create(series, count, last_seen)
+                series.written, series.written_at = count, self._clock.now()
                 return
             except ApiError as error:
-                log.warning("event %s for %s was refused: %s", story.name, story.happening.subject, error)
-                story.written = max(story.written, 1)  # not tried again; a series may still be patched in
+                log.warning("event %s for %s was refused: %s", series.name, series.happening.subject, error)
+                series.written = max(series.written, 1)  # not tried again; a series may still be patched in
                 return
             except SchedulerError as error:
-                log.debug("event %s for %s: %s; trying again", story.name, story.happening.subject, error)
+                log.debug("event %s for %s: %s; trying again", series.name, series.happening.subject, error)
                 await self._clock.sleep(RETRY_SECONDS * (1.0 + RETRY_JITTER * self._chance.random()))
-        log.warning("event %s for %s given up after %d tries", story.name, story.happening.subject, MAX_TRIES)
+        log.warning("event %s for %s given up after %d tries", series.name, series.happening.subject, MAX_TRIES)
 
-    async def _create(self, story: _Story, count: int, last_seen: float) -> None:
+    async def _create(self, series: _Series, count: int, last_seen: float) -> None:
         try:
-            await self._connection.request("POST", story.collection, story.encoded(count, last_seen))
+            await self._connection.request("POST", series.collection, series.encoded(count, last_seen))
         except AlreadyExists:
-            log.debug("event %s is there already: an earlier answer was lost", story.name)
+            log.debug("event %s is there already: an earlier answer was lost", series.name)
         except NotFound as error:
             # A namespace that is gone is named in the refusal; a version that is not served has nobody to say more.
-            if error.details or story.api_version == CORE_V1:
+            if error.details or series.api_version == CORE_V1:
                 raise
             if self.api_version != CORE_V1:
                 self.api_version = CORE_V1
                 log.info("this API server does not serve events in %s; writing them in %s", EVENTS_V1, CORE_V1)
-            story.simulation_of_log(CORE_V1)
-            await self._create(story, count, last_seen)
+            series.use_version(CORE_V1)
+            await self._create(series, count, last_seen)
 
-    async def _patch(self, story: _Story, count: int, last_seen: float) -> None:
-        body = codec.encode(story.repetition(count, last_seen))
+    async def _patch(self, series: _Series, count: int, last_seen: float) -> None:
+        body = codec.encode(series.repetition(count, last_seen))
         try:
-            await self._connection.request("PATCH", f"{story.collection}/{story.name}", body, STRATEGIC_MERGE_PATCH)
+            await self._connection.request("PATCH", f"{series.collection}/{series.name}", body, STRATEGIC_MERGE_PATCH)
         except NotFound:
-            await self._create(story, count, last_seen)
+            await self._create(series, count, last_seen)
 
     def _name(self, subject: str, now: float) -> str:
         self._last_nanos = max(self._last_nanos + 1, int(now * 1e9))
@@ -193,7 +197,7 @@ class _Source:
 
 @dataclass(frozen=True, slots=True)
 class _Happening:
-    """What happened, to whom, by whose report."""
+    """What happened to which object, and the reporting controller."""
 
     kind: str
     reason: str
@@ -207,14 +211,14 @@ class _Happening:
         return f"{self.regarding.kind.lower()} {self.regarding.namespace}/{self.regarding.name}"
 
     def key(self) -> tuple[object, ...]:
-        """Return what makes two happenings the same. The note is part of it only in core/v1, which has no series."""
+        """Return a key that is equal for events of one series. The note is part of it only in core/v1."""
         note = self.note if self.source.api_version == CORE_V1 else ""
         return (self.kind, self.action, self.reason, self.source, self.regarding, note)
 
 
 @dataclass(slots=True)
-class _Story:
-    """A happening, and how often it happened. `written` is the count that the server knows."""
+class _Series:
+    """An event with its count. `written` is the count that the server has."""
 
     happening: _Happening
     name: str
@@ -237,45 +241,45 @@ class _Story:
     def collection(self) -> str:
         return collection_path(self.api_version, "events", self.namespace)
 
-    def simulation_of_log(self, api_version: str) -> None:
-        """Tell it in another version from now on."""
-        said = self.happening
-        self.happening = replace(said, source=replace(said.source, api_version=api_version))
+    def use_version(self, api_version: str) -> None:
+        """Write it in another API version from now on."""
+        happening = self.happening
+        self.happening = replace(happening, source=replace(happening.source, api_version=api_version))
 
     def encoded(self, count: int, last_seen: float) -> bytes:
-        """Return the whole event as the server takes it."""
-        said = self.happening
+        """Return the whole Event object as JSON."""
+        happening = self.happening
         event: dict[str, Any] = {
             "apiVersion": self.api_version,
             "kind": "Event",
             "metadata": {"name": self.name, "namespace": self.namespace},
-            "type": said.kind,
-            "reason": said.reason,
-            "reportingInstance": said.source.instance,
+            "type": happening.kind,
+            "reason": happening.reason,
+            "reportingInstance": happening.source.instance,
         }
         if self.api_version == CORE_V1:
             event |= {
-                "involvedObject": said.regarding,
-                "message": said.note,
-                "source": {"component": said.source.controller},
+                "involvedObject": happening.regarding,
+                "message": happening.note,
+                "source": {"component": happening.source.controller},
                 "firstTimestamp": format_time(self.first_seen),
-                "reportingComponent": said.source.controller,
+                "reportingComponent": happening.source.controller,
             }
             event |= self.repetition(count, last_seen)
         else:
             event |= {
                 "eventTime": format_micro_time(self.first_seen),
-                "regarding": said.regarding,
-                "note": said.note,
-                "action": said.action,
-                "reportingController": said.source.controller,
+                "regarding": happening.regarding,
+                "note": happening.note,
+                "action": happening.action,
+                "reportingController": happening.source.controller,
             }
             if count > 1:
                 event |= self.repetition(count, last_seen)
         return codec.encode(event)
 
     def repetition(self, count: int, last_seen: float) -> dict[str, Any]:
-        """Return the part that changes when it happens again."""
+        """Return the fields that change when it happens again."""
         if self.api_version == CORE_V1:
             return {"count": count, "lastTimestamp": format_time(last_seen)}
         return {"series": {"count": count, "lastObservedTime": format_micro_time(last_seen)}}

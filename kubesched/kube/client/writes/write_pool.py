@@ -1,10 +1,9 @@
-"""The short way for writes: small requests and small answers over kept-alive HTTP/1.1, with nothing around them.
+"""A small HTTP/1.1 client for writes: small requests and small answers over connections that are kept open.
 
-In: the bytes of a request. Out: status, head and body of the answer. Most of what aiohttp's client does for a binding
-a binding does not need (redirects, cookies, tracing, compression, streams, a task for the body): measured side by
-side on a busy machine, 0.31 ms of CPU that way and 0.08 this way. One request is under way per connection; idle
-connections wait to be used again. A connection that breaks while an answer is due raises `ConnectionError`; when none
-could be made, it is `NotConnected`, with the cause inside.
+A binding needs little of what aiohttp does for it (redirects, cookies, tracing, compression, streams, a task for the body).
+Measured side by side on a busy machine, a binding takes 0.31 ms of CPU with aiohttp and 0.08 ms here. Each connection has one
+request at a time; idle connections are used again. If a connection breaks before the answer is complete, `ConnectionError` is
+raised; if none can be made, `NotConnected` with the cause.
 """
 
 from __future__ import annotations

@@ -1,14 +1,19 @@
 """The write side: bindings, status patches, deletions, and whole objects created, replaced and removed.
 
-In: objects and what to do with them. Out: one HTTP request each, or `ApiError` and `Unreachable`. When the answer to a
-request is lost, the server is asked what became of it before anything is sent again: no pod is bound twice and none is
-forgotten. It is asked until it answers, however long it is away: who takes a binding or an allocation that was carried out for
-one that failed gives the node's room, or the device, to somebody else. The lease ends such a wait at the latest.
-Tried again on our own are only things that are the same when done twice.
-An answer that is not what the API promises, a page of something in between for instance, counts as lost.
-Writes about one pod go out one after the other: a status that had to be sent again must not arrive after the binding and say
-that there is none.
-An object that is replaced is first read as it stands, so that fields we do not know survive.
+When the answer to a write is lost, we do not know whether it was carried out. So the object is read before anything is sent
+again:
+
+    POST binding of web-1 to node a      the connection breaks before the answer
+    GET web-1                            spec.nodeName is a: it was bound, done
+                                         spec.nodeName is empty: send the binding again
+                                         spec.nodeName is b: another scheduler was faster, Conflict
+
+The read is repeated until it succeeds, however long the server is away. Taking a binding that was carried out for a failed one
+would give its room to another pod. The end of the lease ends such a wait at the latest. An answer that is not the API's, such
+as a proxy's error page with status 200, counts as lost. Only writes that may be done twice are repeated without reading.
+
+Writes about one pod go out one after another: a repeated "unschedulable" status must not arrive after the binding. An object
+that is replaced is read first, so that fields that we do not know survive.
 """
 
 from __future__ import annotations
@@ -53,7 +58,7 @@ R = TypeVar("R")
 
 
 class Named(Protocol):
-    """A pod, or whatever stands for one."""
+    """A pod, or a view of one."""
 
     @property
     def namespace(self) -> str: ...
@@ -66,9 +71,9 @@ class Named(Protocol):
 
 
 class KeyMutex:
-    """A mutex for every key, first come, first served; a key takes room only while somebody holds it or waits for it.
+    """A mutex for each key, first come, first served. A key takes memory only while it is held or waited for.
 
-    Who gives up while waiting lets nobody pass who would have had to wait for the ones before.
+    If a waiting task is cancelled, the task behind it still waits for the one before.
     """
 
     def __init__(self) -> None:
@@ -76,7 +81,7 @@ class KeyMutex:
 
     @asynccontextmanager
     async def lock(self, key: str) -> AsyncIterator[None]:
-        """Hold a key, when everybody who asked before is through."""
+        """Hold a key, after all that came before."""
         before = self._last.get(key)
         mine = self._last[key] = asyncio.get_running_loop().create_future()
 
@@ -125,7 +130,7 @@ class Writer:
                     return
                 raise AnswerLost(f"POST {path}: the answer is neither a Status of success nor a Binding")
             except (AnswerLost, ServerFault, Conflict) as error:
-                # A conflict too may be the echo of our own binding, sent twice by something between us and the server.
+                # A conflict may be the answer to our own binding, which a proxy sent twice.
                 assigned = await self._assigned_node(pod)
                 if assigned == node_name:
                     return
@@ -139,8 +144,7 @@ class Writer:
                     raise
 
     async def let_bind(self, pod: Named, node_name: str, act: Callable[[], Awaitable[None]]) -> None:
-        """Let an extender bind the pod in our name. Return only when it is on the node, whatever the extender says: one that
-        fails, or answers too late, may have done it all the same."""
+        """Let an extender bind the pod. If it fails or answers too late, read whether the pod is on the node all the same."""
         async with self._pods.lock(pod.uid):
             self._connection.require_lead(f"binding of pod {pod.namespace}/{pod.name} by an extender")
             try:
@@ -192,11 +196,11 @@ class Writer:
             try:
                 return _object_in(await self._connection.request("PUT", target, body), changed, target)
             except (AnswerLost, ServerFault, Conflict) as error:
-                # As with a binding, a conflict may be the echo of our own write, and a fault may come after the deed.
+                # As with a binding, a conflict may be the answer to our own write, and a 500 may come after it was stored.
                 doubt = error
             current, stored = await self._look_up(path, changed)
             if stored.metadata.resource_version != before.metadata.resource_version:
-                if _says_the_same(stored, changed):
+                if _has_same_content(stored, changed):
                     return stored
                 raise _changed_meanwhile(stored) from doubt
             if not isinstance(doubt, AnswerLost):
@@ -207,7 +211,7 @@ class Writer:
         """Delete this very object."""
         await self._delete(object_path(obj), obj)
 
-    # --- after a lost answer ------------------------------------------------------------------------------------------
+    # After a lost answer
 
     async def _assigned_node(self, pod: Named) -> str:
         """Return the node that the pod is on now, "" for none; raise `NotFound` if it is no longer this pod."""
@@ -223,7 +227,7 @@ class Writer:
         return found
 
     async def _look_up(self, path: str, wanted: T) -> tuple[bytes, T]:
-        """Return an object as the server has it, as bytes and decoded, as soon as the server says so."""
+        """Return an object as the server has it, as bytes and decoded. Repeat until the server answers."""
         for pause in chain(LOOKUP_PAUSES_SECONDS, repeat(LOOKUP_PAUSES_SECONDS[-1])):
             try:
                 body = await self._connection.request("GET", path)
@@ -267,18 +271,18 @@ class Writer:
         try:
             await self._change("DELETE", path, body)
         except Conflict:
-            # Another uid, mostly, so what we were to delete is gone. But whoever is told so waits for the news of it, and an
-            # object that only could not be deleted just now sends none.
+            # Mostly the uid is another one, so our object is gone: NotFound. But if it exists and just could not be deleted,
+            # there will be no deletion event, so the caller must see the conflict.
             await self._still_there(path, obj)
             raise
 
     async def _change(self, method: str, path: str, body: bytes, *content_type: str) -> None:
-        """Send a write whose answer nobody needs, and believe it only if it is the API's: anything between may say 200."""
+        """Send a write whose answer is not needed, but must be the API's: a proxy may answer 200 too."""
         if not says_done(await self._connection.request(method, path, body, *content_type)):
             raise AnswerLost(f"{method} {path}: the answer is neither a Status of success nor an object")
 
     async def _repeat(self, send: Callable[[], Awaitable[R]]) -> R:
-        """Send something that may be sent again, as often as the reference does."""
+        """Send a write that may be done twice, up to four times as kube-scheduler does."""
         for pause in PATCH_PAUSES_SECONDS:
             try:
                 return await send()
@@ -295,7 +299,7 @@ class Writer:
 
 
 def _object_in(body: bytes, wanted: T, path: str) -> T:
-    """Return the object that was asked for; an answer with anything else in it is none."""
+    """Return the object in an answer; raise AnswerLost if it is another object, or none."""
     try:
         found = codec.decode_as(type(wanted), body)
     except MalformedObject as error:
@@ -314,13 +318,13 @@ _answers = msgspec.json.Decoder(_Answer)
 
 
 def says_bound(body: bytes) -> bool:
-    """Return whether this is how the API says that a pod was bound."""
+    """Return whether an answer is the API's for a successful binding."""
     answer = _read(body)
     return answer.kind == "Binding" or (answer.kind == "Status" and answer.status == "Success")
 
 
 def says_done(body: bytes) -> bool:
-    """Return whether this is how the API says that an object was changed or deleted: with the object, or a Status."""
+    """Return whether an answer is the API's for a successful change or deletion: the object, or a Status."""
     answer = _read(body)
     return answer.status == "Success" if answer.kind == "Status" else bool(answer.kind)
 
@@ -363,7 +367,7 @@ def _is_part(sent: Any, stored: Any) -> bool:
     return bool(sent == stored)
 
 
-def _says_the_same(stored: TopLevel, sent: TopLevel) -> bool:
+def _has_same_content(stored: TopLevel, sent: TopLevel) -> bool:
     """Return whether two versions of an object differ in nothing but what the server adds to metadata."""
     meta, wanted = stored.metadata, sent.metadata
     same = msgspec.structs.replace(

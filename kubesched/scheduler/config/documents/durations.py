@@ -1,6 +1,6 @@
-"""Durations as the reference reads and writes them: "15s", "1h2m3.5s", "-5ms".
+"""Durations as Go parses and prints them: "15s", "1h2m3.5s", "-5ms".
 
-A `Duration` is a count of nanoseconds that fits 64 bits, prints like Go's and compares like a number.
+A `Duration` is an int of nanoseconds within 64 bits.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Duration(int):
 
     @classmethod
     def parse(cls, text: str) -> Duration:
-        """Read a Go duration, or raise ConfigError with the text that Go's parser gives."""
+        """Parse a Go duration: a sign, then numbers with units. Raise ConfigError with Go's text."""
         body = text[1:] if text[:1] in ("-", "+") else text
         if body == "0":
             return cls(0)
@@ -88,7 +88,7 @@ class Duration(int):
 
 
 def _fraction(digits: str, scale: int) -> int:
-    """Return what digits after the point amount to. Go multiplies floats here, and digits past 63 bits do not count."""
+    """Return the value of the digits after the point. Go multiplies floats here, and ignores digits past 63 bits."""
     counted = next(digits[:n] for n in range(len(digits), 0, -1) if int(digits[:n]) < _LIMIT)
     return int(int(counted) * (scale / 10.0 ** len(counted)))
 
@@ -106,7 +106,7 @@ def _refused(text: str) -> ConfigError:
 
 
 def _quote(text: str) -> str:
-    # Go's time package quotes bytes, not characters: everything outside ASCII comes out as hex.
+    # Go's time package quotes bytes, not characters, so other characters than ASCII become hex.
     parts = []
     for byte in text.encode():
         char = chr(byte)

@@ -1,12 +1,9 @@
-"""Field errors: what is wrong with a value, said with its path, in the reference's words.
-
-In: a path, the bad value, a sentence. Out: one line such as
+"""Field errors in kube-scheduler's format:
 
     profiles[0].pluginConfig[1].args.hardPodAffinityWeight: Invalid value: 101: not in valid range [0, 100]
 
-Several errors make one text (`go_format.aggregate`). Nothing here decides what is valid;
-it only knows how validity is talked about, including how Go prints values: strings quoted, durations and
-structures as JSON, plain numbers plain.
+Values are printed as Go prints them: strings quoted, durations and structs as JSON, numbers plain. What is valid is decided
+elsewhere.
 """
 
 from __future__ import annotations
@@ -36,21 +33,21 @@ class Path:
         return Path(f"{self.text}[{name}]")
 
     def __str__(self) -> str:
-        # The root of a document has no name; the reference prints it so.
+        # Go prints the root like this.
         return self.text or "<nil>"
 
 
 class TypedString(str):
-    """A string of a named type: the reference prints these as JSON, not as a quoted Go string."""
+    """A string of a named Go type, which is printed as JSON, not as a quoted Go string."""
 
 
 class Verbatim(str):
-    """A value that is already in the form in which it is to be shown."""
+    """A value that is printed as it is."""
 
 
 @dataclass(frozen=True, slots=True)
 class FieldError:
-    """One complaint about one field; `str()` is the line a user reads."""
+    """One error of one field; `str()` is the line that users see."""
 
     path: str
     kind: str
@@ -83,7 +80,7 @@ def not_supported(path: Path, value: object, supported: Sequence[str]) -> FieldE
 
 
 def render(value: object) -> str:
-    """Return a bad value as the reference prints it inside an error."""
+    """Return a value as Go prints it in an error."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, Verbatim):
@@ -98,7 +95,7 @@ def render(value: object) -> str:
 
 
 def _plain(value: object) -> object:
-    """Return a value of the reference's internal types as plain ones: structures by the names of their Go fields."""
+    """Return a value as JSON data, structs with the names of their Go fields."""
     if isinstance(value, Path):
         return {}
     if isinstance(value, Duration):

@@ -1,9 +1,8 @@
-"""Documents: the text of a configuration file as a tree, with everything a strict reader needs still in it.
+"""JSON text as a tree for the strict decoder, with the error texts of Go's JSON scanner.
 
-A tree is made of None, bool, str, `Number` (digits as written), list and `Object` (pairs in order, repetitions kept). Text
-that starts with `{` is JSON and keeps its order; anything else is YAML, which the reference turns into JSON with sorted
-keys first (`kubesched.scheduler.config.documents.yamltext`). Errors are raised as ConfigError in the words of Go's JSON
-scanner.
+A tree consists of None, bool, str, `Number` (the digits as written), list, and `Object` (the pairs in order, with repeated
+keys). A library for JSON drops repeated keys and has its own error texts, so the reader is written here. Text that starts with
+`{` is JSON; other text is YAML (`yamltext`).
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from kubesched.kube.values import LONGEST_NUMBER
 
 
 class Number(str):
-    """A number as its digits stand in the document."""
+    """A number with the digits of the document."""
 
     __slots__ = ()
 
@@ -40,7 +39,7 @@ class Object:
     pairs: tuple[tuple[str, Value], ...] = ()
 
     def get_folded(self, name: str) -> Value:
-        """Return the last value whose key equals `name` in any case: how the reference looks for a kind."""
+        """Return the last value whose key is `name` in any case, as Go looks for kind and apiVersion."""
         found: Value = None
         for key, value in self.pairs:
             if key.casefold() == name.casefold() and value is not None:
@@ -67,7 +66,7 @@ def compact(value: Value) -> str:
 
 
 def is_json(text: str) -> bool:
-    """Tell whether the reference would take this text for JSON."""
+    """Return whether kube-scheduler reads this text as JSON."""
     return text.lstrip(" \t\r\n\v\f\x85\xa0").startswith("{")
 
 
@@ -80,7 +79,7 @@ def read_json(text: str) -> Value:
 
 
 class _Json:
-    """A JSON reader that stops with the sentence Go's scanner would stop with."""
+    """A recursive JSON reader; `at` is the position in the text."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -93,7 +92,7 @@ class _Json:
         return value
 
     def _skip_space(self) -> str:
-        """Move to the next character that means something; return it, or "" at the end."""
+        """Skip whitespace; return the next character, or "" at the end."""
         while self.at < len(self.text) and self.text[self.at] in _SPACE:
             self.at += 1
         return self._here()
@@ -102,11 +101,12 @@ class _Json:
         return self.text[self.at] if self.at < len(self.text) else ""
 
     def _refuse(self, context: str, *, in_word: bool = False) -> ConfigError:
+        """Return the error at the current position; `in_word`: inside a literal, a number or an escape."""
         if self.at >= len(self.text):
-            # The reference tries whether a space could end the document: inside of a word it could not.
+            # At the end of the text Go feeds its scanner a space. Inside a word the space is the error.
             text = f"invalid character ' ' {context}" if in_word else "unexpected end of JSON input"
             return ConfigError("", text)
-        # The reference's scanner sees bytes, and shows the first one of a character as if it were one itself.
+        # Go scans bytes, and shows the first byte of a character as a character.
         char = chr(self.text[self.at].encode("utf-8", "surrogatepass")[0])
         shown = {"'": r"'\''", "\\": r"'\\'"}.get(char) or f"'{char}'"
         if not char.isprintable():
@@ -164,6 +164,7 @@ class _Json:
                 return items
 
     def _string(self) -> str:
+        """Read a string. Its end is found here, for Go's errors; the json module decodes the escapes."""
         start = self.at
         self.at += 1
         while True:
@@ -199,6 +200,7 @@ class _Json:
         return _LITERALS[word]
 
     def _number(self) -> Number:
+        """Read a number: sign, integer part without leading zeros, fraction, exponent."""
         start = self.at
         if self._here() == "-":
             self.at += 1

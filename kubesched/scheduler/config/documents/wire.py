@@ -1,13 +1,16 @@
-"""The wire side of the configuration types: which JSON may become which value, and back.
+"""Decoding a document tree into typed structs, and encoding them, with the errors and rules of Go's JSON library.
 
-A type is a frozen struct; its annotations say what the reference's Go type is, because Go's name is in the error:
+A type is a frozen struct. Its annotations have Go's type names, because these are in the errors:
 
     json: cannot unmarshal string into Go struct field KubeSchedulerConfiguration.parallelism of type int32
 
-`decode` walks a parsed document (`kubesched.scheduler.config.documents.reading`) along a struct type. Unknown and repeated
-keys are collected, not raised: the caller reports them together. A value of the wrong type is remembered, the first one
-wins and is raised at the end; a duration that cannot be read stops the walk at once. That is the reference's order.
-`encode` is the way back, with the reference's habits about what is left out when empty.
+`decode` walks along the struct type. Which error is reported, as in Go:
+
+* unknown and repeated fields are collected; the caller reports them together
+* of values with a wrong type the first one is raised, after the walk
+* a duration that cannot be parsed ends the walk at once
+
+`encode` leaves the same fields out as Go does (`omitempty`).
 """
 
 from __future__ import annotations
@@ -38,7 +41,7 @@ _BASE64 = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz012345
 
 @dataclass(frozen=True, slots=True)
 class Go:
-    """What the annotation cannot say: Go's type name, the embedded struct a field lives in, when it is printed."""
+    """What a Python annotation cannot say: Go's type name, the embedded Go struct of a field, and when the field is printed."""
 
     type: str = ""
     embedded: str = ""
@@ -52,7 +55,7 @@ Float32 = Annotated[float, Go("float32")]
 
 
 class Raw(msgspec.Struct, frozen=True):
-    """A piece of a document kept as it came, for a reader that we do not know."""
+    """A part of a document that is not decoded: arguments of plugins without a known type."""
 
     value: Value = None
 
@@ -61,7 +64,7 @@ class Raw(msgspec.Struct, frozen=True):
 
 
 class Wire(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
-    """Base of everything that is read from or printed to a configuration file."""
+    """The base of all types of a configuration file."""
 
 
 W = TypeVar("W", bound=msgspec.Struct)
@@ -69,7 +72,7 @@ W = TypeVar("W", bound=msgspec.Struct)
 
 @dataclass(frozen=True, slots=True)
 class _Type:
-    """One annotated type, taken apart."""
+    """An annotation, parsed."""
 
     kind: str  # bool string int float duration bytes list map struct raw
     go: str
@@ -94,10 +97,10 @@ class _Field:
 def decode(
     cls: type[W], document: Value, *, with_type: bool = False, unknown: frozenset[str] = frozenset()
 ) -> tuple[W, list[str]]:
-    """Return the struct and the strict complaints; raise ConfigError for what is wrong beyond strictness.
+    """Return the struct and the strictness errors; raise ConfigError for other errors.
 
-    `with_type` lets the root carry `apiVersion` and `kind`, which the caller has read already. `unknown` are fields of our
-    structs that the emulated release does not have.
+    `with_type`: the root may have `apiVersion` and `kind`, which the caller has read. `unknown`: fields of our structs that the
+    emulated release does not have.
     """
     walk = _Walk(cls, with_type, unknown)
     decoded = walk.value(document, _struct_type(cls), "")
@@ -107,7 +110,7 @@ def decode(
 
 
 class _Walk:
-    """One pass over a document; holds what the reference's decoder holds while it goes."""
+    """One walk over a document, with the state of Go's decoder that is in its error texts."""
 
     def __init__(self, root: type[msgspec.Struct], with_type: bool, unknown: frozenset[str]) -> None:
         self.root = root
@@ -119,7 +122,7 @@ class _Walk:
         self._owner = ""  # Go's name of the struct we are in
 
     def value(self, found: Value, wanted: _Type, path: str) -> Any:
-        """Return the value, or None where nothing usable was found."""
+        """Return the value; None for null and for a value of a wrong type."""
         if wanted.kind == "raw":
             return Raw(found)
         if wanted.kind == "duration":
@@ -149,6 +152,8 @@ class _Walk:
         return found if wanted.kind == "string" else self._mismatch("string", wanted)
 
     def _struct(self, found: Object, wanted: _Type, path: str) -> Any:
+        """Decode an object into a struct. `_fields` and `_owner` follow the walk, because Go's errors name the path. A null
+        resets an earlier value of the field."""
         cls = wanted.struct
         assert cls is not None
         known = _fields(cls)
@@ -223,7 +228,7 @@ class _Walk:
         return None
 
     def _mismatch(self, found: str, wanted: _Type) -> Any:
-        """Remember the first value of a wrong type; the value itself stays absent."""
+        """Keep the error for the first value of a wrong type; return None, so that the field keeps its default."""
         if not self.first_error:
             self.first_error = self._mismatch_text(found, wanted.go)
         return None
@@ -240,7 +245,7 @@ class _Walk:
 
 
 def encode(value: msgspec.Struct) -> dict[str, Any]:
-    """Return the struct as plain JSON data under its wire names."""
+    """Return the struct as JSON data with wire names."""
     document: dict[str, Any] = {}
     for field in _fields(type(value)).values():
         item = getattr(value, field.name)
@@ -270,7 +275,7 @@ def _encoded(item: Any) -> Any:
 
 
 def plain(value: Value) -> Any:
-    """Return a document as ordinary dicts, lists and numbers."""
+    """Return a tree as dicts, lists and numbers."""
     if isinstance(value, Object):
         return {key: plain(item) for key, item in value.pairs}
     if isinstance(value, list):
@@ -281,15 +286,15 @@ def plain(value: Value) -> Any:
 
 
 def float32(value: float) -> float | int:
-    """Return the shortest decimal that still means this 32-bit number, as Go prints it."""
+    """Return the shortest decimal for a 32-bit float, as Go prints it: 0.1 and not 0.10000000149."""
     tries = (f"{value:.{digits}g}" for digits in range(1, 10))
     short = next((text for text in tries if _as_float32(float(text)) == value), repr(value))
     return int(Decimal(short)) if value.is_integer() and abs(value) < LARGEST_WRITTEN_OUT else float(short)
 
 
 def _as_float32(value: float) -> float:
-    """Return the nearest 32-bit number; infinity for what is too large."""
-    # The native format, unlike the standard one, rounds to infinity instead of raising.
+    """Return the nearest 32-bit float; infinity if the value is too large."""
+    # "@f" rounds to infinity; "<f" would raise.
     nearest: float = struct.unpack("@f", struct.pack("@f", value))[0]
     return nearest
 
@@ -304,6 +309,7 @@ def _fields(cls: type[msgspec.Struct]) -> dict[str, _Field]:
 
 
 def _take_apart(hint: Any) -> tuple[_Type, Go]:
+    """Parse an annotation: strip Optional and Annotated, and merge the `Go` markers, of which the outermost wins."""
     marker = Go()
     optional = False
     while True:
@@ -330,6 +336,7 @@ def _merge(outer: Go, inner: Go) -> Go:
 
 
 def _plain_type(hint: Any, marker: Go, optional: bool) -> _Type:
+    """Return the type of an annotation without Optional and Annotated, with Go's name for it."""
     origin = typing.get_origin(hint)
     if origin is tuple:
         element, _ = _take_apart(typing.get_args(hint)[0])
@@ -370,7 +377,7 @@ def _zero(wanted: _Type) -> Any:
 
 
 def json_type(found: Value) -> str:
-    """Return what JSON calls the type of a value, as Go's errors do."""
+    """Return the JSON type of a value, as in Go's errors."""
     if isinstance(found, Object):
         return "object"
     if isinstance(found, list):
@@ -381,7 +388,8 @@ def json_type(found: Value) -> str:
 
 
 def _bad_base64_byte(text: bytes) -> int | None:
-    """Return where Go's decoder stops, or None if it reads all: line breaks may stand anywhere, padding only last."""
+    """Return the byte at which Go's base64 decoder stops, None if it reads all. Line breaks may be anywhere, `=` only at the
+    end."""
     in_group = 0
     for at, byte in enumerate(text):
         if byte in b"\r\n":
@@ -395,7 +403,7 @@ def _bad_base64_byte(text: bytes) -> int | None:
 
 
 def _bad_padding(text: bytes, at: int, in_group: int) -> int | None:
-    """Return what is wrong from the first `=` on, after so many characters of its group."""
+    """Return the same from the first `=` on, which follows `in_group` characters of its group of four."""
     if in_group < 2:
         return at
     rest = [where for where in range(at + 1, len(text)) if text[where] not in b"\r\n"]

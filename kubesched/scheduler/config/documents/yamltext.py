@@ -1,8 +1,9 @@
-"""YAML text as a document tree, resolved the way the reference's YAML library resolves it.
+"""YAML text as a document tree, with the types and errors of kube-scheduler's library (sigs.k8s.io/yaml).
 
-That library speaks an older YAML: `yes`, `on` and `y` are true, `0o17` is a number, keys may be numbers, and a second
-document in the file is not looked at. Repeated keys do not stop it: the last one wins, and `read_yaml` returns them
-beside the tree, in the words the reference uses, for a caller that is strict.
+    yes, on, y -> true      0o17, 017 -> 15      1_000 -> 1000      2020-01-01 -> text      1: a -> key "1"
+
+A second document in the text is ignored. Of repeated keys the last one wins; `read_yaml` also returns an error line for each,
+for strict callers. PyYAML parses; everything after that is done here, because its types differ.
 """
 
 from __future__ import annotations
@@ -43,14 +44,14 @@ _RESOLVED = frozenset({_PLAIN, *(f"{_TAG}{name}" for name in ("bool", "int", "fl
 
 
 class _Nodes(yaml.CSafeLoader):
-    """A loader used for its parser only: it hands out nodes, plain scalars marked as such, and resolves nothing."""
+    """A loader that only parses: it returns nodes, with plain scalars tagged as such."""
 
     def resolve(self, kind: type[yaml.Node], value: Any, implicit: Any) -> str:
         return _PLAIN if kind is yaml.ScalarNode and implicit[0] else f"{_TAG}str"
 
 
 def read_yaml(text: str) -> tuple[Value, list[str]]:
-    """Return the first document's tree, keys sorted, and a line for every key that was already set."""
+    """Return the first document's tree with sorted keys, and an error line for every repeated key."""
     check_yaml(text)
     loader = _Nodes(text)
     try:
@@ -68,14 +69,14 @@ def read_yaml(text: str) -> tuple[Value, list[str]]:
 
 
 def _alias(text: str, error: yaml.MarkedYAMLError) -> str:
-    """Return the name behind the `*` where the error was met."""
+    """Return the name after the `*` at the position of the error."""
     mark = error.problem_mark
     found = re.match(r"\*([0-9A-Za-z_-]+)", text.split("\n")[mark.line][mark.column :]) if mark else None
     return found[1] if found else ""
 
 
 def _where(error: yaml.MarkedYAMLError) -> str:
-    """Return `line N: `, counted as the reference counts: from one for scanner errors, one less for the others."""
+    """Return `line N: ` as the Go library counts: from 1 for scanner errors, from 0 for others."""
     line = error.problem_mark.line if error.problem_mark else 0
     if line:
         line += isinstance(error, yaml.scanner.ScannerError)
@@ -85,7 +86,7 @@ def _where(error: yaml.MarkedYAMLError) -> str:
 
 
 def _tree(node: yaml.Node, repeated: list[str], depth: int) -> Value:
-    if depth > _MAX_DEPTH:  # written flatter than that, but aliases within aliases add up
+    if depth > _MAX_DEPTH:  # aliases inside aliases can nest deeper than the text
         raise ConfigError("", f"yaml: nested deeper than {_MAX_DEPTH} levels")
     if isinstance(node, yaml.MappingNode):
         return _mapping(node, repeated, depth)
@@ -95,6 +96,7 @@ def _tree(node: yaml.Node, repeated: list[str], depth: int) -> Value:
 
 
 def _mapping(node: yaml.MappingNode, repeated: list[str], depth: int) -> Object:
+    """Return a mapping with sorted keys; its own keys win over those of a merge (`<<`)."""
     found: dict[str, Value] = {}
     merged: dict[str, Value] = {}
     for key_node, value_node in node.value:
@@ -116,7 +118,7 @@ def _is_merge(node: yaml.Node) -> bool:
 
 
 def _merge(node: yaml.Node, repeated: list[str], depth: int) -> dict[str, Value]:
-    """Return what `<<: *anchor` brings in; of several, an earlier one wins."""
+    """Return the pairs that `<<: *anchor` adds; of several anchors the first one wins."""
     if isinstance(node, yaml.MappingNode):
         return dict(_mapping(node, repeated, depth + 1).pairs)
     if isinstance(node, yaml.SequenceNode) and all(isinstance(item, yaml.MappingNode) for item in node.value):
@@ -128,7 +130,7 @@ def _merge(node: yaml.Node, repeated: list[str], depth: int) -> dict[str, Value]
 
 
 def _key(key: Value, value: Value) -> tuple[str, str]:
-    """Return a key as the string JSON wants, and as Go prints it in an error."""
+    """Return a key as a JSON string, and as Go prints it in an error."""
     if isinstance(key, bool):
         text = "true" if key else "false"
         return text, text
@@ -148,7 +150,7 @@ def _shown(value: Value) -> str:
 
 
 def is_text(scalar: str) -> bool:
-    """Tell whether a plain scalar is read as the string it looks like."""
+    """Return whether a plain scalar is read as text."""
     if scalar in _NOT_FINITE or scalar == "<<" or _is_timestamp(scalar):
         return False
     found = _resolved(scalar)
@@ -183,6 +185,8 @@ def _number(text: str) -> Value:
 
 
 def _integer(text: str) -> int | None:
+    """Return an integer in one of YAML 1.1's notations (0x1f, 0b1, 0o17, 017, 15), None if it is none or does not fit 64
+    bits."""
     sign = -1 if text[:1] == "-" else 1
     digits = text[1:] if text[:1] in ("+", "-") else text
     base = 10
@@ -199,7 +203,7 @@ def _integer(text: str) -> int | None:
 
 
 def _float(value: float) -> Number:
-    """Return a float as Go's JSON encoder writes it: the shortest digits, with an exponent where there are many."""
+    """Return a float as Go's JSON encoder writes it: the shortest digits, with an exponent below 1e-6 and from 1e21 on."""
     if value and not 1e-6 <= abs(value) < 1e21:
         return Number(f"{Decimal(repr(value)).normalize():e}".replace("e-0", "e-"))
     text = f"{Decimal(repr(value)):f}"
@@ -207,7 +211,7 @@ def _float(value: float) -> Number:
 
 
 def _is_timestamp(text: str) -> bool:
-    """Tell whether this is a date; one that is read stays the text it is, one that is written is put into quotes."""
+    """Return whether this is a date. A date is read as text, and written in quotes."""
     match = _TIMESTAMP.fullmatch(text)
     if not match:
         return False

@@ -1,12 +1,16 @@
-"""Feature gates: which behaviours of the scheduler are on.
+"""Feature gates: `--feature-gates` and the emulated version make a frozen `Gates`, which answers `is_enabled("X")`.
 
-In: `--feature-gates` text and the version to emulate. Out: a frozen `Gates` that answers `is_enabled("X")`.
-A gate that nobody knows, one that is locked and one whose prerequisites are off are errors here.
+An unknown gate, a locked gate, and a gate that needs another one that is off are errors.
 
-The table holds every gate of the scheduler with its history since 1.33, the oldest release that can be emulated. A row is the
-minor release, then `a`lpha, `b`eta, `g`enerally available, `d`eprecated or e`x`tinct, then `+` or `-` for the default, then `!`
-if it is locked. The gates of other components (`other_gates`) are known beside them and change nothing. A gate absent at the
-emulated version is off and cannot be set.
+The table has every gate of the scheduler with its history since 1.33, the oldest release that can be emulated. A row is for
+example
+
+    "34a- 36b+ 37g+! needs A B"      since 1.34 alpha, off; since 1.36 beta, on; since 1.37 general, on and locked; A and B must
+    be on
+
+with `a`lpha, `b`eta, `g`eneral, `d`eprecated, e`x`tinct, then `+` or `-` for the default, then `!` if it is locked. A gate that
+does not exist at the emulated version is off and cannot be set. The gates of other components (`other_gates`) are accepted and
+change nothing.
 """
 
 from __future__ import annotations
@@ -17,7 +21,7 @@ from enum import Enum
 
 from kubesched.errors import ConfigError
 from kubesched.kube.values import aggregate, go_quote
-from kubesched.scheduler.config.releases.other_gates import OTHER_GATES, OTHER_NEEDS
+from kubesched.scheduler.config.releases.other_gates import OTHER_GATES
 from kubesched.scheduler.config.releases.versions import NEWEST, RELEASES, Behaviour, Version
 
 
@@ -32,7 +36,7 @@ class Stage(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Spec:
-    """What a gate is from one release on."""
+    """The stage and default of a gate from one release on."""
 
     since: Version
     default: bool
@@ -45,7 +49,7 @@ _STAGES = {"a": Stage.ALPHA, "b": Stage.BETA, "g": Stage.GA, "d": Stage.DEPRECAT
 
 
 def _history(row: str) -> tuple[Spec, ...]:
-    """Return what a row of either table says: `33a- 35b+ 36g+!`."""
+    """Return the history in a row: `33a- 35b+ 36g+!`."""
     return tuple(Spec((1, int(word[:2])), word[3] == "+", _STAGES[word[2]], word.endswith("!")) for word in row.split())
 
 
@@ -55,45 +59,46 @@ OUR_GATES: Mapping[str, str] = {
     "ClearingNominatedNodeNameAfterBinding": "34a- 35b+",
     "ComponentFlagz": "32a- 36b+",
     "ComponentStatusz": "32a- 36b+",
-    "CompositePodGroup": "37a-",
+    "CompositePodGroup": "37a- needs GenericWorkload TopologyAwareWorkloadScheduling",
     "ContextualLogging": "30b+",
     "CoordinatedLeaderElection": "33b-",
-    "DRAAdminAccess": "32a- 34b+ 36g+!",
-    "DRAConsumableCapacity": "34a- 36b+",
-    "DRADerivedAttributes": "37a-",
-    "DRADeviceBindingConditions": "34a- 36b+",
-    "DRADeviceCompatibilityGroups": "37a-",
-    "DRADeviceTaintRules": "35a- 36b- 37g+",
-    "DRADeviceTaints": "33a- 36b+ 37g+",
-    "DRAExtendedResource": "34a- 36b+ 37g+!",
-    "DRAFractionalCapacityRange": "37b+",
-    "DRAListTypeAttributes": "36a-",
-    "DRANodeAllocatableResources": "36a-",
-    "DRAOptionalNodeOperations": "37a-",
-    "DRAPartitionableDevices": "33a- 36b+",
-    "DRAPrioritizedList": "33a- 34b+ 36g+ 37g+!",
+    "DRAAdminAccess": "32a- 34b+ 36g+! needs DynamicResourceAllocation",
+    "DRAConsumableCapacity": "34a- 36b+ needs DynamicResourceAllocation",
+    "DRADerivedAttributes": "37a- needs DynamicResourceAllocation",
+    "DRADeviceBindingConditions": "34a- 36b+ needs DynamicResourceAllocation DRAResourceClaimDeviceStatus",
+    "DRADeviceCompatibilityGroups": "37a- needs DynamicResourceAllocation DRAPartitionableDevices",
+    "DRADeviceTaintRules": "35a- 36b- 37g+ needs DRADeviceTaints",
+    "DRADeviceTaints": "33a- 36b+ 37g+ needs DynamicResourceAllocation",
+    "DRAExtendedResource": "34a- 36b+ 37g+! needs DynamicResourceAllocation",
+    "DRAFractionalCapacityRange": "37b+ needs DRAConsumableCapacity",
+    "DRAListTypeAttributes": "36a- needs DynamicResourceAllocation",
+    "DRANodeAllocatableResources": "36a- needs DynamicResourceAllocation",
+    "DRAOptionalNodeOperations": "37a- needs DynamicResourceAllocation NodeDeclaredFeatures",
+    "DRAPartitionableDevices": "33a- 36b+ needs DynamicResourceAllocation",
+    "DRAPrioritizedList": "33a- 34b+ 36g+ 37g+! needs DynamicResourceAllocation",
     "DRAResourceClaimDeviceStatus": "33b+ 37g+!",
-    "DRAResourceClaimGranularStatusAuthorization": "36b+",
-    "DRASchedulerFilterTimeout": "34b+",
-    "DRAWorkloadResourceClaims": "36a- 37b-",
+    "DRAResourceClaimGranularStatusAuthorization": "36b+ needs DynamicResourceAllocation DRAResourceClaimDeviceStatus",
+    "DRASchedulerFilterTimeout": "34b+ needs DynamicResourceAllocation",
+    "DRAWorkloadResourceClaims": "36a- 37b- needs DynamicResourceAllocation GenericWorkload",
     "DynamicResourceAllocation": "32b- 34g+ 35g+!",
-    "GangScheduling": "35a- 37x+!",
+    "GangScheduling": "35a- 37x+! needs GenericWorkload",
     "GenericWorkload": "35a- 37b-",
-    "InPlacePodLevelResourcesVerticalScaling": "35a- 36b+",
+    "InPlacePodLevelResourcesVerticalScaling": "35a- 36b+ "
+    "needs InPlacePodVerticalScaling PodLevelResources NodeDeclaredFeatures",
     "InPlacePodVerticalScaling": "33b+ 35g+!",
-    "InPlacePodVerticalScalingSchedulerPreemption": "37a-",
+    "InPlacePodVerticalScalingSchedulerPreemption": "37a- needs InPlacePodVerticalScaling",
     "InterPodAffinityHostnameFastPath": "37a-",
     "LoggingAlphaOptions": "24a-",
     "LoggingBetaOptions": "24b+",
     "MatchLabelKeysInPodAffinity": "33g+!",
     "MatchLabelKeysInPodTopologySpread": "27b+",
-    "MatchLabelKeysInPodTopologySpreadSelectorMerge": "34b+",
+    "MatchLabelKeysInPodTopologySpreadSelectorMerge": "34b+ needs MatchLabelKeysInPodTopologySpread",
     "NativeHistograms": "36a- 37b+",
     "NodeDeclaredFeatures": "35a- 36b+ 37g+!",
     "NodeInclusionPolicyInPodTopologySpread": "33g+!",
     "NominatedNodeNameForExpectation": "34a- 35b+",
     "OpportunisticBatching": "35b+",
-    "PodGroupPreemptionPolicy": "37a-",
+    "PodGroupPreemptionPolicy": "37a- needs GenericWorkload",
     "PodLevelResources": "32a- 34b+",
     "PodSchedulingReadiness": "30g+!",
     "SELinuxMountReadWriteOncePod": "28b+ 36g+!",
@@ -105,50 +110,22 @@ OUR_GATES: Mapping[str, str] = {
     "SidecarContainers": "33g+! 37x+!",
     "StorageCapacityScoring": "33a- 37b+",
     "TaintTolerationComparisonOperators": "35a-",
-    "TopologyAwareWorkloadScheduling": "36a-",
+    "TopologyAwareWorkloadScheduling": "36a- needs GenericWorkload",
     "VolumeAttributesClass": "31b- 34g+ 36g+!",
     "VolumeLimitScaling": "35a- 37b+",
     "WatchListClient": "30b- 35b+",
-    "WorkloadAwarePreemption": "36a- 37x+!",
+    "WorkloadAwarePreemption": "36a- 37x+! needs GangScheduling",
 }
 
-GATES: Mapping[str, tuple[Spec, ...]] = {name: _history(row) for name, row in {**OUR_GATES, **OTHER_GATES}.items()}
-
-# A gate that is on while one of these is off is refused.
+GATES: Mapping[str, tuple[Spec, ...]] = {
+    name: _history(row.partition(" needs ")[0]) for name, row in {**OUR_GATES, **OTHER_GATES}.items()
+}
 NEEDS: Mapping[str, tuple[str, ...]] = {
-    **OTHER_NEEDS,
-    "CompositePodGroup": ("GenericWorkload", "TopologyAwareWorkloadScheduling"),
-    "DRAAdminAccess": ("DynamicResourceAllocation",),
-    "DRAConsumableCapacity": ("DynamicResourceAllocation",),
-    "DRADerivedAttributes": ("DynamicResourceAllocation",),
-    "DRADeviceBindingConditions": ("DynamicResourceAllocation", "DRAResourceClaimDeviceStatus"),
-    "DRADeviceCompatibilityGroups": ("DynamicResourceAllocation", "DRAPartitionableDevices"),
-    "DRADeviceTaintRules": ("DRADeviceTaints",),
-    "DRADeviceTaints": ("DynamicResourceAllocation",),
-    "DRAExtendedResource": ("DynamicResourceAllocation",),
-    "DRAFractionalCapacityRange": ("DRAConsumableCapacity",),
-    "DRAListTypeAttributes": ("DynamicResourceAllocation",),
-    "DRANodeAllocatableResources": ("DynamicResourceAllocation",),
-    "DRAOptionalNodeOperations": ("DynamicResourceAllocation", "NodeDeclaredFeatures"),
-    "DRAPartitionableDevices": ("DynamicResourceAllocation",),
-    "DRAPrioritizedList": ("DynamicResourceAllocation",),
-    "DRAResourceClaimGranularStatusAuthorization": ("DynamicResourceAllocation", "DRAResourceClaimDeviceStatus"),
-    "DRASchedulerFilterTimeout": ("DynamicResourceAllocation",),
-    "DRAWorkloadResourceClaims": ("DynamicResourceAllocation", "GenericWorkload"),
-    "GangScheduling": ("GenericWorkload",),
-    "InPlacePodLevelResourcesVerticalScaling": (
-        "InPlacePodVerticalScaling",
-        "PodLevelResources",
-        "NodeDeclaredFeatures",
-    ),
-    "InPlacePodVerticalScalingSchedulerPreemption": ("InPlacePodVerticalScaling",),
-    "MatchLabelKeysInPodTopologySpreadSelectorMerge": ("MatchLabelKeysInPodTopologySpread",),
-    "PodGroupPreemptionPolicy": ("GenericWorkload",),
-    "TopologyAwareWorkloadScheduling": ("GenericWorkload",),
-    "WorkloadAwarePreemption": ("GangScheduling",),
+    name: tuple(needs.split()) for name, row in {**OTHER_GATES, **OUR_GATES}.items() if (needs := row.partition(" needs ")[2])
 }
+"""A gate that is on while one of these is off is refused; errors come in this order."""
 
-# These steer other components; in the reference's scheduler, too, either side is accepted and changes nothing.
+# These are for other components. kube-scheduler accepts both values too, and changes nothing.
 NOT_OURS = frozenset(
     {
         "ClearingNominatedNodeNameAfterBinding",
@@ -159,10 +136,10 @@ NOT_OURS = frozenset(
     }
 )
 
-# What a gate that is gone has become part of; one that is not here was locked on before it went.
+# The gate that replaced a removed one. A removed gate that is not listed was locked on before.
 REPLACED_BY: Mapping[str, str] = {"GangScheduling": "GenericWorkload", "WorkloadAwarePreemption": "GenericWorkload"}
 
-# These are the scheduler's and taken on either side, but there is nothing here for them to switch; the reason is logged.
+# Gates of the scheduler that are accepted and switch nothing here; the reason is logged.
 NO_EFFECT: Mapping[str, str] = {
     "InterPodAffinityHostnameFastPath": "it only changes speed, and hostnames are counted in columns anyway",
     "SchedulerPreQueueingHints": "it only changes speed: for which pods hints are called first, not the result",
@@ -174,19 +151,19 @@ _FALSE = frozenset({"0", "f", "F", "FALSE", "false", "False"})
 
 @dataclass(frozen=True, slots=True)
 class Gates:
-    """Every gate's final state."""
+    """The state of every gate."""
 
     states: Mapping[str, bool]
     emulated: Version = NEWEST
     asked: frozenset[str] = frozenset()  # set by the user, as opposed to defaulted
 
     def is_enabled(self, name: str) -> bool:
-        """Tell whether a gate is on; a name that is no gate is a bug of the caller."""
+        """Return whether a gate is on; KeyError for an unknown name."""
         return self.states[name]
 
     @property
     def behaviour(self) -> Behaviour:
-        """Return what the emulated release does that no gate switches."""
+        """Return the behaviour of the emulated release that no gate switches."""
         return Behaviour.of(self.emulated)
 
     @classmethod
@@ -207,10 +184,8 @@ class Gates:
 
     @classmethod
     def fitting(cls, text: str | Iterable[str]) -> Gates:
-        """Read the same as the newest recorded release that has these gates; what none has is told in the newest one's words.
-
-        For who asks without a cluster that would say which release it is of.
-        """
+        """Read the gates for the newest recorded release that has all of them; for commands without a cluster that tells its
+        release. If no release has them, raise the error of the newest one."""
         texts = [text] if isinstance(text, str) else list(text)
         for release in sorted(RELEASES, reverse=True):
             try:
@@ -227,7 +202,7 @@ class Gates:
         emulated: Version = NEWEST,
         min_compatibility: Version | None = None,
     ) -> Gates:
-        """Return the gates with these set and all others at their default, or raise ConfigError."""
+        """Return the gates with these set and the others at their default; raise ConfigError."""
         unknown = next((name for name in asked if name not in GATES or spec_of(name, emulated).stage is Stage.GONE), None)
         if unknown is not None:
             raise ConfigError("", f"unrecognized feature gate: {unknown}")
@@ -246,18 +221,18 @@ class Gates:
 
 
 def _replaced(states: dict[str, bool], emulated: Version) -> dict[str, bool]:
-    """Let the gates that are gone follow what they became part of."""
+    """Set removed gates to the state of the gate that replaced them."""
     gone = {old: states[new] for old, new in REPLACED_BY.items() if spec_of(old, emulated).stage is Stage.GONE}
     return states | gone
 
 
 def spec_of(name: str, emulated: Version) -> Spec:
-    """Return what a gate is at a version."""
+    """Return stage and default of a gate at a version."""
     return next((spec for spec in reversed(GATES[name]) if spec.since <= emulated), _ABSENT)
 
 
 def known_gates(emulated: Version = NEWEST) -> list[str]:
-    """Return the lines that the usage text lists: the gates that can be switched, with stage and default."""
+    """Return the lines of the usage text: alpha and beta gates with stage and default."""
     lines = []
     for name in GATES:
         spec = spec_of(name, emulated)
@@ -267,7 +242,7 @@ def known_gates(emulated: Version = NEWEST) -> list[str]:
 
 
 def read_pairs(texts: Iterable[str]) -> dict[str, bool]:
-    """Return what `A=true,B=false`, `kube:A=true` or several of them ask for, whether or not such gates exist."""
+    """Return the values in `A=true,B=false` or `kube:A=true`, without a check that the gates exist."""
     by_component: dict[str, list[str]] = {}
     for text in texts:
         for pair in text.split(","):
@@ -302,6 +277,7 @@ def _boolean(name: str, value: str) -> bool:
 
 
 def _refusal(name: str, value: bool, emulated: Version, min_compatibility: Version | None) -> str:
+    """Return why a gate cannot be set to a value, empty if it can: it is locked, or newer than the emulated version."""
     spec = spec_of(name, emulated)
     if spec.locked and spec.default != value:
         return f"cannot set feature gate {name} to {_go(value)}, feature is locked to {_go(spec.default)}"

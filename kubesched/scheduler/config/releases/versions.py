@@ -1,9 +1,7 @@
-"""Releases of Kubernetes: which can be emulated, and what differs between them that no feature gate switches.
+"""The releases that can be emulated, and what differs between them without a feature gate (`gates` has the others).
 
-In: a release, from `--emulated-version` or from what the API server says. Out: its `Behaviour`, a row of yes and no. Each
-field of `Behaviour` is one difference that users can see; its number is the first release that has it, and the place in the
-code that asks for it by name is the only one that knows how. What a gate switches is in
-`kubesched.scheduler.config.releases.gates`.
+A release comes from `--emulated-version` or from the API server. Each field of `Behaviour` is one visible difference, with the
+release that brought it. Only the code that reads the field knows what it means in detail; no other code compares versions.
 """
 
 from __future__ import annotations
@@ -21,7 +19,7 @@ OLDEST_RECORDED: Version = (1, 36)
 NEWEST: Version = (1, 37)
 
 RELEASES: Mapping[Version, str] = {(1, 36): "v1.36.4", (1, 37): "v1.37.0-rc.1"}
-"""The program that each release was read and recorded from."""
+"""The version of kube-scheduler whose decisions were recorded for each release."""
 
 
 def _since(major: int, minor: int) -> Any:
@@ -30,7 +28,7 @@ def _since(major: int, minor: int) -> Any:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Behaviour:
-    """What a release does, field by field; the number is the release that began to."""
+    """The differences between releases; True from the release in `_since` on."""
 
     prefilters_node_name: bool = _since(1, 37)
     """NodeName comes before NodeUnschedulable, and names its node at PreFilter; TaintToleration is at PreFilter too."""
@@ -100,10 +98,10 @@ class Behaviour:
 
 
 def nearest_recorded(minor: int) -> Version | None:
-    """Return the release of 1.MINOR, or of those whose decisions are recorded the nearest; None for 0, who does not say."""
+    """Return the recorded release that is nearest to 1.MINOR; None for 0, an unknown release."""
     return min(max((1, minor), OLDEST_RECORDED), NEWEST) if minor else None
 
 
 def text_of(version: Version) -> str:
-    """Return a version as people write it."""
+    """Return a version as text, `1.36`."""
     return f"{version[0]}.{version[1]}"

@@ -1,9 +1,12 @@
-"""Attempts: whose turn it is, what becomes of it, and doing that.
+"""Attempts: take the next pod, decide where it goes, and act on the decision.
 
-In: the queue's next pod, with its group if it is tried with one. Out: a booking, or a failure with what PostFilter
-proposed. Deciding changes nothing and may run in a thread; taking and acting belong to the loop's turn. What plugins raise
-arrives here as a `PluginError` that names them (framework/runtime/blame); the broad `except`s are for faults of our own,
-which cost an attempt and never the scheduler.
+    take      pop a pod; if it belongs to a group, all members of the group with it
+    decide    find a node for it; changes nothing, so it may run in a thread (where extenders are called over the network)
+    act       book the node, or let the attempt fail: evict victims, park the pod, report why
+
+A plugin that raises ends the attempt of one pod. It arrives here as a `PluginError` that names the plugin
+(framework/runtime/blame). The broad `except Exception` are for bugs of our own: they too cost one attempt, and never stop the
+scheduler.
 """
 
 from __future__ import annotations
@@ -16,7 +19,7 @@ from msgspec import Struct
 from kubesched.errors import PluginError
 from kubesched.scheduler.cluster import Bools, PodView
 from kubesched.scheduler.engine.acting.bookings import Bookings
-from kubesched.scheduler.engine.acting.eviction import Evictions, Then
+from kubesched.scheduler.engine.acting.eviction import CarriesOut, Then
 from kubesched.scheduler.engine.acting.failures import Failures
 from kubesched.scheduler.engine.core import Core
 from kubesched.scheduler.engine.deciding.attempt import Rules
@@ -26,9 +29,8 @@ from kubesched.scheduler.engine.deciding.failure import Failure, broken, explain
 from kubesched.scheduler.engine.deciding.preemptor import Preemptor
 from kubesched.scheduler.engine.groups.group import Rehearsal
 from kubesched.scheduler.engine.groups.pod_groups import Gang, Gangs
-from kubesched.scheduler.engine.records.tried import Tried
+from kubesched.scheduler.engine.records.decision_recorder import Tried
 from kubesched.scheduler.framework import (
-    CycleState,
     EquivalenceCache,
     Failed,
     GroupTurn,
@@ -43,8 +45,8 @@ from kubesched.telemetry.logs import logger
 log = logger(__name__)
 
 
-class Turn(Struct, frozen=True):
-    """Whose turn it is: a pod that was popped when `started`, and its group if it is tried with one."""
+class PoppedPod(Struct, frozen=True):
+    """A pod that was popped at `started`, with its group if it is tried with one."""
 
     queued: QueuedPod
     profile: Profile
@@ -53,7 +55,7 @@ class Turn(Struct, frozen=True):
 
 
 class Attempts:
-    """Tries pods, alone and in groups (as `GroupActions`)."""
+    """Tries pods, alone and in groups. For groups it is their `GroupActions`."""
 
     def __init__(
         self,
@@ -61,7 +63,7 @@ class Attempts:
         rules: Rules,
         caches: dict[str, EquivalenceCache],
         bookings: Bookings,
-        evictions: Evictions,
+        evictions: CarriesOut,
         failures: Failures,
     ) -> None:
         self._core = core
@@ -70,19 +72,23 @@ class Attempts:
         self._observer = core.observer
         self.rules = rules
         self.caches = caches
-        """By profile; whose answers are not cached has none."""
+        """By profile name. A profile whose answers are not cached has none."""
         self._bookings = bookings
         self.evictions = evictions
-        self._failures = failures
+        self.fail, self.unreserve = failures.end, bookings.unreserve
         self._resizes = DeferredResizes(core.store)
         self.gangs = Gangs(core, self)
 
-    def take(self) -> Turn | None:
-        """Take the next pod that is worth trying out of the queue, and with it its group."""
+    def take(self) -> PoppedPod | None:
+        """Pop the next pod that is worth trying, and with it its group; None if there is none.
+
+        While evictions in the foreground are under way no pod is tried: it might take the room that they make.
+        """
         if self.evictions.n_waited_for:
             return None
         while (queued := self._core.queue.pop()) is not None:
             profile = self._core.profiles.get(queued.view.pod.spec.scheduler_name)
+            # After a reload no profile may have this pod's schedulerName any more.
             if profile is None or not self.is_worth_trying(queued.view):
                 self._core.queue.done(queued.view.uid)
                 continue
@@ -93,11 +99,11 @@ class Attempts:
             except PluginError as error:
                 self._broke(Tried(queued, profile, started), error)
                 continue
-            return Turn(queued, profile, started, gang)
+            return PoppedPod(queued, profile, started, gang)
         return None
 
     def is_worth_trying(self, pod: PodView) -> bool:
-        """Return whether a pod is still to be placed."""
+        """Return whether a pod still needs a node: it is not being deleted and not assumed already."""
         if pod.pod.metadata.deletion_timestamp is not None:
             note = f"skip schedule deleting pod: {pod.namespace}/{pod.name}"
             log.v(3).info("Skip schedule deleting pod", pod=pod.key)
@@ -105,13 +111,13 @@ class Attempts:
             return False
         return not self._store.is_assumed(pod.uid)
 
-    def decide(self, turn: Turn) -> Tried | Rehearsal | Exception:
-        """Find out what is to be done, without doing it; what broke is the answer then. May run in a thread."""
+    def decide(self, popped: PoppedPod) -> Tried | Rehearsal | Exception:
+        """Decide without changing anything; return the exception if something broke. May run in a thread."""
         try:
-            if turn.gang is not None:
-                return self.gangs.rehearse(turn.gang)
-            return self.try_pod(turn.queued, turn.profile, turn.started)
-        except Exception as error:  # a plugin that broke, or we: it costs this attempt
+            if popped.gang is not None:
+                return self.gangs.rehearse(popped.gang)
+            return self.try_pod(popped.queued, popped.profile, popped.started)
+        except Exception as error:  # see the head of this file
             return error
 
     def try_pod(
@@ -122,8 +128,12 @@ class Attempts:
         within: Bools | None = None,
         turn: GroupTurn | None = None,
     ) -> Tried:
-        """Find a node for a pod; for a member of a group in its turn, on all nodes or on some of them."""
+        """Find a node for a pod. `turn` is given for a member of a group, and `within` if only some nodes are allowed.
+
+        A pod that has a node already is here because of a resize that the kubelet deferred; only its own node is tried.
+        """
         pod, rules, monotonic = queued.view, self.rules, self._handle.clock.monotonic
+        # Only deciding is measured, for scheduling_algorithm_duration; the record is made outside of it.
         if pod.node_name:
             made, seconds, now = self._resizes.attempt(pod, profile, rules), 0.0, monotonic()
         else:
@@ -137,38 +147,38 @@ class Attempts:
         record = self._core.decisions.take(made, seconds, now) if self._core.decisions is not None else None
         return Tried(queued, profile, started, made, seconds, record)
 
-    def act(self, turn: Turn, outcome: Tried | Rehearsal | Exception) -> None:
-        """Do what was decided."""
-        if turn.gang is not None:
+    def act(self, popped: PoppedPod, outcome: Tried | Rehearsal | Exception) -> None:
+        """Carry out a decision."""
+        if popped.gang is not None:
             if not isinstance(outcome, Rehearsal):
                 assert isinstance(outcome, Exception)
-                outcome = self.gangs.broken(explain(outcome, (self.gangs.trying or turn.queued).view, self._observer))
-            self.gangs.submit(turn.gang, outcome, turn.started)
+                outcome = self.gangs.broken(explain(outcome, (self.gangs.trying or popped.queued).view, self._observer))
+            self.gangs.submit(popped.gang, outcome, popped.started)
             return
         if not isinstance(outcome, Tried):
             assert isinstance(outcome, Exception)
-            self._broke(Tried(turn.queued, turn.profile, turn.started), outcome)
+            self._broke(Tried(popped.queued, popped.profile, popped.started), outcome)
             return
         made = outcome.made
         assert made is not None
         decision = made.decision
         try:
-            if turn.queued.view.node_name:
-                self.follow_up(outcome, self._resizes.conclude(turn.queued.view, made))
+            if popped.queued.view.node_name:
+                self.follow_up(outcome, self._resizes.conclude(popped.queued.view, made))
             elif isinstance(decision, Placed):
                 self._bookings.book(outcome, decision.node_name)
             elif isinstance(decision, Unschedulable):
                 self.follow_up(outcome, refusal(decision))
             elif isinstance(decision, Failed):
                 self.fail(outcome, broken(decision.message, decision.nomination))
-        except Exception as error:  # as above
+        except Exception as error:  # see the head of this file
             self._broke(outcome, error)
 
     def follow_up(self, tried: Tried, failure: Failure) -> None:
         """Carry out what PostFilter proposed, and let the attempt fail.
 
-        Evictions begin first: the pod must not be tried again while they are under way. Without a background, it does
-        not fail before they are over.
+        Evictions begin before the pod is parked, because it must not be tried again while they are under way. With
+        SchedulerAsyncPreemption off, the attempt fails only when the evictions are over.
         """
         made = tried.made
         result = made.post_filtered if made is not None else None
@@ -185,7 +195,7 @@ class Attempts:
         )
 
     def evict(self, preemptor: Preemptor, preemption: Preemption, then: Then) -> None:
-        """Carry out what PostFilter or PodGroupPostFilter proposed; `then` follows, with what went wrong."""
+        """Evict what PostFilter or PodGroupPostFilter proposed, then call `then` with what went wrong, or an empty text."""
         if self.evictions.in_background:
             self.evictions.carry_out(preemptor, preemption)
             then("")
@@ -193,26 +203,21 @@ class Attempts:
             self.evictions.carry_out(preemptor, preemption, then)
 
     def book(self, tried: Tried, node_name: str) -> None:
-        """Book one member of a group; if that breaks it costs this member's attempt."""
+        """Book one member of a group. If that breaks, only this member's attempt fails."""
         try:
             self._bookings.book(tried, node_name)
-        except Exception as error:  # a plugin that broke, or we: the other members go on
+        except Exception as error:  # see the head of this file; the other members go on
             self._broke(tried, error)
 
-    def unreserve(self, profile: Profile, booked: PodView, node_name: str, state: CycleState) -> None:
-        """Take back what plugins promised for a member."""
-        self._bookings.unreserve(profile, booked, node_name, state)
-
-    def fail(self, tried: Tried, failure: Failure) -> None:
-        """End a pod's attempt."""
-        self._failures.end(tried, failure)
-
     def _broke(self, tried: Tried, error: Exception) -> None:
+        """Fail an attempt that a plugin, or a bug of ours, broke."""
+        if self._core.decisions is not None and tried.made is None:
+            tried = msgspec.structs.replace(tried, record=self._core.decisions.broken(tried, error, self._store.snapshot()))
         self.fail(tried, broken(explain(error, tried.queued.view, self._observer)))
 
 
 def _not_evicted(failure: Failure, problem: str) -> Failure:
-    """Return what a failed eviction makes of a failure that had found a way out: none was found after all."""
+    """Return a failure whose preemption came to nothing, because an eviction failed."""
     diagnosis = failure.diagnosis
     if diagnosis is None:
         return Failure(f"{failure.message} preemption: {problem}", True, preemption=failure.preemption)

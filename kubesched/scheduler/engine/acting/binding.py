@@ -1,25 +1,116 @@
-"""Carry out a binding: wait for Permit, PreBind, Bind, PostBind.
+"""The binding cycle of an assumed pod: wait at Permit, PreBind, Bind.
 
-In: a binding that the loop booked. Out: `Bound` or `BindFailed` in the inbox; nothing else is touched, so that many
-bindings can be under way beside the loop. What a failure undoes, the loop undoes.
+Each cycle is a task of its own, so many pods are being bound while the loop decides the next ones. A cycle changes neither the
+store nor the queue. It ends by posting `Bound` or `BindFailed` to the inbox, and the loop does the rest (`bookings.py`).
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Sequence
-from functools import partial
+from collections.abc import Iterator, Mapping, Sequence
 
 from kubesched.errors import NotFound, SchedulerError
-from kubesched.scheduler.engine.acting.permits import WaitingPods
-from kubesched.scheduler.engine.arrivals.inbox import AssumedBinding, BindFailed, Bound, LoopCall
+from kubesched.scheduler.cluster import PodView
+from kubesched.scheduler.config import Duration
+from kubesched.scheduler.engine.arrivals.inbox import AssumedBinding, BindFailed, Bound, PastPermit
 from kubesched.scheduler.engine.core import Core
 from kubesched.scheduler.engine.deciding.extenders import Extenders
 from kubesched.scheduler.engine.deciding.failure import explain
 from kubesched.scheduler.framework import SUCCESS, Code, Plugin, Status, failed
 
+LONGEST_WAIT_SECONDS = 15 * 60.0
 SIBLING_FAILED = "some other PreBind operation failed"
+
+
+class WaitingPod:
+    """One pod at Permit: assumed, and held until every plugin that said Wait allows it, or one refuses it.
+
+    The first decision counts. It is kept if it comes before the binding cycle asks for it: a gang's last member may allow the
+    first one before the first one's task has even started.
+    """
+
+    __slots__ = ("_decision", "_timers", "node_name", "pod")
+
+    def __init__(self, pod: PodView, node_name: str, limits: Mapping[str, float]) -> None:
+        self.pod = pod
+        self.node_name = node_name
+        loop = asyncio.get_running_loop()
+        self._decision: asyncio.Future[Status] = loop.create_future()
+        self._timers = {
+            plugin: loop.call_later(max(seconds, 0.0), self._time_out, plugin, seconds) for plugin, seconds in limits.items()
+        }
+
+    @property
+    def pending_plugins(self) -> tuple[str, ...]:
+        """Return the plugins that have not allowed the pod yet."""
+        return tuple(self._timers)
+
+    def allow(self, plugin: str) -> None:
+        """Allow the pod on behalf of one plugin; when the last one has, the pod goes on."""
+        timer = self._timers.pop(plugin, None)
+        if timer is not None:
+            timer.cancel()
+            if not self._timers:
+                self._decide(SUCCESS)
+
+    def reject(self, plugin: str, message: str) -> bool:
+        """Refuse the pod; False if it was decided already."""
+        return self._decide(Status(Code.UNSCHEDULABLE, (message,), plugin))
+
+    def preempt(self, plugin: str, message: str) -> bool:
+        """End the pod's attempt because another pod preempts it; False if it was decided already."""
+        return self._decide(Status(Code.ERROR, (message,), plugin))
+
+    async def decision(self) -> Status:
+        """Wait for the decision."""
+        return await self._decision
+
+    def close(self) -> None:
+        """Stop the timers: the decision is not needed any more."""
+        for timer in self._timers.values():
+            timer.cancel()
+
+    def _time_out(self, plugin: str, seconds: float) -> None:
+        self.reject(plugin, f"rejected due to timeout after waiting {Duration.of(seconds=seconds)} at plugin {plugin}")
+
+    def _decide(self, status: Status) -> bool:
+        if self._decision.done():
+            return False
+        self._decision.set_result(status)
+        return True
+
+
+class WaitingPods:
+    """All pods at Permit, of all profiles, by uid. Plugins reach them through the handle."""
+
+    def __init__(self) -> None:
+        self._pods: dict[str, WaitingPod] = {}
+
+    def __iter__(self) -> Iterator[WaitingPod]:
+        return iter(list(self._pods.values()))
+
+    def __len__(self) -> int:
+        return len(self._pods)
+
+    def get(self, uid: str) -> WaitingPod | None:
+        """Return a pod that waits, or None."""
+        return self._pods.get(uid)
+
+    def add(self, waiting: WaitingPod) -> None:
+        """Register a pod. Do this before its binding cycle starts, so that an early decision finds it."""
+        self._pods[waiting.pod.uid] = waiting
+
+    def remove(self, uid: str) -> None:
+        """Forget a pod that does not wait any more."""
+        gone = self._pods.pop(uid, None)
+        if gone is not None:
+            gone.close()
+
+    def reject(self, uid: str, message: str = "removed", plugin: str = "") -> bool:
+        """Refuse a pod that waits; False if it does not wait or was decided already."""
+        waiting = self._pods.get(uid)
+        return waiting is not None and waiting.reject(plugin, message)
 
 
 class Binder:
@@ -35,20 +126,21 @@ class Binder:
         self._pre_binding: dict[str, asyncio.Task[Status]] = {}
 
     def is_pre_binding(self, uid: str) -> bool:
-        """Return whether a pod's PreBind is under way and can still be called off."""
+        """Return whether a pod's PreBind is under way and can still be cancelled."""
         return uid in self._pre_binding
 
     def call_off(self, uid: str, reason: str) -> bool:
-        """End a pod's PreBind in favour of another pod; False if it is over already."""
+        """Cancel a pod's PreBind, because another pod preempts it; False if it is over already."""
         task = self._pre_binding.pop(uid, None)
         return task is not None and task.cancel(reason)
 
     async def carry_out(self, binding: AssumedBinding) -> None:
-        """Bind a booked pod and report. Whatever happens is reported: a binding that nobody hears of stays booked, and
-        its pod is lost. Only who cancels this task, because the engine is being closed, wants no report."""
-        self._core.observer.binding_started()
+        """Bind a pod and post the result, whatever happens: without it the pod stays assumed forever and is lost. Only if this
+        task is cancelled, because the engine closes, nothing is posted."""
+        self._core.observer.bindings(+1)
+        waiting = self._waiting.get(binding.booked.uid)
         try:
-            status = await self._bind_or_say_why(binding)
+            status = await self._bind(binding, waiting)
         except asyncio.CancelledError as cancelled:
             if _is_being_cancelled():
                 raise
@@ -56,21 +148,21 @@ class Binder:
         except Exception as error:  # see above
             status = failed(explain(error, binding.booked, self._core.observer))
         finally:
-            self._waiting.remove(binding.booked.uid)
-            self._core.observer.binding_ended()
+            if waiting is not None:
+                self._waiting.remove(binding.booked.uid)
+            self._core.observer.bindings(-1)
         self._core.inbox.post(Bound(binding) if status.is_success else BindFailed(binding, status))
 
-    async def _bind_or_say_why(self, binding: AssumedBinding) -> Status:
+    async def _bind(self, binding: AssumedBinding, waiting: WaitingPod | None) -> Status:
         pod, node_name, state, profile = binding.booked, binding.node_name, binding.state, binding.profile
         acting, status = list(profile.pre_binds), SUCCESS
         if self._writes_expectation:
             acting, status = profile.pre_bind_pre_flight(pod, node_name, state)
         if not (status.is_success or status.code is Code.SKIP):
             return status
-        waiting = self._waiting.get(pod.uid)
-        is_told = pod.pod.status.nominated_node_name == node_name
-        if self._writes_expectation and (acting or waiting is not None) and not is_told:
-            # The expected node goes into the pod's status; that writing it fails is no reason to stop.
+        is_written = pod.pod.status.nominated_node_name == node_name
+        if self._writes_expectation and (acting or waiting is not None) and not is_written:
+            # NominatedNodeNameForExpectation: other components see the expected node. A failed write does not stop the binding.
             binding.queued.has_unseen_nomination = True
             try:
                 await self._core.handle.writer.patch_pod_status(pod, {"nominatedNodeName": node_name})
@@ -87,7 +179,7 @@ class Binder:
                 return decision
             if not decision.is_success:
                 return failed(f"waiting on permit for pod: {decision.message}").by(decision.plugin)
-        self._core.inbox.post(LoopCall(partial(self._release, binding)))
+        self._core.inbox.post(PastPermit(binding))
         if acting:
             status = await self._pre_bind(binding, acting)
             if not status.is_success:
@@ -96,13 +188,8 @@ class Binder:
             return SUCCESS
         return await profile.bind(pod, node_name, state)
 
-    def _release(self, binding: AssumedBinding) -> None:
-        """Take notice, in the loop's turn, that a pod is past Permit: whatever happens to it now, no plugin refused it."""
-        binding.is_released = True
-        self._core.latest.queue.done(binding.booked.uid)
-
     async def _pre_bind(self, binding: AssumedBinding, acting: Sequence[Plugin]) -> Status:
-        """Run PreBind, which may be called off, and report it as one point."""
+        """Run PreBind, which `call_off` can end, and report its duration as one point."""
         uid, started = binding.booked.uid, time.perf_counter()
         task = asyncio.ensure_future(self._run_pre_binds(binding, acting))
         self._pre_binding[uid] = task
@@ -119,7 +206,7 @@ class Binder:
         return status
 
     async def _run_pre_binds(self, binding: AssumedBinding, acting: Sequence[Plugin]) -> Status:
-        """Run PreBind plugins in order; neighbours that allow it run side by side."""
+        """Run PreBind plugins in the profile's order. Neighbours that both allow it run at the same time."""
         groups: list[list[Plugin]] = []
         last_parallel: Plugin | None = None
         for plugin in binding.profile.pre_binds:
@@ -141,7 +228,7 @@ class Binder:
 
     async def _run_group(self, binding: AssumedBinding, group: Sequence[Plugin]) -> Status:
         profile = binding.profile
-        if len(group) == 1:  # nobody beside it: no task of its own is needed
+        if len(group) == 1:
             return await profile.pre_bind(group[0], binding.booked, binding.node_name, binding.state)
         tasks = [asyncio.ensure_future(profile.pre_bind(p, binding.booked, binding.node_name, binding.state)) for p in group]
         try:
@@ -157,6 +244,6 @@ class Binder:
 
 
 def _is_being_cancelled() -> bool:
-    """Return whether somebody asked the running task to end, as opposed to a cancelled future that it waited for."""
+    """Return whether the running task itself is being cancelled, not just a future that it waited for."""
     task = asyncio.current_task()
     return task is not None and task.cancelling() > 0

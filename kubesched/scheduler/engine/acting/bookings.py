@@ -1,8 +1,14 @@
-"""Bookings: from a decision to a pod that is promised a node, and from there to bound or given back.
+"""Bookings: a pod from the decision for a node to bound, or back to the queue.
 
-In: an attempt that found a node; what the binder reports. Out: the pod assumed in the store, Reserve and Permit run, the
-binding handed over; later its success told to the world, or everything that was promised taken back and the pod failed.
-Called in the loop's turn only.
+Binding takes milliseconds of network, deciding takes microseconds. So the pod is *assumed*: the store counts it on its node at
+once, and the next pod is decided as if it ran there. The binding follows in a task of its own. Three things can happen:
+
+    web-1 decided for node a    assume: a has 2 CPUs less, in memory alone
+      bound, seen by the watch  confirm: the store replaces the assumed pod by the real one; nothing else changes binding
+      failed            forget: a has its 2 CPUs back, Unreserve runs, pods that wait for room are woken, web-1 is parked
+      bound, never seen         the booking stays, as in kube-scheduler today, or expires after `assumed_ttl_seconds`
+
+Only the engine's loop calls this file.
 """
 
 from __future__ import annotations
@@ -17,14 +23,13 @@ import msgspec
 from kubesched.errors import PluginError, SchedulerError
 from kubesched.kube.api import Pod, ResourceClaim
 from kubesched.scheduler.cluster import DeviceClaims, PodView
-from kubesched.scheduler.engine.acting.binding import Binder
+from kubesched.scheduler.engine.acting.binding import LONGEST_WAIT_SECONDS, Binder, WaitingPod, WaitingPods
 from kubesched.scheduler.engine.acting.failures import Failures
-from kubesched.scheduler.engine.acting.permits import LONGEST_WAIT_SECONDS, WaitingPod, WaitingPods
 from kubesched.scheduler.engine.arrivals.inbox import AssumedBinding, LoopCall
 from kubesched.scheduler.engine.arrivals.intake import CLAIM_CHANGED, POD_WENT
 from kubesched.scheduler.engine.core import Core
 from kubesched.scheduler.engine.deciding.failure import Failure, explain, refused_on_node
-from kubesched.scheduler.engine.records.tried import Tried
+from kubesched.scheduler.engine.records.decision_recorder import Tried
 from kubesched.scheduler.framework import CLEAR, CycleState, Profile, Status
 
 log = logging.getLogger(__name__)
@@ -33,7 +38,7 @@ PODS_TO_ACTIVATE = "kubernetes.io/pods-to-activate"
 
 
 class Bookings:
-    """Pods that are promised a node and not bound yet."""
+    """The pods that are assumed and not bound yet."""
 
     def __init__(
         self,
@@ -53,21 +58,24 @@ class Bookings:
         self._under_way: dict[str, AssumedBinding] = {}
         self.binder = binder
         self.hand_over: Callable[[AssumedBinding], None] = lambda binding: core.spawn(binder.carry_out(binding))
-        """What becomes of a booked pod; a benchmark of decisions puts something else here."""
+        """Start the binding cycle of a booked pod. A benchmark of decisions replaces this."""
 
     def __len__(self) -> int:
         return len(self._under_way)
 
     def book(self, tried: Tried, node_name: str) -> None:
-        """Assume, Reserve, Permit, and hand over to the binder."""
+        """Assume a pod, run Reserve and Permit, and start its binding cycle. If a plugin refuses, take everything back and
+        fail."""
         made, profile = tried.made, tried.profile
         assert made is not None
         state = made.state
+        # The pod is counted before Reserve, as in kube-scheduler: a plugin that looks at the node sees the pod there.
         booked = self._store.assume(made.pod_as_booked(node_name, self._store), node_name)
         self._core.queue.nominations.drop(booked.uid)
         binding = AssumedBinding(tried.queued, booked, node_name, state, profile, tried.started)
         try:
             status = profile.reserve(booked, node_name, state)
+            # Permit may answer Wait: then `limits` has the plugins that want to wait, each with its time limit in seconds.
             limits: dict[str, float] = {}
             if status.is_success:
                 status, limits = profile.permit(booked, node_name, state)
@@ -83,19 +91,19 @@ class Bookings:
                     binding.decision = self._core.decisions.placed(tried)
                 self.hand_over(binding)
                 return
-        except BaseException:  # whatever it is, what is booked goes back first
-            self._undo(binding)
+        except BaseException:  # take the booking back first, whatever was raised
+            self.undo(binding)
             raise
-        self._undo(binding)
+        self.undo(binding)
         self._failures.end(tried, refused_on_node(node_name, status))
 
     def _activate(self, pods: dict[str, PodView]) -> None:
-        """Move the pods that plugins of this attempt asked to have tried."""
+        """Activate the pods that plugins put into the state under PodsToActivate."""
         self._core.queue.activate(list(pods.values()))
         pods.clear()
 
-    def _undo(self, binding: AssumedBinding) -> bool:
-        """Take back a booking and all promises; return whether it was still ours to take back."""
+    def undo(self, binding: AssumedBinding) -> bool:
+        """Take a booking back; return False if the API server has bound the pod after all, so that the store keeps it."""
         uid = binding.booked.uid
         self._under_way.pop(uid, None)
         self._waiting.remove(uid)
@@ -107,17 +115,36 @@ class Bookings:
             return False
         return True
 
+    def is_under_way(self, binding: AssumedBinding) -> bool:
+        """Return whether a binding is neither over nor taken back."""
+        return self._under_way.get(binding.booked.uid) is binding
+
+    def take_out(self, uid: str) -> AssumedBinding | None:
+        """Take back what is reserved for a booked pod that is about to leave its node; return its binding.
+
+        None if the pod is not booked here.
+        """
+        binding = self._under_way.pop(uid, None)
+        if binding is not None:
+            self.unreserve(binding.profile, binding.booked, binding.node_name, binding.state)
+        return binding
+
+    def put_back(self, binding: AssumedBinding) -> None:
+        """Undo `take_out`: reserve the same again."""
+        binding.profile.reserve(binding.booked, binding.node_name, binding.state)
+        self._under_way[binding.booked.uid] = binding
+
     def unreserve(self, profile: Profile, booked: PodView, node_name: str, state: CycleState) -> None:
-        """Take back all promises; a plugin that breaks over it keeps the others from nothing, and the booking goes too."""
+        """Call Unreserve. A plugin that raises does not stop the others, and the booking goes anyway."""
         try:
             profile.unreserve(booked, node_name, state)
         except PluginError as error:
             explain(error, booked, self._core.observer)
 
-    # What the binder reports
+    # What the binding cycle reports
 
     def bound(self, binding: AssumedBinding) -> None:
-        """Tell the world, and the plugins, that a pod is bound."""
+        """Report a bound pod: metrics, event, PostBind."""
         self._under_way.pop(binding.booked.uid, None)
         queued, pod, node_name = binding.queued, binding.booked, binding.node_name
         now = self._core.queue.now()
@@ -141,7 +168,7 @@ class Bookings:
             asyncio.get_running_loop().call_later(self._assumed_ttl_seconds, self._core.inbox.post, expiry)
 
     def _expire(self, uid: str) -> None:
-        """Forget a booking that the API server never confirmed."""
+        """Forget a booking that no watch event ever confirmed."""
         if self._store.is_assumed(uid):
             gone = self._store.forget(uid)
             if gone is not None:
@@ -149,9 +176,12 @@ class Bookings:
                 self._core.latest.queue.wake(POD_WENT, gone.pod, None)
 
     def bind_failed(self, binding: AssumedBinding, status: Status) -> None:
-        """Take everything back, and let the pod's attempt fail."""
+        """Take the booking back, and let the pod's attempt fail."""
         pod = binding.booked
-        is_forgotten = self._undo(binding)
+        is_forgotten = self.undo(binding)
+        # A plugin refused at Permit: the pod waits for that plugin's events. That its room is free again must not wake the pod
+        # itself (`leaving_out`): it would be tried at once and refused again. After Permit no plugin refused it, so it goes to
+        # backoff anyway.
         if status.is_rejected and not binding.is_released:
             self._fail(binding, refused_on_node(binding.node_name, status))
             if is_forgotten:
@@ -166,9 +196,13 @@ class Bookings:
         self._failures.end(Tried(binding.queued, binding.profile, binding.started), failure, binding.node_name)
 
     def _wake_after(self, gone: Pod, promised: Sequence[ResourceClaim], leaving_out: str = "") -> None:
-        """Wake who may go in the place of a pod, or take the devices that it was promised. The reference wakes for a claim
-        only by what was written of it: there, pods wait for what was promised until another claim changes, or five minutes.
-        Devices whose write is still under way are nobody's before it has ended: then, by way of the inbox."""
+        """Wake the pods that may take the room, or the devices, of a pod whose binding failed.
+
+        kube-scheduler wakes for devices only when a claim's status changes in the API. A claim that was allocated in memory
+        alone never does, so there pods wait for its devices until another claim changes, or for five minutes. Here they are
+        woken at once. If the claim's write is still under way, its devices are free only when that has ended; then the inbox
+        brings it.
+        """
         concerns = (lambda waiting: waiting.uid != leaving_out) if leaving_out else None
         self._core.queue.wake(POD_WENT, gone, None, concerns)
         for claim in promised:
@@ -179,7 +213,7 @@ class Bookings:
         self._core.inbox.post(LoopCall(partial(self._wake_for_devices, claim)))
 
     def _wake_for_devices(self, claim: ResourceClaim, concerns: Callable[[PodView], bool] | None = None) -> None:
-        """Wake who may take the devices that a claim was promised, unless it has got them after all."""
+        """Wake the pods that may take a claim's devices, unless the claim has them after all."""
         if not self._claims.has_devices(claim):
             freed = msgspec.structs.replace(claim, status=msgspec.structs.replace(claim.status, allocation=None))
             self._core.latest.queue.wake(CLAIM_CHANGED, claim, freed, concerns)

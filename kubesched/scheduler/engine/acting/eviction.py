@@ -1,14 +1,17 @@
-"""Carry out a preemption: make the victims go, and let the preemptor wait until they are on their way.
+"""Evictions: carry out a preemption that PostFilter proposed.
 
-In: a preemptor, a pod or a pod group, and what its PostFilter proposed. Out: the victims' DisruptionTarget conditions and
-deletions through the writer, `Preempted` events through the recorder, and the nominations cleared of pods of lower priority
-that wait for the same node. A victim that is not bound yet is not deleted: its attempt ends, and it is tried again.
+Each victim gets the condition DisruptionTarget, is deleted, and a Preempted event says why. Pods of lower priority that are
+nominated to the same node lose their nomination. A victim that is assumed but not bound yet is not deleted: its binding is
+cancelled, and it is tried again.
 
-In the background, as the reference does it today, all victims but the last go side by side; only then the last one
-goes, so that the preemptor is not tried before its place is really free. Meanwhile it is kept out of the active queue
-(framework/preemption/preempting), and if an eviction fails it is tried again at once. In the foreground, the older way, all go
-side by side and the attempt ends when they are done, with their problem if one of them had one; until then no other pod is
-tried, as it might take the place that is being made.
+In the background (SchedulerAsyncPreemption, the default), with victims v1, v2 and v3:
+
+    1  `high` is gated: its plugin keeps it out of the active queue (framework/preemption/preempting)
+    2  v1 and v2 are deleted at the same time
+    3  v3 is deleted last. The event of its deletion wakes `high`, and by then the whole room is free
+
+If an eviction fails, `high` is tried again at once. In the foreground, the older way, all victims are deleted at the same time
+and the attempt of `high` fails when that is done. Until then no other pod is tried, as it might take the room.
 """
 
 from __future__ import annotations
@@ -16,13 +19,12 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 from kubesched.errors import NotFound, SchedulerError
 from kubesched.kube.api import Pod, format_time
 from kubesched.scheduler.cluster import PodView
-from kubesched.scheduler.engine.acting.binding import Binder
-from kubesched.scheduler.engine.acting.permits import WaitingPods
+from kubesched.scheduler.engine.acting.binding import Binder, WaitingPods
 from kubesched.scheduler.engine.arrivals.inbox import LoopCall
 from kubesched.scheduler.engine.core import Core
 from kubesched.scheduler.engine.deciding.preemptor import Preemptor
@@ -33,18 +35,33 @@ BY_SCHEDULER = "PreemptionByScheduler"
 MESSAGE = "preempting to accommodate a higher priority"
 IN_MEMORY = " (in kube-scheduler memory)."
 AWAKE = ("active", "backoff")
-"""Where in the queue a pod is that was woken."""
+"""The sub-queues of a pod that waits for no event."""
 
 Lookup = Callable[[str], PodView | None]
 """Finds a pod without a node by its namespace/name."""
 Then = Callable[[str], None]
-"""What the loop does once a preemption in the foreground is over; the text says what went wrong, empty for nothing."""
+"""Called in the loop when a preemption in the foreground is over, with what went wrong or an empty text."""
 
 log = logging.getLogger(__name__)
 
 
+class CarriesOut(Protocol):
+    """Carries out preemptions."""
+
+    in_background: bool
+    n_waited_for: int
+    """How many attempts are not over because of evictions in the foreground."""
+
+    def carry_out(self, preemptor: Preemptor, preemption: Preemption, then: Then | None = None) -> None:
+        """Begin a preemption. Called in the loop's turn, before the preemptor is back in the queue.
+
+        `then` is called in a later turn, when a preemption in the foreground is over.
+        """
+        ...
+
+
 class Evictions:
-    """Evicts victims beside the loop."""
+    """Evicts victims in tasks beside the loop."""
 
     def __init__(
         self, core: Core, pending: Lookup, waiting: WaitingPods, binder: Binder, *, in_background: bool = True
@@ -57,13 +74,9 @@ class Evictions:
         self._binder = binder
         self.in_background = in_background
         self.n_waited_for = 0
-        """How many attempts are not over because of evictions in the foreground."""
 
     def carry_out(self, preemptor: Preemptor, preemption: Preemption, then: Then | None = None) -> None:
-        """Begin a preemption. Called in the loop's turn, before the preemptor is back in the queue.
-
-        `then` is called in a later turn, when a preemption in the foreground is over.
-        """
+        """Begin a preemption, as `CarriesOut` says."""
         on_node = self._core.queue.nominations.on_node(preemption.node_name)
         below = [self._pending(pod.key) or pod for pod in on_node if pod.priority < preemptor.priority]
         displaced = [pod for pod in below if pod.pod.status.nominated_node_name]
@@ -88,7 +101,7 @@ class Evictions:
             problem = str(error)
             log.error("%s %s: preemption on node %s failed: %s", preemptor.kind, preemptor.key, preemption.node_name, error)
         finally:
-            # After a reload that did not wait for this, another engine has queued the preemptor and tells it more.
+            # After a reload another engine may have the preemptor. `_end_first` looks.
             self._core.inbox.post(LoopCall(lambda: self._end_first(then, problem)))
 
     def _end_first(self, then: Then | None, problem: str) -> None:
@@ -116,10 +129,13 @@ class Evictions:
             self._core.inbox.post(LoopCall(lambda: self._end(preemptor, awaited)))
 
     def _end(self, preemptor: Preemptor, awaited: PodView | None) -> None:
-        """Let the preemptor be tried again. If its last victim is on its way, or gone and we have yet to hear of it, that news
-        wakes it. If it stays, or we had heard of its going before the preemptor began to wait for it (two members
-        of a gang may have the same victims), nothing else would; nor if it lost its node meanwhile, by a binding that failed,
-        while the preemptor was still kept back."""
+        """Let the preemptor be tried again.
+
+        Usually the deletion of its last victim (`awaited`) will wake it. Nothing would wake it in two cases, so it is
+        activated here: an eviction failed (`awaited` is None); or the victim left the store while the preemptor was still
+        gated. The second case happens if two members of a gang have the same victim, or if the victim's own binding failed
+        meanwhile.
+        """
         queue = self._core.latest.queue
         self._handle.preempting.end(preemptor.uid)
         if awaited is None:
@@ -127,18 +143,22 @@ class Evictions:
         elif self._core.store.pod(awaited.uid) is None:
             queue.activate(pod for pod in preemptor.pods if queue.place_of(pod.key) not in AWAKE)
         else:
-            # The reference asks the gates of a group when it has written what became of each member: by then it has evicted.
+            # kube-scheduler asks the gates of a group again after it has written the status of each member, after the
+            # evictions.
             asks_all = preemptor.kind != "pod" and self._handle.gates.behaviour.judges_groups_whole
             queue.ask_gates(pod for pod in preemptor.pods if asks_all or self._is_only_gated(pod))
 
     def _is_only_gated(self, pod: PodView) -> bool:
-        """Return whether no event would wake a preemptor. The plugins whose refusal its victims' going resolves do that, and
-        the gate leaves it to them; but a queue that took it over at a reload does not know of them."""
+        """Return whether the gate is the only plugin that keeps a preemptor, so that no event would wake it.
+
+        Before, the plugins that refused it wait for the victims' deletion. A queue that took the pod over at a reload does not
+        know them.
+        """
         entry = self._core.latest.queue.find(pod.key)
         return entry is not None and entry.rejectors == {entry.gating_plugin}
 
     async def _evict_all(self, preemptor: Preemptor, preemption: Preemption, victims: Sequence[PodView]) -> None:
-        """Evict victims side by side; raise what the first of them that failed raised, after all are through."""
+        """Evict victims at the same time. If any failed, raise the first error when all are done."""
         results = await asyncio.gather(
             *(self._evict(preemptor, preemption, victim) for victim in victims), return_exceptions=True
         )
@@ -147,7 +167,7 @@ class Evictions:
                 raise result
 
     async def _evict(self, preemptor: Preemptor, preemption: Preemption, victim: PodView) -> None:
-        """Make a victim go, if it has not gone by itself. Of one that is not bound yet, or nearly, the attempt ends."""
+        """Delete a victim, unless it is gone; or cancel the binding of one that is not bound yet."""
         note = f"Preempted by {preemptor.kind} {preemptor.uid} on node {preemption.node_name}"
         waiting, plugin, is_unbound = self._waiting.get(victim.uid), preemption.plugin, False
         if waiting is not None:
@@ -168,7 +188,7 @@ class Evictions:
         self._handle.recorder.event(victim, "Normal", "Preempted", "Preempting", note)
 
     def _condition(self, victim: Pod, preemptor: Preemptor) -> dict[str, Any] | None:
-        """Return the condition that says why the victim goes; None if it says so already."""
+        """Return the condition that says why the victim is deleted; None if it has that already."""
         message = f"{preemptor.scheduler_name}: {MESSAGE} {preemptor.kind}"
         old = next((c for c in victim.status.conditions if c.type == DISRUPTION_TARGET), None)
         kept = None
@@ -189,7 +209,7 @@ class Evictions:
         return condition
 
     async def _clear_nominations(self, displaced: Sequence[PodView]) -> bool:
-        """Tell pods that the node they wait for goes to somebody else; return whether all could be told."""
+        """Clear nominatedNodeName of pods that lose their node to the preemptor; return whether every write succeeded."""
         is_clear = True
         for pod in displaced:
             try:

@@ -1,8 +1,7 @@
-"""What happens to a pod whose attempt failed: back to the queue, an event for people, a condition for programs.
+"""Failed attempts: the pod goes back to the queue, gets a FailedScheduling event, and its status says why.
 
-In: the queued pod, what went wrong, which plugins refused it. Out: the pod parked (or let go, if it is gone or bound by
-now), `FailedScheduling` recorded, and one patch of the pod's status if anything in it changes. Patches are sent beside the
-loop; that one fails is noted and changes nothing.
+A pod that is gone or bound by now is not parked. The status is patched only if its PodScheduled condition or its nominated node
+changes. The patch is sent in a task of its own; a failed one is logged and changes nothing.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from kubesched.kube.api import Pod, format_time
 from kubesched.scheduler.cluster import PodView
 from kubesched.scheduler.engine.core import Core
 from kubesched.scheduler.engine.deciding.failure import Failure
-from kubesched.scheduler.engine.records.tried import Tried
+from kubesched.scheduler.engine.records.decision_recorder import Tried
 from kubesched.scheduler.queue import QueuedPod, QueueError
 
 log = logging.getLogger(__name__)
@@ -27,17 +26,17 @@ _MOST_BYTES_OF_A_CHARACTER = 4
 
 
 class Failures:
-    """Takes failed attempts and does with them what must be done."""
+    """Ends failed attempts."""
 
     def __init__(self, core: Core, lookup: Callable[[str], PodView | None]) -> None:
         """`lookup` finds the newest version of a pod without a node, by namespace/name."""
         self._core = core
         self._lookup = lookup
         self.writes = True
-        """Whether statuses are written; a benchmark of decisions does without."""
+        """Whether statuses are written. A benchmark of decisions switches this off."""
 
     def end(self, tried: Tried, failure: Failure, node_name: str = "") -> None:
-        """Count an attempt that failed, or one whose booking on a node was undone, and do the rest."""
+        """End an attempt that failed, or one whose booking on a node was taken back."""
         core = self._core
         if core.decisions is not None:
             core.decisions.failed(tried, failure, node_name)
@@ -46,14 +45,14 @@ class Failures:
         self.handle(tried.queued, failure)
 
     def handle(self, queued: QueuedPod, failure: Failure) -> None:
-        """Requeue a pod whose attempt failed, and tell the world."""
+        """Park a pod whose attempt failed, and report it by event and status."""
         tried = queued.view
         newest = self._lookup(tried.key)
         if newest is not None and newest.uid != tried.uid:
-            self._core.queue.done(tried.uid)  # another pod of that name by now: it has been queued on its own account
+            self._core.queue.done(tried.uid)  # another pod has this name by now, and is queued itself
             return
         if newest is None:
-            self._core.queue.done(tried.uid)  # gone, or bound by somebody else
+            self._core.queue.done(tried.uid)  # gone, or bound by another scheduler
         else:
             refused = failure.diagnosis.unschedulable_plugins if failure.diagnosis is not None else ()
             pending = failure.diagnosis.pending_plugins if failure.diagnosis is not None else ()
@@ -73,7 +72,7 @@ class Failures:
             return
         self._core.handle.recorder.event(pod, "Warning", "FailedScheduling", "Scheduling", truncated(failure.message))
         if is_gone or not self.writes:
-            return  # a status that nobody has cannot be written
+            return
         patch = self._patch(pod.pod, failure, queued.has_unseen_nomination)
         if patch:
             if "nominatedNodeName" in patch:
@@ -81,12 +80,12 @@ class Failures:
             self._core.spawn(self._write(queued, pod, patch))
 
     def _patch(self, pod: Pod, failure: Failure, is_unseen: bool) -> dict[str, Any]:
-        """Return what of the pod's status must change; empty if nothing."""
+        """Return the patch of the pod's status; empty if nothing changes."""
         patch: dict[str, Any] = {}
         nominated = failure.nomination.node_name if failure.nomination is not None else None
-        # The reference compares with what it has seen. A binding that fails before the watch tells of the announcement, or
-        # while nobody hears that it is taken back, leaves it standing there: it then keeps a place until the pod is tried
-        # again, which for a member of a gang is when its gang is complete.
+        # kube-scheduler compares with the pod that it has seen. If our write of nominatedNodeName has not come back by the
+        # watch yet, it sees no difference and leaves the old name there: the pod then keeps room on that node until it is
+        # tried again, and a member of a gang is tried again only when its gang is complete. `is_unseen` covers this.
         if nominated is not None and (nominated != pod.status.nominated_node_name or is_unseen):
             patch["nominatedNodeName"] = nominated or None
         old = next((c for c in pod.status.conditions if c.type == "PodScheduled"), None)
@@ -116,7 +115,7 @@ class Failures:
 
 
 def truncated(message: str) -> str:
-    """Return a message cut to what an event's note may hold."""
+    """Return a message, cut to the 1024 bytes that an event's note may have."""
     if len(message) * _MOST_BYTES_OF_A_CHARACTER <= LONGEST_NOTE_BYTES:
         return message
     data = message.encode()

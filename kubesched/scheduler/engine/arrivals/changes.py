@@ -1,7 +1,12 @@
-"""What changed: an object's two versions, in the words of the plugins that wait for changes.
+"""What changed between two versions of a pod or a node, as the cluster events that plugins wait for.
 
-In: the old and the new version of a pod or a node. Out: cluster events, in the reference's order. Pods are boiled down
-already, and versions that share a template are not compared any further: everything but gates and claims is equal.
+    a node got a label and more memory     NODE_ALLOCATABLE, NODE_LABELS
+    a node was cordoned                    nothing: this helps no waiting pod
+    a pod lost its last scheduling gate    POD_GATES_GONE
+    a pod's annotation changed             UPDATE: it has no name of its own
+
+The order is kube-scheduler's. Two versions of a pod with the same template differ in gates and claims at most, so nothing else
+is compared then.
 """
 
 from __future__ import annotations
@@ -15,8 +20,8 @@ from kubesched.scheduler.framework import ASSIGNED_POD, NODE, TARGET_POD, Action
 
 
 def pod_changes(old: PodView, new: PodView, *, pending_as: str = TARGET_POD, tells_scale_up: bool = True) -> list[ClusterEvent]:
-    """Return what changed about a pod; if it is nothing that has a name of its own, a general update. `pending_as` is what a
-    pod without a node is called."""
+    """Return what changed about a pod; a general update if that has no name of its own. `pending_as` is the resource name of a
+    pod without a node."""
     before, after = old.pod, new.pod
     actions: list[Action] = []
     if old.template is not new.template:
@@ -28,7 +33,7 @@ def pod_changes(old: PodView, new: PodView, *, pending_as: str = TARGET_POD, tel
             actions.append(Action.POD_SCALE_UP)
     if before.spec.scheduling_gates and not after.spec.scheduling_gates:
         actions.append(Action.POD_GATES_GONE)
-    # Tolerations can only be added to a pod, so their number tells.
+    # Tolerations can only be added to a pod, so comparing their number is enough.
     if len(before.spec.tolerations) != len(after.spec.tolerations):
         actions.append(Action.POD_TOLERATIONS)
     was, now = before.status, after.status
@@ -42,7 +47,7 @@ def pod_changes(old: PodView, new: PodView, *, pending_as: str = TARGET_POD, tel
 
 
 def node_changes(old: Node, new: Node, *, with_features: bool = True) -> list[ClusterEvent]:
-    """Return what changed about a node that a decision may read; closing it to new pods helps nobody and is nothing."""
+    """Return what changed about a node that a decision may read. Cordoning is no event, because it helps no pod."""
     actions: list[Action] = []
     if old.spec.unschedulable and not new.spec.unschedulable:
         actions.append(Action.NODE_TAINTS)
@@ -64,7 +69,7 @@ def node_changes(old: Node, new: Node, *, with_features: bool = True) -> list[Cl
 
 
 def _asks_for_less(old: PodView, new: PodView) -> bool:
-    """Return whether some request went away or became smaller, compared by the thousandth."""
+    """Return whether some request is gone or smaller, compared in thousandths."""
     after = _requests(new)
     return any(
         name not in after or quantity.milli_value(amount) > quantity.milli_value(after[name])
@@ -83,7 +88,7 @@ def _requests(pod: PodView) -> dict[str, int]:
 
 
 def _are_equal(old: Mapping[str, Quantity], new: Mapping[str, Quantity]) -> bool:
-    """Return whether two lists of quantities say the same, however they spell it."""
+    """Return whether two lists of quantities are equal: 1 equals 1000m."""
     if old == new:
         return True
     return old.keys() == new.keys() and all(

@@ -1,7 +1,8 @@
-"""The one door: everything that happens arrives here, in order.
+"""The inbox: everything that happens outside the engine's loop arrives here, in order.
 
-In: arrivals from anywhere, at any time of the event loop's turn. Out: the same, in the order in which they came, when the
-loop asks. Nothing is decided here. Whoever wants a recording sets `on_arrival` and writes down what passes.
+Watches, binding tasks, timers and other parts of the program post arrivals. Only the engine's loop takes them out, one after
+another, so the store and the queue have a single writer and need no locks. `on_arrival` sees each arrival as it is taken out
+(`inbox_log.py` writes them to a file, from which a run can be repeated).
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from kubesched.scheduler.queue import QueuedPod
 
 @dataclass(frozen=True, slots=True)
 class Changed:
-    """An API object was seen to change: `old` None means it came, `new` None that it went."""
+    """An API object changed: it was added if `old` is None, and deleted if `new` is None."""
 
     kind: str
     old: Any | None
@@ -30,7 +31,7 @@ class Changed:
 
 
 class AssumedBinding(Struct, eq=False):
-    """A booked pod on its way to being bound."""
+    """A pod that is assumed on a node and not bound yet."""
 
     queued: QueuedPod
     booked: PodView
@@ -39,11 +40,19 @@ class AssumedBinding(Struct, eq=False):
     profile: Profile
     started: float
     is_released: bool = False
-    """Whether the queue was told that the attempt is over: from then on a failure names no plugin."""
+    """Whether the attempt is over for the queue (`PastPermit`). From then on a failed binding names no plugin that refused the
+    pod."""
     promised: Sequence[ResourceClaim] = ()
-    """The claims, with their devices, that it was promised."""
+    """The claims, with their devices, that DynamicResources allocated to it and has not written yet."""
     decision: int | None = None
-    """The sequence number of the decision, where decisions are recorded."""
+    """The sequence number of the decision, if decisions are recorded."""
+
+
+@dataclass(frozen=True, slots=True)
+class PastPermit:
+    """A pod was allowed at Permit. Whatever happens to its binding now, no plugin refused it."""
+
+    binding: AssumedBinding
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +64,7 @@ class Bound:
 
 @dataclass(frozen=True, slots=True)
 class BindFailed:
-    """A binding could not be carried out."""
+    """A binding failed: at Permit, PreBind or Bind, or at the API server."""
 
     binding: AssumedBinding
     status: Status
@@ -63,15 +72,15 @@ class BindFailed:
 
 @dataclass(frozen=True, slots=True)
 class LoopCall:
-    """Something to do in the loop's own turn, where the store and the queue may be touched; after a reload, in the turn of
-    another loop than had it posted."""
+    """A function for the engine's loop to call, which may use the store and the queue. After a reload of the configuration
+    that is the loop of the new engine."""
 
     run: Callable[[], None]
     begins_lead: bool = False
-    """Whether pods are tried from here on, and none was before."""
+    """Whether this replica leads from here on. Only the inbox's log reads it."""
 
 
-Arrival = Changed | Bound | BindFailed | LoopCall
+Arrival = Changed | PastPermit | Bound | BindFailed | LoopCall
 
 
 class Inbox:
@@ -93,12 +102,12 @@ class Inbox:
         return Counter(arrival.kind for arrival in self._arrivals if isinstance(arrival, Changed))
 
     def post(self, arrival: Arrival) -> None:
-        """Put something in; it is looked at in the loop's next turn."""
+        """Add an arrival and wake the loop."""
         self._arrivals.append(arrival)
         self._bell.set()
 
     def take(self) -> Iterator[Arrival]:
-        """Yield what has arrived, oldest first, until nothing is left."""
+        """Yield the arrivals, oldest first, until none is left."""
         arrivals, noted = self._arrivals, self.on_arrival
         self.n_emptied += 1
         while arrivals:
@@ -109,7 +118,7 @@ class Inbox:
         self._bell.clear()
 
     async def wait(self, seconds: float | None = None) -> None:
-        """Wait until something arrives, at most so many seconds."""
+        """Wait until something arrives, for at most so many seconds."""
         if self._arrivals:
             return
         self._bell.clear()

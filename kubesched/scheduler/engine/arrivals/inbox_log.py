@@ -1,8 +1,8 @@
-"""The inbox written to a file, line by line, as it is emptied.
+"""The inbox written to a file as JSON lines, while the loop empties it.
 
-In: arrivals. Out: JSON lines: what changed in the API, what became of bindings, since when we lead, and when. That is all
-that ever reaches the engine from outside, so `simulation/replay.py` can make it decide again, in the same order, at the
-same times. What is taken out together has one time, so that nothing is decided in between when it is played.
+The lines are changes of API objects, results of bindings, and the start of leading, each with its time. Nothing else reaches
+the engine from outside, so `simulation/replay.py` can repeat its decisions in the same order and at the same times. Arrivals
+that are taken out together have the same time, so that a replay decides nothing between them.
 """
 
 from __future__ import annotations
@@ -12,25 +12,30 @@ from typing import IO, Any
 import msgspec
 
 from kubesched.kube.api import codec
-from kubesched.scheduler.engine.arrivals.inbox import Arrival, BindFailed, Bound, Changed, Inbox
+from kubesched.scheduler.engine.arrivals.inbox import Arrival, BindFailed, Bound, Changed, Inbox, LoopCall
 from kubesched.scheduler.framework import Clock
 
 _encode = msgspec.json.Encoder().encode
 
 
+INBOX_LOG_FORMAT = 1
+"""Of an inbox log and of a snapshot, in the first line. A release that changes what a line means raises it, and reads the older
+ones too. Files from before 1.0 do not say it and are of the first."""
+
+
 class InboxLog:
-    """Writes down what is taken out of an inbox."""
+    """Writes what is taken out of an inbox."""
 
     def __init__(self, inbox: Inbox, clock: Clock, file: IO[bytes], *, seed: int = 0, release: str = "") -> None:
         self._inbox = inbox
         self._clock = clock
         self._file = file
         self._emptied, self._at = -1, clock.now()
-        self._write({"at": self._at, "seed": seed, **({"release": release} if release else {})})
+        self._write({"at": self._at, "format": INBOX_LOG_FORMAT, "seed": seed, **({"release": release} if release else {})})
         inbox.on_arrival = self.note
 
     def note(self, arrival: Arrival) -> None:
-        """Write down one arrival; the engine's own calls follow from the others and are left out."""
+        """Write one arrival. The engine's own calls follow from the others and are left out."""
         if self._inbox.n_emptied != self._emptied:
             self._emptied, self._at = self._inbox.n_emptied, self._clock.now()
         line: dict[str, Any] = {"at": self._at}
@@ -45,7 +50,7 @@ class InboxLog:
             line |= {"bound": arrival.binding.booked.uid, "node": arrival.binding.node_name}
         elif isinstance(arrival, BindFailed):
             line |= {"unbound": arrival.binding.booked.uid, "why": arrival.status.message}
-        elif arrival.begins_lead:
+        elif isinstance(arrival, LoopCall) and arrival.begins_lead:
             line["leading"] = True
         else:
             return

@@ -1,20 +1,19 @@
-"""The intake: turns an arrival into calls on the store and the queue.
+"""The intake: applies changes of API objects to the store and the queue, and wakes the pods that they may help.
 
-In: changes of API objects as the watches deliver them, `apply(kind, old, new)`: no old for an addition, no new for a
-deletion. Out: the store knows the object, the queue knows the pod, and pods that waited for such a change are woken.
-
-A pod that has a node belongs to the store. One that has none, and names one of our profiles, belongs to the queue. The
-pods of other schedulers that have no node are nobody's. The intake also remembers our pods without a node as the API
-last told them (`pod`): a failed attempt asks for the newest version before it is parked.
-What an object says that cannot be read is logged in one line and left out; the intake never raises for it.
+A pod with a node goes to the store. A pod without a node goes to the queue if its schedulerName is one of our profiles; pods
+of other schedulers are ignored until they have a node. The intake keeps the newest version of each of our pods without a node
+(`pod`), because a failed attempt parks that version and not the one that it tried. An object with an unreadable field is
+logged in one line and left out; `apply` never raises for it.
 """
 
 from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
-from typing import Any, Protocol
+from collections import ChainMap
+from collections.abc import Callable, Collection, Iterable, Iterator, MutableMapping, Sequence
+from contextlib import contextmanager
+from typing import Any
 
 from kubesched.errors import SchedulerError
 from kubesched.kube.api import (
@@ -37,7 +36,7 @@ from kubesched.kube.api import (
     VolumeAttachment,
     is_resize_deferred,
 )
-from kubesched.scheduler.cluster import DeviceClaims, PodView, Store
+from kubesched.scheduler.cluster import DeviceClaims, Groups, PodView, Store
 from kubesched.scheduler.config import Gates
 from kubesched.scheduler.engine.arrivals import prechecks
 from kubesched.scheduler.engine.arrivals.changes import node_changes, pod_changes
@@ -85,40 +84,23 @@ _RESOURCES: dict[type[TopLevel], str] = {
 log = logging.getLogger(__name__)
 
 
-class Members(Protocol):
-    """Who counts the pods of pod groups; told before anybody is woken."""
-
-    def put(self, pod: PodView) -> None:
-        """Know a pod of ours without a node, or any pod with one, in its newest version."""
-        ...
-
-    def drop(self, pod: PodView) -> None:
-        """Know that a pod is gone."""
-        ...
-
-    def key_of(self, pod: PodView) -> Hashable | None:
-        """Return the group that a pod belongs to, or None."""
-        ...
-
-
 RejectWaiting = Callable[[str], bool]
-"""uid -> whether the pod was waiting for a permit, and was refused now because it is being removed"""
+"""uid -> whether the pod was waiting at Permit, and is refused now because it is being removed"""
 
 Handled = Callable[[str, float], None]
 """(event's label, seconds that handling it took)"""
 
-
 NodeChanged = Callable[[Node | None, Node | None], None]
-"""(before, after): told once the store has taken it in"""
+"""(before, after), called once the store has the change"""
 
 
 def nobody_waits(uid: str) -> bool:
-    """Return False: for runs without permits."""
+    """Return False: for runs without Permit."""
     return False
 
 
 class Intake:
-    """Takes in what the watches deliver."""
+    """Applies what the watches deliver."""
 
     def __init__(
         self,
@@ -128,7 +110,7 @@ class Intake:
         *,
         gates: FeatureGates | None = None,
         reject_waiting: RejectWaiting = nobody_waits,
-        members: Members | None = None,
+        members: Groups | None = None,
         handled: Handled | None = None,
         node_changed: NodeChanged | None = None,
     ) -> None:
@@ -153,15 +135,15 @@ class Intake:
         self._reject_waiting = reject_waiting
         self._members = members
         self._handled = handled
-        self._pending: dict[str, PodView] = {}
+        self._pending: MutableMapping[str, PodView] = {}
         queue.nominations.verify_with(self.pod)
 
     def pod(self, key: str) -> PodView | None:
-        """Return a pod of ours without a node by its namespace/name, as the API last told it."""
+        """Return the newest version of a pod of ours without a node, by its namespace/name."""
         return self._pending.get(key)
 
     def pending(self) -> Iterable[PodView]:
-        """Return our pods without a node, as the API last told them."""
+        """Return the newest versions of our pods without a node."""
         return self._pending.values()
 
     @property
@@ -169,110 +151,113 @@ class Intake:
         """Return how many pods of ours have no node."""
         return len(self._pending)
 
-    def apply(self, kind: str, old: Any | None, new: Any | None) -> None:
-        """Take in one change. `kind` is the object's kind; `plural.version.group` where no struct of ours holds it."""
+    @contextmanager
+    def apart(self) -> Iterator[None]:
+        """Forget at the end of the context which pods without a node came meanwhile."""
+        known, self._pending = self._pending, ChainMap({}, self._pending)
         try:
-            if kind == "Pod":
-                self._apply_pod(old, new)
-            elif kind == "Node":
-                self._apply_node(old, new)
+            yield
+        finally:
+            self._pending = known
+
+    def apply(self, kind: str, old: Any | None, new: Any | None) -> None:
+        """Take in one change. `kind` is the object's kind, or `plural.version.group` if we have no struct for it.
+
+        Example: pod web-1, which is ours, in its four changes:
+
+            added without a node      queue.add
+            gets labels               queue.update
+            appears with a node       store.put_pod confirms the booking, queue.delete
+            deleted                   store.remove_pod, and pods that wait for room are woken
+        """
+        started = time.perf_counter()
+        try:
+            if kind == "Node":
+                handled = self._apply_node(old, new)
+            elif kind != "Pod":
+                handled = self._apply_object(kind, old, new)
             else:
-                self._apply_object(kind, old, new)
+                # A pod that has ended counts as gone. Most watches leave such pods out already.
+                if old is not None and old.status.phase in _OVER:
+                    old = None
+                if new is not None and new.status.phase in _OVER:
+                    new = None
+                handled = []
+                if old is not None and (new is None or old.metadata.uid != new.metadata.uid):
+                    handled += self._delete_pod(old)
+                    old = None
+                if new is None:
+                    pass
+                elif old is None:
+                    handled += self._add_pod(new)
+                elif old.spec.node_name:
+                    handled += self._put_placed(old, new)
+                elif new.spec.node_name:
+                    known = self._pending.pop(old.key, None)
+                    handled += self._put_placed(None, new)
+                    if old.spec.scheduler_name in self._profiles:
+                        # Usually the pod is in flight or done, but another scheduler may have bound it while it was queued.
+                        self._queue.delete(known or self._store.view(old))
+                        handled.append(self._pending_went)
+                elif old.spec.scheduler_name in self._profiles:
+                    handled += self._update_pending(old, new)
         except SchedulerError as error:
             log.error("%s left out: %s", kind, error)
+            return
+        if self._handled is not None:
+            seconds = time.perf_counter() - started
+            for event in dict.fromkeys(handled):
+                self._handled(event.label, seconds)
 
-    # Pods
+    # Each of these returns the events that the change was, for metrics.
 
-    def _apply_pod(self, old: Pod | None, new: Pod | None) -> None:
-        # A pod that has ended is gone, also where the watch does not leave it out already.
-        if old is not None and old.status.phase in _OVER:
-            old = None
-        if new is not None and new.status.phase in _OVER:
-            new = None
-        if old is not None and new is not None and old.metadata.uid != new.metadata.uid:
-            self._delete_pod(old)
-            old = None
-        if new is None:
-            if old is not None:
-                self._delete_pod(old)
-        elif old is None:
-            self._add_pod(new)
-        elif old.spec.node_name:
-            self._update_placed(old, new)
-        elif new.spec.node_name:
-            known = self._pending.pop(old.key, None)
-            self._place(new)
-            if old.spec.scheduler_name in self._profiles:
-                # Usually it is in flight or done, but somebody else may have bound it while it was queued.
-                started = time.perf_counter()
-                self._queue.delete(known or self._store.view(old))
-                self._stop(started, self._pending_went)
-        elif old.spec.scheduler_name in self._profiles:
-            self._update_pending(old, new)
-
-    def _add_pod(self, pod: Pod) -> None:
+    def _add_pod(self, pod: Pod) -> list[ClusterEvent]:
         if pod.spec.node_name:
-            self._place(pod)
-            return
+            return self._put_placed(None, pod)
         if pod.spec.scheduler_name not in self._profiles:
-            return
-        started = time.perf_counter()
+            return []
         view = self._pending[pod.key] = self._store.view(pod)
         if self._members is not None:
             self._members.put(view)
         if self._store.is_assumed(view.uid):
-            return
+            return []
         self._queue.add(view)
         if self._has_gangs:
             self._queue.wake(self._pending_came, None, pod)
         elif self._members is not None and (group := self._members.key_of(view)) is not None:
-            # A plugin's group may be complete now; nobody else cares for pods without a node.
+            # A plugin's group may be complete now. No other pod is helped by a pod without a node.
             key_of = self._members.key_of
             self._queue.wake(self._pending_came, None, pod, concerns=lambda other: key_of(other) == group)
-        self._stop(started, self._pending_came)
+        return [self._pending_came]
 
-    def _place(self, pod: Pod) -> None:
-        """Take in a pod that has a node, or confirm our booking of it."""
-        started = time.perf_counter()
+    def _put_placed(self, old: Pod | None, new: Pod) -> list[ClusterEvent]:
+        """Take in a pod with a node: one that comes (`old` None), which may confirm a booking of ours, or one that changed."""
+        events, before = [POD_CAME if old is None else POD_CHANGED], None
         try:
-            view = self._store.put_pod(pod)
-            if self._members is not None:
-                self._members.put(view)
-        except SchedulerError as error:
-            log.error("pod %s is not counted on node %s: %s", pod.key, pod.spec.node_name, error)
-        self._wake_for_placed(POD_CAME, None, pod)
-        if self._has_resizes:
-            self._follow_resize(None, pod, ())
-        self._stop(started, POD_CAME)
-
-    def _update_placed(self, old: Pod, new: Pod) -> None:
-        started = time.perf_counter()
-        before = self._store.pod(old.metadata.uid)
-        events = [POD_CHANGED]
-        try:
-            if before is None or before.pod is not old:
-                before = self._store.view(old)
+            if old is not None:
+                before = self._store.pod(old.metadata.uid)
+                if before is None or before.pod is not old:
+                    before = self._store.view(old)
             after = self._store.put_pod(new)
             if self._members is not None:
                 self._members.put(after)
-            events = pod_changes(before, after, tells_scale_up=self._tells_scale_up)
+            if before is not None:
+                events = pod_changes(before, after, tells_scale_up=self._tells_scale_up)
         except SchedulerError as error:
-            log.error("pod %s keeps what it was counted for on node %s: %s", old.key, old.spec.node_name, error)
+            problem = "is not counted on" if old is None else "keeps what it was counted for on"
+            log.error("pod %s %s node %s: %s", new.key, problem, (old or new).spec.node_name, error)
         for event in events:
-            self._wake_for_placed(event, old, new)
+            concerns = None
+            if not self._asks_hints and event.action != Action.POD_SCALE_DOWN:
+                # Without hints, only a pod that needs less now wakes all others.
+                concerns = prechecks.counts_pod(new, self._queue, self._store.objects)
+            self._queue.wake(event, old, new, concerns)
         if self._has_resizes:
             self._follow_resize(old, new, events)
-        self._stop(started, POD_CHANGED, events)
-
-    def _wake_for_placed(self, event: ClusterEvent, old: Pod | None, new: Pod) -> None:
-        """Wake who waits for a placed pod to come or change. Without hints, only one that asks for less wakes all of them."""
-        concerns = None
-        if not self._asks_hints and event.action != Action.POD_SCALE_DOWN:
-            concerns = prechecks.counts_pod(new, self._queue, self._store.objects)
-        self._queue.wake(event, old, new, concerns)
+        return events if old is None else [POD_CHANGED, *events]
 
     def _follow_resize(self, old: Pod | None, new: Pod | None, events: Sequence[ClusterEvent]) -> None:
-        """Queue a placed pod of ours for as long as a resize of it is deferred."""
+        """Keep a placed pod of ours in the queue for as long as the kubelet has deferred a resize of it."""
         some = new if new is not None else old
         assert some is not None
         if some.spec.scheduler_name not in self._profiles:
@@ -290,29 +275,27 @@ class Intake:
             del self._pending[some.key]
             self._queue.delete(known)
 
-    def _update_pending(self, old: Pod, new: Pod) -> None:
+    def _update_pending(self, old: Pod, new: Pod) -> list[ClusterEvent]:
         version = new.metadata.resource_version
         if version and version == old.metadata.resource_version:
-            return
-        started = time.perf_counter()
+            return []
         before = self._pending.get(old.key) or self._store.view(old)
         after = self._pending[new.key] = self._store.view(new)
         if self._members is not None:
             self._members.put(after)
         if self._store.is_assumed(after.uid):
-            # The booking stands as it is; only that the pod is to go must be known at once.
+            # The booking stays as it is. Only a deletion must be acted on at once.
             if new.metadata.deletion_timestamp is not None and old.metadata.deletion_timestamp is None:
                 self._give_up_booking(after.uid)
-            return
+            return []
         events = pod_changes(before, after, pending_as=self._target_as, tells_scale_up=self._tells_scale_up)
         self._queue.update(old, after, events)
         nominated = old.status.nominated_node_name
         if nominated and nominated != new.status.nominated_node_name:
             self._leave_nominated_node(old)
-        self._stop(started, self._pending_changed, [event._replace(resource=self._pending_as) for event in events])
+        return [self._pending_changed, *(event._replace(resource=self._pending_as) for event in events)]
 
-    def _delete_pod(self, pod: Pod) -> None:
-        started = time.perf_counter()
+    def _delete_pod(self, pod: Pod) -> list[ClusterEvent]:
         if pod.spec.node_name:
             try:
                 view = self._store.remove_pod(pod.metadata.uid)
@@ -323,21 +306,22 @@ class Intake:
             self._queue.wake(POD_WENT, pod, None)
             if self._has_resizes:
                 self._follow_resize(pod, None, ())
-            self._stop(started, POD_WENT)
-        elif pod.spec.scheduler_name in self._profiles:
-            pending = self._pending.pop(pod.key, None) or self._store.view(pod)
-            self._queue.delete(pending)
-            if self._members is not None:
-                self._members.drop(pending)
-            if self._store.is_assumed(pending.uid):
-                self._give_up_booking(pending.uid)
-            elif pod.status.nominated_node_name:
-                self._leave_nominated_node(pod)
-            self._stop(started, self._pending_went)
+            return [POD_WENT]
+        if pod.spec.scheduler_name not in self._profiles:
+            return []
+        pending = self._pending.pop(pod.key, None) or self._store.view(pod)
+        self._queue.delete(pending)
+        if self._members is not None:
+            self._members.drop(pending)
+        if self._store.is_assumed(pending.uid):
+            self._give_up_booking(pending.uid)
+        elif pod.status.nominated_node_name:
+            self._leave_nominated_node(pod)
+        return [self._pending_went]
 
     def _give_up_booking(self, uid: str) -> None:
-        """Free what is booked for a pod that is going. One that waits for a permit is refused and cleans up itself; for
-        one that is being bound we cannot wait, the binding will fail."""
+        """Free the room of an assumed pod that is being deleted. If it waits at Permit it is refused, and its binding cycle
+        frees the room. Otherwise its binding is under way and will fail, so the room is freed here."""
         booked = self._store.pod(uid)
         if booked is None:
             return
@@ -346,22 +330,20 @@ class Intake:
         self._queue.wake(POD_WENT, booked.pod, None)
 
     def _leave_nominated_node(self, pod: Pod) -> None:
-        """Wake pods that had to count a nominated pod as if it were placed: those of no higher priority."""
+        """Wake the pods for which a nominated pod counted on its node: those of the same or a lower priority."""
         priority = pod.priority
         self._queue.wake(POD_WENT, pod, None, concerns=lambda waiting: waiting.priority <= priority)
 
     # Nodes
 
-    def _apply_node(self, old: Node | None, new: Node | None) -> None:
-        started = time.perf_counter()
+    def _apply_node(self, old: Node | None, new: Node | None) -> list[ClusterEvent]:
         if new is None:
             assert old is not None
             self._queue.wake(NODE_WENT, old, None)
             self._store.remove_node(old.metadata.name)
             if self._node_changed is not None:
                 self._node_changed(old, None)
-            self._stop(started, NODE_WENT)
-            return
+            return [NODE_WENT]
         known = self._store.put_node(new)
         before = old if old is not None else known
         if self._node_changed is not None:
@@ -369,23 +351,22 @@ class Intake:
         admits = None if self._asks_hints else prechecks.admitted_to(new.metadata.name, self._store)
         if before is None:
             self._queue.wake(NODE_CAME, None, new, admits)
-            self._stop(started, NODE_CAME)
-            return
+            return [NODE_CAME]
         events = node_changes(before, new, with_features=self._has_features)
         for event in events:
             self._queue.wake(event, before, new, admits)
-        self._stop(started, None, events)
+        return events
 
     # Everything else
 
-    def _apply_object(self, kind: str, old: Any | None, new: Any | None) -> None:
+    def _apply_object(self, kind: str, old: Any | None, new: Any | None) -> list[ClusterEvent]:
         some = new if new is not None else old
         if some is None:
-            return
+            return []
         resource, known_as = _resource_of(kind, type(some)), type(some) if type(some) in INFO else kind
-        started = time.perf_counter()
         if known_as is ResourceClaim:
-            # A device that is given and taken back between two words of the watch is free only as seen from what we assumed.
+            # A device may be allocated and freed again between two events of the watch. Only compared with our own assumed
+            # allocation it is a change.
             old = self._claims.before(old, new)
         if new is None:
             self._store.objects.drop(known_as, some.metadata.name, some.metadata.namespace or "")
@@ -399,17 +380,7 @@ class Intake:
         if isinstance(some, DeviceTaintRule):
             # Rules are read as part of the slices whose devices they taint.
             self._queue.wake(SLICE_CHANGED, None, None)
-        if self._queue.is_of_interest(event):
-            self._stop(started, event)
-
-    # Timing
-
-    def _stop(self, started: float, whole: ClusterEvent | None, events: Collection[ClusterEvent] = ()) -> None:
-        if self._handled is not None:
-            seconds = time.perf_counter() - started
-            for event in dict.fromkeys((whole, *events)):
-                if event is not None:
-                    self._handled(event.label, seconds)
+        return [event] if self._queue.is_of_interest(event) else []
 
 
 def _resource_of(kind: str, type_: type[Any]) -> str:

@@ -1,8 +1,13 @@
-"""Prechecks: which waiting pods an event may wake where plugins' hints are not asked (SchedulerQueueingHints=false).
+"""Prechecks: which waiting pods an event may wake without queueing hints (SchedulerQueueingHints=false).
 
-In: a node that came or changed, a placed pod that did, or a storage class. Out: whether a waiting pod may be moved at all; the
-queue still asks whether a plugin that refused it waits for such an event. What is looked at is fixed, as in the reference:
-plugins that are switched off count too, what a profile says about plugins does not, nor what preemption could do.
+Without hints every new node would wake every pod. So kube-scheduler checks a few fixed things first, and so do we:
+
+    a node came or changed     the pod fits its free resources, labels, taints and host ports
+    a placed pod came          the pod has a required affinity term that matches it, or was refused by PodTopologySpread
+    a storage class came       its volumes wait for the first consumer
+
+After that the queue still looks whether a plugin that refused the pod waits for such an event. The checks are the same whatever
+plugins the profile has, and leave preemption out.
 """
 
 from __future__ import annotations
@@ -17,14 +22,14 @@ from kubesched.scheduler.framework import ADD, ClusterEvent, NodeView
 from kubesched.scheduler.queue import Queue
 
 Precheck = Callable[[PodView], bool]
-"""waiting pod -> whether an event may wake it"""
+"""waiting pod -> whether the event may wake it"""
 
 _SPREAD = "PodTopologySpread"
 _LATE_BINDING = "WaitForFirstConsumer"
 
 
 def admitted_to(node_name: str, store: Store) -> Precheck:
-    """Return a check whether a node as it is now would take a pod. Valid until the store changes."""
+    """Return a check whether a pod fits a node as it is now. It is valid until the store changes."""
     answers: dict[PodTemplate, bool] = {}
 
     def check(pod: PodView) -> bool:
@@ -40,7 +45,7 @@ def admitted_to(node_name: str, store: Store) -> Precheck:
 
 
 def _admits(node: NodeView, pod: PodView) -> bool:
-    """Return whether a pod has room on a node, may go there by labels and taints, and finds its host ports free."""
+    """Return whether a pod fits a node: resources, labels, taints, host ports."""
     if node.free_pods <= 0:
         return False
     for resource, amount in pod.requests:  # also those that NodeResourcesFit is told to ignore
@@ -56,7 +61,7 @@ def _admits(node: NodeView, pod: PodView) -> bool:
 
 
 def counts_pod(placed: Pod, queue: Queue, objects: Objects) -> Precheck:
-    """Return a check whether a placed pod may be one that a waiting pod is to be near, or is spread with."""
+    """Return a check whether a waiting pod may need a placed pod nearby, or is spread over domains with it."""
     namespace = placed.metadata.namespace
     known = objects.get(Namespace, namespace)
     namespace_labels = known.metadata.labels if known is not None else {}
@@ -71,7 +76,6 @@ def counts_pod(placed: Pod, queue: Queue, objects: Objects) -> Precheck:
 
 
 def may_help_volumes(event: ClusterEvent, new: Any) -> bool:
-    """Return whether an object other than a pod or a node may wake anybody; a storage class that comes only where its volumes
-    wait for a pod."""
+    """Return whether an object that is no pod or node may wake pods. A new storage class may if its volumes wait for a pod."""
     is_new_class = isinstance(new, StorageClass) and event.action == ADD
     return not is_new_class or new.volume_binding_mode == _LATE_BINDING

@@ -1,7 +1,7 @@
-"""Decide by asking every plugin about every node: PreFilter, Filter, Score, or PostFilter where no node is left.
+"""Decide by calling every plugin for every node: PreFilter, Filter, Score; or PostFilter if no node is left.
 
-In: a question, and what PreFilter left of the nodes. Out: the attempt. It needs no condition: it decides every pod that the
-other two ways leave, and they must decide as it does.
+In: a question, and the nodes that PreFilter left. Out: the attempt. This way has no condition. It decides all pods that the
+other two ways leave to it, and those must decide as it does.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""What is asked of an attempt, and what comes of it: two values that are complete when they are made.
+"""The input and the result of an attempt: two values that are complete when they are made.
 
 In: a `Question`, the pod with everything that its decision follows from. Out: an `Attempt`, the decision with everything that
-it was made of. The scheduler, the dry run, the explanation and the golden cases read the same value, whichever way it was
-decided.
+it was made of. The scheduler, the dry run, `why` and the golden cases read the same value, whichever way the pod was decided.
 """
 
 from __future__ import annotations

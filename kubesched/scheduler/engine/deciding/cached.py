@@ -1,7 +1,11 @@
 """Decide from what is cached of the pod's equivalence class.
 
-In: a question, and the cache of its profile. Out: the same attempt that asking every plugin would come to, or None where that
-is not known: `all_nodes` or `few_nodes` decides then.
+In: a question, and the cache of its profile. Out: the attempt that calling every plugin would give; or None, and then
+`few_nodes` or `all_nodes` decides.
+
+Pods of a class that no node takes are answered even faster. The first one is decided in full, with PostFilter, and its result
+is kept in the class. It is used again while nothing in the cluster changed, or while no verdict changed and PostFilter's answer
+follows from the verdicts alone. With 1,000 pending replicas the cluster is searched for victims once, not 1,000 times.
 """
 
 from __future__ import annotations
@@ -60,21 +64,18 @@ def decide(asked: Question, cache: EquivalenceCache) -> Attempt | None:
 
 def _decide(asked: Question, cache: EquivalenceCache) -> Attempt | None:
     pod, nodes, profile, rules = asked.pod, asked.nodes, asked.profile, asked.rules
-    found = cache.find(pod, nodes)
-    if found is None:
+    key = cache.find(pod, nodes)
+    if key is None:
         return None
-    key, of_class = found
     nominated = pod.pod.status.nominated_node_name
     are_nominated = rules.nominations is not None and bool(rules.nominations.nodes())
     # Whether what was concluded for one pod of the class holds for all. A nominated pod is not counted against itself, so with
     # nominations about, it may not; nor for a member of a group that is judged as a whole: for it nobody seeks a way out.
     is_alike = rules.preempts and not nominated and not are_nominated
-    if of_class is not None and of_class.unschedulable_at is not None and is_alike and asked.turn is None:
-        concluded = cache.unchanged_refusal(of_class, nodes)
-        if concluded is not None:
-            return _refused_alike(asked, *concluded)
+    if is_alike and asked.turn is None and (concluded := cache.unchanged_refusal(key, nodes)) is not None:
+        return _refused_alike(asked, *concluded)
     try:
-        recalled = cache.recall(pod, nodes, key, of_class, asked.turn)
+        recalled = cache.recall(key, pod, nodes, asked.turn)
     except PluginRaised:
         raise
     except PluginError as error:

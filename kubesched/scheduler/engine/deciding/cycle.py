@@ -1,12 +1,12 @@
 """One attempt for one pod: a pure function from pod, snapshot and profile to a decision.
 
-In: the pod, a snapshot, its profile, who is nominated where, how to break ties. Out: an `Attempt`. Nothing is booked, written
-or remembered here; what acts on a decision is elsewhere. There are three ways to decide, and each file begins with the
+In: the pod, a snapshot, its profile, the nominated pods, how to choose among equal nodes. Out: an `Attempt`. Nothing is
+booked or written here; the engine acts on the decision elsewhere. There are three ways to decide. Each file begins with the
 condition under which it may be used:
 
-  cached      from what is cached of the pod's equivalence class: nearly every pod
+  cached      from what is cached of the pod's equivalence class: nearly all pods
   few_nodes   PreFilter named a few nodes, and only these are looked at: pods of a DaemonSet
-  all_nodes   every plugin is asked about every node
+  all_nodes   every plugin is called for every node
 """
 
 from __future__ import annotations

@@ -1,11 +1,14 @@
-"""Running pods that are to grow and have no room for it: find out whom to evict beside them.
+"""Running pods that ask for more resources and find no room: find the pods to evict beside them.
 
-In: a pod with a node, whose condition PodResizePending says Deferred. Out: an attempt like any other, made on that node alone.
-The node counts the pod already, with what it wants or, where that is more, with what it holds. So for as long as it is tried it
-is out of the store, but for a remnant: one pod that uses what is held beyond what is wanted. Only what a resize can change is
-asked: NodeResourcesFit, and DeferredPodScheduling whether evictions are wanted there. NodeName leaves no other node, and counts
-as a refusal, so that any node that comes wakes the pod, as in the reference. Nothing is ever bound, nominated or told: the
-kubelet carries the resize out when there is room.
+In: a pod on a node, with the condition PodResizePending: Deferred. Out: an attempt like any other, on that node alone.
+Nothing is ever bound or nominated: the kubelet resizes the pod when there is room.
+
+The node counts the pod already, with the larger of what it asks for and what it has. So while it is tried, the pod is out of
+the store, and a remnant stands in its place: a pod that uses what it has beyond what it asks for. Example: a pod has 2 CPUs and
+1Gi and asks for 3 CPUs and 500Mi. The attempt asks whether 3 CPUs and 500Mi fit beside a remnant of 524Mi.
+
+Only plugins that a resize can affect are called: NodeResourcesFit, and DeferredPodScheduling, which knows whether evictions are
+wanted. NodeName leaves no other node and counts as a refusal, so that any new node wakes the pod, as in kube-scheduler.
 """
 
 from __future__ import annotations

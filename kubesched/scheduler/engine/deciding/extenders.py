@@ -1,23 +1,21 @@
-"""HTTP extenders: other programs' say in filtering, scoring, preemption and binding.
+"""HTTP extenders: other programs that filter, score, preempt and bind.
 
-In: the feasible nodes of an attempt, or its totals, candidates, placement. Out: the same, as the extenders leave them. The
-conversation is JSON over HTTP, word for word the reference's; how the bytes travel is the `Poster`'s affair. An extender
-that may be ignored and fails is passed over; any other that fails ends the attempt. It is somebody else's program, so
-whatever reading its answer leads to is its own fault, and is told with its name.
+In: the feasible nodes of an attempt, its totals, its candidates for preemption, or its node. Out: the same, as the extenders
+leave them. Requests and answers are the JSON of kube-scheduler; a `Poster` sends the bytes. If an ignorable extender fails, the
+attempt goes on without it. If another one fails, the attempt ends with an error that names the extender.
 
-Calls wait for their answer, so an engine with extenders makes its attempts in a thread of its own: nothing else touches
-the store meanwhile, and the network stays alive.
+A call waits for its answer. So an engine with extenders makes its attempts in a thread of their own: nothing else touches the
+store meanwhile, and watches and leases go on.
 """
 
 from __future__ import annotations
 
 import asyncio
+import functools
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
-from functools import partial
-from typing import Any, Protocol
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 import msgspec
 import numpy as np
@@ -38,6 +36,9 @@ EXTENDER = "Extender"
 
 log = logging.getLogger(__name__)
 
+P = ParamSpec("P")
+R = TypeVar("R")
+
 
 class Poster(Protocol):
     """Sends a body and returns the answer's. Raises SchedulerError with one line when there is none."""
@@ -57,12 +58,20 @@ async def just_bind(pod: PodView, node_name: str, act: Act) -> None:
     await act()
 
 
-class _FilterResult(msgspec.Struct):
-    nodes: list[str] | None
-    node_names: list[str] | None
-    failed: dict[str, str]
-    unresolvable: dict[str, str]
-    error: str
+def _naming_extender(run: Callable[Concatenate[Extender, P], R]) -> Callable[Concatenate[Extender, P], R]:
+    """Name the extender in the error if its answer has a shape that the method cannot read."""
+
+    @functools.wraps(run)
+    def run_named(self: Extender, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return run(self, *args, **kwargs)
+        except SchedulerError:
+            raise
+        except Exception as error:  # the extender's author wrote the answer, so anything may be in it
+            verb = getattr(self.given, f"{run.__name__}_verb")
+            raise SchedulerError(f'extender "{self.name}": the answer to {verb} cannot be used: {error!r}') from error
+
+    return run_named
 
 
 class Extender:
@@ -84,33 +93,41 @@ class Extender:
             for name in (*container.resources.requests, *container.resources.limits)
         )
 
+    @_naming_extender
     def filter(self, pod: PodView, names: Sequence[str], nodes: Snapshot) -> tuple[list[str], dict[str, Status]]:
         """Return the nodes that pass, and the statuses of those that do not."""
-        with self._blamed(self.given.filter_verb):
-            return self._filter(pod, names, nodes)
-
-    def _filter(self, pod: PodView, names: Sequence[str], nodes: Snapshot) -> tuple[list[str], dict[str, Status]]:
-        given = self.given
-        answer = _filter_result(self._ask(given.filter_verb, self._about(pod, names, nodes)), self.name)
-        if answer.error:
-            raise SchedulerError(answer.error)
-        passed = answer.node_names if given.node_cache_capable and answer.node_names is not None else answer.nodes
+        given, name = self.given, self.name
+        answer = self._ask(given.filter_verb, self._about(pod, names, nodes))
+        if not isinstance(answer, dict):
+            raise SchedulerError(f'extender "{name}": an object is wanted as the result of filtering, found {_shown(answer)}')
+        listed = _field(answer, "Nodes")
+        items = _field(listed, "items") if isinstance(listed, dict) else None
+        try:
+            passed = [item["metadata"]["name"] for item in items] if items is not None else None
+        except (TypeError, KeyError) as error:
+            raise SchedulerError(f'extender "{name}": a node without a name in the result of filtering') from error
+        texts = _field(answer, "NodeNames")
+        are_texts = texts is None or (isinstance(texts, list) and all(isinstance(text, str) for text in texts))
+        failed, unresolvable = _field(answer, "FailedNodes") or {}, _field(answer, "FailedAndUnresolvableNodes") or {}
+        if not are_texts or not isinstance(failed, dict) or not isinstance(unresolvable, dict):
+            raise SchedulerError(f'extender "{name}": node names and reasons by node name are wanted, found {_shown(answer)}')
+        if error_text := str(_field(answer, "Error") or ""):
+            raise SchedulerError(error_text)
+        if given.node_cache_capable and texts is not None:
+            passed = texts
         allowed = set(names)
-        for name in passed or ():
-            if name not in allowed:
+        for passing in passed or ():
+            if passing not in allowed:
                 raise SchedulerError(
-                    f'extender "{self.name}" claims a filtered node "{name}" which is not found in the input node list'
+                    f'extender "{name}" claims a filtered node "{passing}" which is not found in the input node list'
                 )
-        statuses = {name: Status(Code.UNSCHEDULABLE, (reason,)) for name, reason in answer.failed.items()}
-        statuses |= {name: Status(Code.UNRESOLVABLE, (reason,)) for name, reason in answer.unresolvable.items()}
+        statuses = {node: Status(Code.UNSCHEDULABLE, (str(reason),)) for node, reason in failed.items()}
+        statuses |= {node: Status(Code.UNRESOLVABLE, (str(reason),)) for node, reason in unresolvable.items()}
         return list(passed or ()), statuses
 
+    @_naming_extender
     def prioritize(self, pod: PodView, names: Sequence[str], nodes: Snapshot) -> dict[str, int]:
         """Return what the extender adds to the nodes' totals."""
-        with self._blamed(self.given.prioritize_verb):
-            return self._prioritize(pod, names, nodes)
-
-    def _prioritize(self, pod: PodView, names: Sequence[str], nodes: Snapshot) -> dict[str, int]:
         given = self.given
         answer = self._ask(given.prioritize_verb, self._about(pod, names, nodes))
         if not isinstance(answer, list):
@@ -125,24 +142,20 @@ class Extender:
                 raise SchedulerError(f'extender "{self.name}": the score of host "{host}" is out of range')
         return added
 
+    @_naming_extender
     def bind(self, pod: PodView, node_name: str) -> None:
         """Have the extender bind a pod; raise SchedulerError if it does not."""
-        verb = self.given.bind_verb
-        with self._blamed(verb):
-            arguments = {"PodName": pod.name, "PodNamespace": pod.namespace, "PodUID": pod.uid, "Node": node_name}
-            answer = self._ask(verb, arguments)
+        arguments = {"PodName": pod.name, "PodNamespace": pod.namespace, "PodUID": pod.uid, "Node": node_name}
+        answer = self._ask(self.given.bind_verb, arguments)
         error = _field(answer, "Error")
         if not isinstance(answer, dict | None) or not isinstance(error, str | None):
             raise SchedulerError(f'extender "{self.name}": the result of a binding is wanted, found {_shown(answer)}')
         if error:
             raise SchedulerError(error)
 
+    @_naming_extender
     def preempt(self, pod: PodView, candidates: Sequence[Preemption], nodes: Snapshot) -> list[Preemption]:
         """Return the candidates that the extender leaves, with the victims that it names."""
-        with self._blamed(self.given.preempt_verb):
-            return self._preempt(pod, candidates, nodes)
-
-    def _preempt(self, pod: PodView, candidates: Sequence[Preemption], nodes: Snapshot) -> list[Preemption]:
         arguments: dict[str, Any] = {"Pod": codec.to_dict(pod.pod), "NodeNameToVictims": None, "NodeNameToMetaVictims": None}
         if self.given.node_cache_capable:
             arguments["NodeNameToMetaVictims"] = {
@@ -196,16 +209,6 @@ class Extender:
             raise SchedulerError(f'extender "{self.name}": the answer to {verb} is not JSON: {error}') from error
         except RecursionError as error:
             raise SchedulerError(f'extender "{self.name}": the answer to {verb} is nested too deep') from error
-
-    @contextmanager
-    def _blamed(self, verb: str) -> Iterator[None]:
-        """Name the extender in whatever asking it and reading its answer leads to."""
-        try:
-            yield
-        except SchedulerError:
-            raise
-        except Exception as error:  # an answer of a shape that nobody thought of, which is its author's fault and not ours
-            raise SchedulerError(f'extender "{self.name}": the answer to {verb} cannot be used: {error!r}') from error
 
 
 class Extenders:
@@ -294,7 +297,7 @@ class Extenders:
             if not extender.given.bind_verb or not extender.is_interested(pod.pod):
                 continue
             loop = asyncio.get_running_loop()
-            act = partial(loop.run_in_executor, self._binding, extender.bind, pod, node_name)
+            act = functools.partial(loop.run_in_executor, self._binding, extender.bind, pod, node_name)
             try:
                 await self._let_bind(pod, node_name, act)
                 return True
@@ -358,32 +361,6 @@ def _scores(extender: Extender, pod: PodView, names: Sequence[str], nodes: Snaps
     except SchedulerError as error:
         log.info("extender %s does not score pod %s: %s", extender.name, pod.key, error)
         return {}
-
-
-def _filter_result(answer: Any, name: str) -> _FilterResult:
-    if not isinstance(answer, dict):
-        raise SchedulerError(f'extender "{name}": an object is wanted as the result of filtering, found {_shown(answer)}')
-    listed = _field(answer, "Nodes")
-    items = _field(listed, "items") if isinstance(listed, dict) else None
-    try:
-        nodes = [item["metadata"]["name"] for item in items] if items is not None else None
-    except (TypeError, KeyError) as error:
-        raise SchedulerError(f'extender "{name}": a node without a name in the result of filtering') from error
-    names = _field(answer, "NodeNames")
-    failed, unresolvable = _field(answer, "FailedNodes") or {}, _field(answer, "FailedAndUnresolvableNodes") or {}
-    if not (names is None or _are_texts(names)) or not isinstance(failed, dict) or not isinstance(unresolvable, dict):
-        raise SchedulerError(f'extender "{name}": node names and reasons by node name are wanted, found {_shown(answer)}')
-    return _FilterResult(
-        nodes,
-        names,
-        {k: str(v) for k, v in failed.items()},
-        {k: str(v) for k, v in unresolvable.items()},
-        str(_field(answer, "Error") or ""),
-    )
-
-
-def _are_texts(value: Any) -> bool:
-    return isinstance(value, list) and all(isinstance(item, str) for item in value)
 
 
 def _field(value: Any, name: str) -> Any:

@@ -1,6 +1,6 @@
-"""How an attempt ended that placed no pod: what the pod is told, and who it waits for.
+"""How an attempt ended that placed no pod: the message for the pod, and the events that it waits for.
 
-In: a decision without a node, a refusal at Reserve or Permit, or what a plugin raised. Out: a `Failure`, which
+In: a decision without a node, a refusal at Reserve or Permit, or an exception of a plugin. Out: a `Failure`, which
 `acting/failures` carries out.
 """
 

@@ -1,7 +1,7 @@
-"""Decide among the few nodes that PreFilter named, as it does for every pod of a DaemonSet, as if there were no others.
+"""Decide among the few nodes that PreFilter named, as if there were no others. Pods of a DaemonSet name one node each.
 
-What that costs does not grow with the cluster. In: a question, and what PreFilter left. Out: an attempt that found a node, or
-None: the pod is not so plain, or none of these nodes takes it. Then all nodes are looked at, for their reasons.
+In: a question, and what PreFilter left. Out: an attempt that found a node; or None if the pod needs more than that, or none of
+these nodes is feasible. Then `all_nodes` decides, for the reasons of all nodes. The cost does not grow with the cluster.
 """
 
 from __future__ import annotations

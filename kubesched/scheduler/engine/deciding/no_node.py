@@ -1,6 +1,6 @@
-"""No node takes the pod: let PostFilter look for a way out, and say why.
+"""No node is feasible: run PostFilter, and make the message.
 
-In: a question, and who refused which nodes. Out: the attempt, `Unschedulable`.
+In: a question, and the verdicts. Out: the attempt, `Unschedulable`.
 """
 
 from __future__ import annotations

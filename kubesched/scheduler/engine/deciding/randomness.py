@@ -1,7 +1,7 @@
-"""Chance for plugins: seeded, and drawn anew for every attempt.
+"""Random numbers for plugins: seeded, and seeded again for each attempt.
 
-An engine that remembers answers asks for chance less often than one that does not, and both are to decide alike. So what an
-attempt draws follows from the seed and the attempt's number, not from how often earlier attempts asked.
+With the cache plugins are called less often than without it, and both must decide alike. So the numbers of an attempt follow
+from the seed and the attempt's number, not from the calls of earlier attempts.
 """
 
 from __future__ import annotations

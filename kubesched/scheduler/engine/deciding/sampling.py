@@ -1,8 +1,8 @@
-"""Looking at some nodes only: what percentageOfNodesToScore asks for.
+"""percentageOfNodesToScore: look at some of the nodes only.
 
-The reference samples by default; we evaluate all nodes unless the user sets a percentage, because with columns the rest
-costs next to nothing and the best node is the best of all. When it is set, the search goes round the nodes in the
-reference's order, from where the last one stopped, and ends when enough feasible nodes are found.
+kube-scheduler samples by default. We look at all nodes unless the user sets a percentage: with columns the other nodes cost
+next to nothing, and the best node is the best of all. With a percentage the search goes round the nodes in kube-scheduler's
+order. It starts where the last one stopped, and ends when enough feasible nodes are found.
 """
 
 from __future__ import annotations

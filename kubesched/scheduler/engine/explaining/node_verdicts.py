@@ -1,8 +1,7 @@
-"""How every node looks to one pod, as columns; and one of these nodes in full.
+"""What every node would do with a pod, as JSON documents for the page's map.
 
-In: an engine, a pod. Out: values that go to JSON as they are: for each row of the snapshot which plugin refuses it and what it
-scored, to colour a map by; for one node what every plugin says of it, beside the best node. To be called in the engine's own
-turn; nothing is booked or counted.
+`node_verdicts` has one entry a node: the plugin that refuses it, or its total. `node_verdict` has all plugins' reasons and
+scores for one node, with the best node to compare. Call them in the engine's loop; nothing is booked or counted.
 """
 
 from __future__ import annotations
@@ -18,11 +17,11 @@ from kubesched.scheduler.engine.explaining.explain import attempt_now
 
 NOBODY = -1
 LEFT_OUT = "left out by PreFilter"
-"""Who refuses a node that PreFilter plugins narrowed away; which of them it was is not known."""
+"""The refuser of nodes that PreFilter left out. Which plugin left them out is not known."""
 
 
 def node_verdicts(engine: EngineState, pod: PodView) -> dict[str, Any]:
-    """Return who refuses each node first (an index into `plugins`, -1 for nobody) and its total, null if it has none."""
+    """Return for each node the first plugin that refuses it (an index into `plugins`, -1 for none) and its total, or null."""
     made = attempt_now(engine, pod)
     plugins, refused_by = _owners(made)
     document: dict[str, Any] = {"plugins": plugins, "refusedBy": refused_by.tolist(), "totals": None}
@@ -33,7 +32,7 @@ def node_verdicts(engine: EngineState, pod: PodView) -> dict[str, Any]:
 
 
 def node_verdict(engine: EngineState, pod: PodView, node_name: str) -> dict[str, Any] | None:
-    """Return what every plugin says of one node, and how it scored beside the best one; None if there is no such node."""
+    """Return every plugin's reasons against one node, and its scores beside the best node's; None if there is no such node."""
     made = attempt_now(engine, pod)
     row = made.nodes.row(node_name)
     if row < 0:

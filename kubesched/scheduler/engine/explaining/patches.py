@@ -1,7 +1,7 @@
-"""Advice as patches: what `kubectl patch` would have to be given.
+"""Advice as patches, with the `kubectl` command that applies each.
 
-In: a piece of advice, and the pod. Out: a patch of the pod's workload, of the pod if it has none, or of a node; None for advice
-that is no change of one object. A pod's workload is read off its owner: of a ReplicaSet that a Deployment made, the Deployment.
+The patch is of the pod's workload, of the pod itself if it has none, or of a node. Advice that is no change of one object has
+no patch. The workload is found from the pod's owner; if that is a ReplicaSet of a Deployment, it is the Deployment.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ _TEMPLATES: dict[str, tuple[str, ...]] = {
     "ReplicationController": ("spec", "template"),
     "Pod": (),
 }
-"""Where the pod stands in what makes it."""
+"""Where the pod template is in a workload."""
 _FIXED = {
     "Pod": "a Pod cannot be changed so in place: this deletes it and makes it again",
-    # Its selector and labels are generated, so that not even kubectl could make the same one again.
+    # A Job's selector and labels are generated, so kubectl cannot recreate it from its own output.
     "Job": "a Job cannot be changed so in place: make it again with this change",
 }
-"""What cannot be changed in place: it has to be made again with the change in it."""
+"""Kinds that cannot be changed in place, with the note for the reader."""
 
 
 def patches_of(advice: Advice, pod: Pod) -> list[dict[str, Any]]:
@@ -40,7 +40,7 @@ def patches_of(advice: Advice, pod: Pod) -> list[dict[str, Any]]:
     if kind not in _TEMPLATES:
         return []
     before, after = _spec(pod), _spec(advice.changed)
-    if advice.kind == "lower":  # containers are merged by name, so that the rest of them need not be said again
+    if advice.kind == "lower":  # containers are merged by name, so the patch has only the changed ones
         kind_of_patch, spec = "strategic", {"containers": list(_lower(before, after))}
     else:
         kind_of_patch, spec = "merge", _difference(before, after)
@@ -51,7 +51,7 @@ def patches_of(advice: Advice, pod: Pod) -> list[dict[str, Any]]:
 
 
 def workload_of(pod: Pod) -> tuple[str, str]:
-    """Return kind and name of what a pod comes from."""
+    """Return kind and name of the workload that a pod belongs to."""
     owner = pod.metadata.controller()
     if owner is None:
         return "Pod", pod.metadata.name
@@ -71,7 +71,7 @@ def _patch(kind: str, namespace: str, name: str, patch: dict[str, Any], type_: s
         "patch": patch,
         "command": f"kubectl patch {target} {how}",
     }
-    may_grow = kind == "Pod" and patch["spec"].keys() == {"tolerations"}  # the one thing that a pod takes afterwards
+    may_grow = kind == "Pod" and patch["spec"].keys() == {"tolerations"}  # a running pod takes new tolerations
     if kind in _FIXED and not may_grow:
         found["note"] = _FIXED[kind]
         if kind == "Pod":
@@ -81,7 +81,7 @@ def _patch(kind: str, namespace: str, name: str, patch: dict[str, Any], type_: s
 
 
 def _spec(pod: Pod) -> dict[str, Any]:
-    """Return a pod's spec without what admission has put there."""
+    """Return a pod's spec without the tolerations that admission added."""
     spec = codec.to_dict(pod.spec)
     if "tolerations" in spec:
         spec["tolerations"] = [each for each in spec["tolerations"] if each.get("key") not in _ADMITTED]
@@ -95,7 +95,7 @@ def _lower(before: dict[str, Any], after: dict[str, Any]) -> Iterator[dict[str, 
 
 
 def _difference(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
-    """Return the JSON merge patch that makes one object of another: null removes, lists are replaced."""
+    """Return the JSON merge patch from one object to another: null removes a key, lists are replaced."""
     patch: dict[str, Any] = {key: None for key in old if key not in new}
     for key, value in new.items():
         before = old.get(key)

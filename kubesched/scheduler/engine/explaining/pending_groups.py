@@ -1,7 +1,8 @@
-"""Pods that wait, grouped by what would help them.
+"""Pending pods, grouped by what would help them.
 
-In: pods, each with its report, of which replicas may share one. Out: one document: for each group its pods, who refuses
-them, and what would help the first of them. `kubesched why` without a name and the page tell the same groups.
+A thousand pending pods usually have a handful of causes. Pods with the same refusals and the same kinds of advice are one
+group, whatever the amounts: "lower requests.cpu to 1500m" and "lower requests.cpu to 1200m" are alike. `kubesched why` without
+a name and the page show the same groups.
 """
 
 from __future__ import annotations
@@ -14,11 +15,11 @@ from kubesched.scheduler.cluster import PodView
 from kubesched.scheduler.engine.explaining import pod_report as reports
 
 _OF_AMOUNTS = frozenset({"lower", "closest", "never", "empty", "pods"})
-"""Advice that names other amounts for every pod: the same of two pods if it is of the same kind."""
+"""Kinds of advice whose amounts differ from pod to pod."""
 
 
 def alike(pod: PodView) -> tuple[Any, ...]:
-    """Return what pods have in common that one report tells of all."""
+    """Return a key that is equal for pods that have the same report."""
     spec = pod.pod.spec
     own = pod.key if spec.resource_claims else ""  # claims are a pod's own
     return pod.template.signature, pod.namespace, pod.priority, tuple(gate.name for gate in spec.scheduling_gates), own
@@ -32,18 +33,18 @@ class PendingGroups:
         self._groups: dict[str, dict[str, Any]] = {}
 
     def add(self, pod: PodView, report: Mapping[str, Any]) -> None:
-        """Put a pod that waits into its group; one that does not is left out."""
+        """Put a pending pod into its group. Other pods are ignored."""
         if report["state"] not in (reports.PENDING, reports.GATED, reports.NOT_OURS):
             return
         self.n_pending += 1
-        told = {"state": report["state"], "why": _why(report), "advice": report.get("advice", [])}
-        group = self._groups.setdefault(_key(report), {"count": 0, "pods": [], **told, "isExact": True})
+        shown = {"state": report["state"], "why": _why(report), "advice": report.get("advice", [])}
+        group = self._groups.setdefault(_key(report), {"count": 0, "pods": [], **shown, "isExact": True})
         group["count"] += 1
         group["pods"].append(pod.key)
-        group["isExact"] = group["isExact"] and [a["text"] for a in group["advice"]] == [a["text"] for a in told["advice"]]
+        group["isExact"] = group["isExact"] and [a["text"] for a in group["advice"]] == [a["text"] for a in shown["advice"]]
 
     def document(self) -> dict[str, Any]:
-        """Return the groups, the largest first; `isExact` says that the advice has the right amounts for all its pods."""
+        """Return the groups, the largest first. `isExact`: the amounts in the advice are right for all pods of the group."""
         return {"pendingCount": self.n_pending, "groups": sorted(self._groups.values(), key=lambda each: -each["count"])}
 
 

@@ -1,7 +1,7 @@
-"""A pod's story as one document: what it is, where it stands, how every node looks to it now and what would help.
+"""The report about a pod, as a JSON document: its state, how every node looks to it now, and what would help.
 
-In: an engine, a pod. Out: values that go to JSON as they are, with the API's way of writing keys. The page, the endpoint behind
-it and `kubesched why` tell the same document, whether the engine is running or was made from a file a moment ago.
+The status page, its endpoint and `kubesched why` show the same document. The engine may be a running one, or one that was made
+from a file.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from kubesched.scheduler.plugins.dynamic_resources.plugin import DynamicResource
 
 PLACED, PENDING, GATED, LEAVING, NOT_OURS, FINISHED = "placed", "pending", "gated", "leaving", "notOurs", "finished"
 GONE = "gone"
-"""Of a pod that only the record of decisions still knows."""
+"""The state of a pod that only the decision records still have."""
 _MOST_VICTIMS = 50
 
 
 def pod_report(engine: EngineState, pod: PodView, *, top: int = 5, preempts: bool = False) -> dict[str, Any]:
-    """Return a pod with the nodes as they look to it now; a placed one is looked at as if one more like it came."""
+    """Return the report. For a placed pod, nodes are judged for a second pod like it."""
     spec, status = pod.pod.spec, pod.pod.status
     state = state_of(engine, pod)
     document: dict[str, Any] = {
@@ -71,7 +71,7 @@ def pod_report(engine: EngineState, pod: PodView, *, top: int = 5, preempts: boo
 
 
 def _company(engine: EngineState, key: GroupKey) -> str:
-    """Say what a group changes about the answer for one of its pods, and how many of it there are."""
+    """Return a note about the pod's group: how many of its pods have a node, and that the report is about one pod alone."""
     group = engine.store.groups.get(key)
     n_placed, n_all = (group.n_scheduled, group.n_all) if group is not None else (0, 0)
     return (
@@ -80,7 +80,7 @@ def _company(engine: EngineState, key: GroupKey) -> str:
 
 
 def _ignored_group(pod: PodView) -> str:
-    """Say that a group which a pod names is nobody's business here."""
+    """Return why a group that the pod names is ignored; empty if it names none."""
     named = pod.pod.spec.scheduling_group
     if named is not None and named.pod_group_name:
         remedy = "--feature-gates GenericWorkload=true switches it on"
@@ -90,7 +90,7 @@ def _ignored_group(pod: PodView) -> str:
 
 
 def _claims(engine: EngineState, profile: Profile, pod: PodView) -> list[dict[str, Any]]:
-    """Return what the pod claims, and which nodes have such devices."""
+    """Return the pod's resource claims, and how many nodes have such devices."""
     plugin = next((each for each in profile.plugins if isinstance(each, DynamicResources)), None)
     if plugin is None:
         return []
@@ -142,14 +142,14 @@ def _now(now: Explanation, pod: Pod) -> dict[str, Any]:
             "openCount": now.ever.n_open,
             "text": now.ever.text,
         }
-    if now.preemption_said is not None:
-        document["preemption"] = _preemption(now.preemption, now.preemption_said)
+    if now.preemption_result is not None:
+        document["preemption"] = _preemption(now.preemption, now.preemption_result)
     return document
 
 
-def _preemption(found: Preemption | None, said: str) -> dict[str, Any]:
+def _preemption(found: Preemption | None, problem: str) -> dict[str, Any]:
     if found is None:
-        return {"helps": False, "text": said}
+        return {"helps": False, "text": problem}
     victims = [{"pod": victim.key, "priority": victim.priority} for victim in found.victims[:_MOST_VICTIMS]]
     return {
         "helps": True,
@@ -161,7 +161,7 @@ def _preemption(found: Preemption | None, said: str) -> dict[str, Any]:
 
 
 def state_of(engine: EngineState, pod: PodView) -> str:
-    """Return where a pod stands, in a word."""
+    """Return the state of a pod as one word."""
     if is_finished(pod.pod):
         return FINISHED
     if pod.node_name:
@@ -170,18 +170,19 @@ def state_of(engine: EngineState, pod: PodView) -> str:
         return NOT_OURS
     if pod.pod.metadata.deletion_timestamp is not None:
         return LEAVING
+    # The queue may not have asked the gates since the pod changed, so a pod counts as gated only if a gate refuses it now.
     entry = engine.queue.find(pod.key)
     gated = entry.is_gated if entry is not None else bool(pod.pod.spec.scheduling_gates)
     return GATED if gated and not gate_of(engine, pod).is_success else PENDING
 
 
 def condition_of(pod: PodView) -> str:
-    """Return what the pod was told when it was last refused, word for word; empty if it was not, or has a node."""
+    """Return the message of the pod's PodScheduled condition if it is False; otherwise an empty text."""
     condition = next((c for c in pod.pod.status.conditions if c.type == "PodScheduled" and c.status == "False"), None)
     return condition.message if condition is not None else ""
 
 
 def requests_of(pod: PodView) -> dict[str, str]:
-    """Return what a pod asks for, as people write it."""
+    """Return a pod's requests, formatted for people."""
     names = pod.template.interners.resources.values
     return {names[i]: amount_text(names[i], amount) for i, amount in pod.requests if amount}

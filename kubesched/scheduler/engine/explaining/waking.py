@@ -1,7 +1,7 @@
-"""Which events would make a waiting pod be tried again, in words.
+"""Which events would requeue an unschedulable pod, as text: "a node comes or changes its labels".
 
-In: a profile, and the names of the plugins that refused a pod. Out: for each of them what it waits for, as it declares it in
-`wakes_on`. Whether one event of the kind really helps is for the plugin's hint to say, when it happens.
+They are what the plugins that refused the pod declare in `wakes_on`. When such an event happens, the plugin's hint decides
+whether it helps.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _VERBS = {
 
 @dataclass(frozen=True, slots=True)
 class Wakes:
-    """What one plugin waits for."""
+    """The events that one plugin waits for."""
 
     plugin: str
     events: tuple[str, ...]
@@ -60,7 +60,7 @@ class Wakes:
 
 
 def wakes_on(profile: Profile, plugins: Iterable[str]) -> list[Wakes]:
-    """Return what the named plugins wait for, in the order of their names."""
+    """Return the events that the named plugins wait for, sorted by plugin."""
     known = {plugin.name: plugin for plugin in profile.plugins}
     found = []
     for name in sorted(plugins):
@@ -69,11 +69,11 @@ def wakes_on(profile: Profile, plugins: Iterable[str]) -> list[Wakes]:
             declared = INTERESTED_IN_ALL if declared is None else declared
             if declared:
                 events = tuple(f"{each.event.resource}/{word}" for each in declared for word in _words(each, "name"))
-                found.append(Wakes(name, events, "; ".join(map(_told, declared))))
+                found.append(Wakes(name, events, "; ".join(map(_text, declared))))
     return found
 
 
-def _told(wakeup: Wakeup) -> str:
+def _text(wakeup: Wakeup) -> str:
     noun = _NOUNS.get(wakeup.event.resource, wakeup.event.resource)
     return f"{noun} {' or '.join(dict.fromkeys(_words(wakeup, 'verb')))}"
 

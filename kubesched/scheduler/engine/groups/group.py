@@ -1,10 +1,18 @@
-"""One attempt for a pod group: every member is decided, booked and permitted in turn, and then all is taken back.
+"""The trial of a pod group: would all of its members find nodes? It is called a rehearsal, because everything is taken back.
 
-In: the members in their order and their profile. Out: a `Rehearsal`: whether the group as a whole has a place, and for
-each member where it would lie or why it would not. Bookings are made in the store itself, so that every plugin sees the
-members before it as if they were there, and are undone before the turn ends: nobody else ever sees them.
+A gang of three must not take two nodes and wait for the third. So the members are first booked for trial, one after another,
+each on top of those before it, and all bookings are taken back before the loop goes on:
 
-With placements the rehearsal is repeated on one set of nodes after another, and the best set that holds the group wins.
+    node a has 2 free CPUs, node b has 1; three members need 1 CPU each
+    m1 -> a (assume, Reserve, Permit)    m2 -> a    m3 -> b    all fit: verdict SCHEDULED
+    forget m3, m2, m1                    the store is as before
+    now book m1, m2, m3 for good (pod_groups.py)
+
+With 1 CPU less, m3 is refused and the verdict is UNSCHEDULABLE: nothing was taken. Bookings are made in the store itself, so
+that every plugin sees the earlier members without code of its own.
+
+With placements (topology constraints) the rehearsal is repeated on one set of nodes after another. Of the sets that hold the
+group, the one with the best score wins.
 """
 
 from __future__ import annotations
@@ -22,7 +30,7 @@ from kubesched.scheduler.engine.core import Core
 from kubesched.scheduler.engine.deciding.attempt import Attempt
 from kubesched.scheduler.engine.deciding.failure import Failure, broken, refusal, refused_on_node
 from kubesched.scheduler.engine.deciding.preemptor import Preemptor
-from kubesched.scheduler.engine.records.tried import Tried
+from kubesched.scheduler.engine.records.decision_recorder import Tried
 from kubesched.scheduler.framework import (
     Code,
     CycleState,
@@ -46,7 +54,7 @@ SIBLING_BROKE = "failed to schedule other pod from a pod group: "
 
 
 class Verdict(Enum):
-    """What becomes of a group; the words are those of the metrics."""
+    """The result for a group, in the words of the metrics."""
 
     SCHEDULED = "scheduled"
     UNSCHEDULABLE = "unschedulable"
@@ -55,7 +63,7 @@ class Verdict(Enum):
 
 
 class Fate(Enum):
-    """What becomes of a member: it fits, it would fit if its victims were gone, no node takes it, its attempt broke."""
+    """The result for a member: it fits, it fits once its victims are gone, no node takes it, its attempt broke."""
 
     FITS = "fits"
     NEEDS_ROOM = "needs room"
@@ -65,8 +73,8 @@ class Fate(Enum):
 
 @dataclass(slots=True)
 class Member:
-    """One member's part in a rehearsal. If it `waits` at Permit, `permit` says for what; `failure` is why it cannot go
-    by itself."""
+    """One member in a rehearsal. `permit` is Permit's message if the member `waits` there; `failure` is why no node takes
+    it."""
 
     queued: QueuedPod
     fate: Fate
@@ -79,19 +87,19 @@ class Member:
 
     @property
     def made(self) -> Attempt:
-        """Return the member's attempt; only of one that did not break."""
+        """Return the member's attempt. It has one unless the attempt broke."""
         assert self.tried is not None and self.tried.made is not None
         return self.tried.made
 
     @property
     def has_place(self) -> bool:
-        """Return whether the member would lie somewhere, if need be after evictions."""
+        """Return whether the member has a node, at once or after evictions."""
         return self.fate is Fate.FITS or self.fate is Fate.NEEDS_ROOM
 
 
 @dataclass(slots=True)
 class Rehearsal:
-    """What became of a group, and of those of its members that were looked at, by uid."""
+    """The result of a trial: for the group, and by uid for the members that were tried."""
 
     verdict: Verdict = Verdict.UNSCHEDULABLE
     error: str = UNSCHEDULABLE
@@ -99,67 +107,60 @@ class Rehearsal:
     members: dict[str, Member] = field(default_factory=dict)
     refusal: GroupRefusal | None = None
     parts: dict[GroupKey, Rehearsal] = field(default_factory=dict)
-    """Of a group of groups: what became of each group below it."""
+    """For a composite group: the result of each group below it."""
     way_out: list[str] = field(default_factory=list)
-    """What PodGroupPostFilter had to say. The groups below that fail with the words of this one share the list: each of them
-    is told what is said to any, as in the reference."""
+    """Messages of PodGroupPostFilter. The groups below that fail together with this one share the list, so a message for one is
+    in the conditions of all, as in kube-scheduler."""
     nominations: Mapping[str, Nomination] = field(default_factory=dict)
     preemption: Preemption | None = None
     follow_up: Callable[[], Awaitable[None]] | None = None
 
     @property
-    def told_untried(self) -> str:
-        """Return what a member is told that was not looked at."""
+    def message_for_untried(self) -> str:
+        """Return the message for a member that was not tried."""
         return ", ".join(text for text in (self.error, *self.reasons) if text)
 
     @property
     def message(self) -> str:
-        """Return the text that users see."""
+        """Return the message that users see."""
         return ", ".join((*(text for text in (self.error, *self.reasons) if text), *self.way_out))
 
     def part(self, key: GroupKey) -> Rehearsal:
-        """Return what became of one pod group."""
+        """Return the result of one pod group."""
         return self.parts.get(key, self)
 
     def conclude(self, verdict: Verdict, error: str = "", *reasons: str) -> None:
-        """Set what becomes of the group."""
+        """Set the result of the group."""
         self.verdict, self.error, self.reasons = verdict, error, reasons
 
 
 class GroupActions(Protocol):
-    """What is done for a member of a group, by whoever does it for single pods."""
+    """What groups need of `Attempts`, which tries single pods."""
 
     def is_worth_trying(self, pod: PodView) -> bool:
-        """Return whether a pod is still to be placed."""
-        ...
+        """Return whether a pod still needs a node."""
 
     def try_pod(self, queued: QueuedPod, profile: Profile, started: float, within: Bools | None, turn: GroupTurn) -> Tried:
-        """Find a node for a member in its group's turn, on all nodes or on some of them."""
-        ...
+        """Find a node for a member, on all nodes or on those of `within`."""
 
     def book(self, tried: Tried, node_name: str) -> None:
-        """Book a member for good; if that breaks it costs this member's attempt."""
-        ...
+        """Book a member for good. If that breaks, only this member fails."""
 
     def unreserve(self, profile: Profile, booked: PodView, node_name: str, state: CycleState) -> None:
-        """Take back what plugins promised; one that breaks over it keeps nobody from anything."""
-        ...
+        """Call Unreserve. A plugin that raises does not stop the others."""
 
     def evict(self, preemptor: Preemptor, preemption: Preemption, then: Callable[[str], None]) -> None:
-        """Carry out what PodGroupPostFilter proposed; `then` follows, with what went wrong."""
-        ...
+        """Evict what PodGroupPostFilter proposed, then call `then` with what went wrong, or an empty text."""
 
     def follow_up(self, tried: Tried, failure: Failure) -> None:
-        """Carry out what PostFilter proposed, and let the member fail."""
-        ...
+        """Evict what PostFilter proposed, and let the member fail."""
 
     def fail(self, tried: Tried, failure: Failure) -> None:
         """End a member's attempt."""
-        ...
 
 
 class GroupCycle:
-    """Where groups are rehearsed."""
+    """Tries groups, member by member."""
 
     def __init__(self, core: Core, actions: GroupActions) -> None:
         self._store = core.store
@@ -168,7 +169,7 @@ class GroupCycle:
         self._nominations = core.queue.nominations
         self._actions = actions
         self.trying: QueuedPod | None = None
-        """The member that is being looked at: whose attempt it costs if a plugin breaks."""
+        """The member that is being tried. If a plugin breaks, it is this member's attempt that broke."""
 
     def rehearse(
         self,
@@ -185,6 +186,7 @@ class GroupCycle:
         uids = frozenset(queued.view.uid for queued in members)
         turn = GroupTurn(key, True, uids, len(members), asks_post_filter=asks_post_filter)
         needs_room = False
+        # Each booking pushes its own undo on this stack. Leaving the block takes them back, the last one first.
         with ExitStack() as undoing:
             for queued in members:
                 self.trying = queued
@@ -197,7 +199,7 @@ class GroupCycle:
                     break
                 needs_room = needs_room or member.fate is Fate.NEEDS_ROOM
                 if member.has_place and not member.waits:
-                    # One yes at Permit is enough. From the first member on that needs evictions, the group does.
+                    # One member that Permit allows is enough. As soon as one member needs evictions, the group does.
                     if needs_room:
                         rehearsal.conclude(Verdict.WAITING, UNSCHEDULABLE, WAITS_FOR_ROOM)
                     else:
@@ -207,7 +209,7 @@ class GroupCycle:
     def rehearse_placements(
         self, key: GroupKey, members: Sequence[QueuedPod], profile: Profile, *, asks_post_filter: bool = True
     ) -> Rehearsal:
-        """Try the group in each of its placements; return the best rehearsal that holds the group."""
+        """Try the group in each of its placements; return the rehearsal with the best score among those that hold the group."""
         self.trying = None
         found = profile.generate_placements(key, self._store.snapshot())
         if isinstance(found, Status):
@@ -230,7 +232,7 @@ class GroupCycle:
         return concluded(best) if isinstance(best, Status) else kept[best][1]
 
     def best(self, key: GroupKey, tried: Sequence[tuple[Placement, Sequence[Member]]], profile: Profile) -> int | Status:
-        """Return which of several placements scores best with the members that went there; chance decides among equals."""
+        """Return the index of the placement with the best score, a random one among equals."""
         if len(tried) == 1:
             return 0
         self.trying = None
@@ -247,7 +249,7 @@ class GroupCycle:
     def try_member(
         self, queued: QueuedPod, profile: Profile, within: Bools | None, turn: GroupTurn, undoing: ExitStack
     ) -> Member:
-        """Decide one member and book it; the booking ends with `undoing`."""
+        """Decide one member and book it. `undoing` takes the booking back."""
         self.trying = queued
         started = self._clock.monotonic()
         tried = self._actions.try_pod(queued, profile, started, within, turn)
@@ -274,8 +276,8 @@ class GroupCycle:
         return member
 
     def book(self, member: Member, profile: Profile, undoing: ExitStack, *, permits: bool) -> Status:
-        """Assume, Reserve and, where that counts, Permit a member; what it holds is given back with the others', or at once
-        if it fails."""
+        """Assume a member, run Reserve and with `permits` Permit. `undoing` takes this back with the bookings of the other
+        members; if the member fails it is taken back at once."""
         view, state = member.queued.view, member.made.state
         booked = self._store.assume(member.made.pod_as_booked(member.node_name, self._store), member.node_name)
         self._nominations.drop(view.uid)
@@ -299,7 +301,7 @@ def mask_of(placement: Placement | None, nodes: Snapshot) -> Bools | None:
 
 
 def concluded(status: Status) -> Rehearsal:
-    """Return what a group comes to that nobody got to look at."""
+    """Return the result of a group whose members were not tried at all."""
     rehearsal = Rehearsal()
     if status.is_rejected:
         rehearsal.conclude(Verdict.UNSCHEDULABLE, "", *status.reasons)

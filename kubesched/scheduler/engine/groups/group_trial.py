@@ -1,8 +1,12 @@
-"""What would become of a pod group if pods were gone: the trial that PodGroupPostFilter is given.
+"""The trial that PodGroupPostFilter gets: would the group fit if some pods were gone?
 
-In: a group, and pods that are to be imagined away. Out: whether the group as a whole has a place then, where its members go,
-and whether they can stay there when some of the pods are back. All of it happens in the store itself, within one turn of the
-loop; when the context ends, everybody is back.
+    with trial.without([v1, v2, v3]):        all candidates for eviction are taken out of the store
+        trial.rehearse()                     the group fits: members on nodes a and b
+        trial.spare([v1])                    v1 is back on a: do the members stay where they are? yes, so v1 is no victim
+        trial.spare([v2])                    no: v2 is taken out again, and will be evicted
+    (the context ends)                       all pods are back
+
+So as few pods as possible are evicted. All of it happens in the store, in one step of the loop.
 """
 
 from __future__ import annotations
@@ -18,9 +22,12 @@ from kubesched.scheduler.framework import SUCCESS, Nomination, Profile, Status, 
 
 
 class StoreTrial:
-    """A `GroupTrial` in the store. `rehearse` tries the group, without changing anything for good. `stays`: members stay where
-    they went first while pods are spared; before 1.37 the whole group is tried again beside them. In a group of groups those
-    stay, too, that went somewhere with a group that failed in the end, as in the reference, even where others went since."""
+    """A `GroupTrial` in the store.
+
+    With `stays` (1.37) the members keep their nodes while pods are spared; before 1.37 the whole group is tried again each
+    time. In a composite group, members of a group that failed in the end keep their nodes too, even if others have taken them:
+    a quirk of kube-scheduler that is kept.
+    """
 
     def __init__(
         self, store: Store, cycle: GroupCycle, profile: Profile, rehearse: Callable[[], Rehearsal], *, stays: bool = True
@@ -36,18 +43,18 @@ class StoreTrial:
 
     @property
     def nodes(self) -> Snapshot:
-        """Return the cluster, as it is imagined just now."""
+        """Return the cluster without the pods that are taken out."""
         return self._store.snapshot()
 
     @contextmanager
     def without(self, pods: Sequence[PodView]) -> Iterator[None]:
-        """Let placed pods be gone for as long as the context lasts."""
+        """Take placed pods out of the store until the context ends."""
         with self._store.without(pods) as aside:
             self._aside = aside
             yield
 
     def rehearse(self) -> Status:
-        """Try the whole group, and keep who went where."""
+        """Try the whole group, and keep the members' nodes."""
         found = self._rehearse()
         if found.verdict is Verdict.ERROR:
             return failed(found.message)
@@ -60,12 +67,12 @@ class StoreTrial:
         return SUCCESS
 
     def _looks_at_own_node(self, member: Member) -> bool:
-        """Return whether pods on other nodes cannot drive a member from its node."""
+        """Return whether only pods on its own node matter for a member: no filter of it counts pods elsewhere."""
         what_if = WhatIfFilters(self._profile, member.queued.view, member.made.state, None)
         return what_if.is_remembered(member.made.nodes)
 
     def spare(self, pods: Sequence[PodView]) -> bool:
-        """Let pods be back if the members can stay beside them, or before 1.37 can be anywhere then."""
+        """Put pods back if the group still fits; return whether it does. If not they are taken out again."""
         assert self._aside is not None
         for pod in pods:
             self._aside.give_back(pod)
@@ -81,7 +88,7 @@ class StoreTrial:
         return False
 
     def _can_stay(self, members: Sequence[Member]) -> bool:
-        """Try members again, each on its node, beside those before it."""
+        """Return whether members fit again, each on its own node, one after another."""
         nodes = self.nodes
         with ExitStack() as undoing:
             for member in members:
@@ -95,5 +102,5 @@ class StoreTrial:
         return True
 
     def nominations(self) -> dict[str, Nomination]:
-        """Return where the members went, by uid."""
+        """Return the members' nodes, by uid."""
         return {member.queued.view.uid: Nomination(member.node_name) for member in self._placed}

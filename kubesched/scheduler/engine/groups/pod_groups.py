@@ -1,9 +1,11 @@
-"""Pods that are tried together: from a popped member to its group, and from a rehearsal to what is done about it.
+"""Pod groups: pods that are scheduled together or not at all.
 
-In: a pod that the loop popped. Out: if it belongs to a group, all members that can be had, taken from wherever they
-are queued; and after the rehearsal (engine/groups/group) all of them booked, or all of them failed with what they are told.
-Groups come from two sides: pods may name a PodGroup of scheduling.k8s.io, or a plugin of the profile says what belongs
-together (Plugin.group_of). The first kind also gets its condition written.
+    gather     a member was popped: take all other members out of the queue, wherever they wait
+    rehearse   try them all, and take everything back (group.py; whole_group.py for 1.37)
+    submit     all fit: book every member. Otherwise all fail, each with its message
+
+Groups come from two sides. A pod may name a PodGroup of scheduling.k8s.io; such a group also gets a condition in its status.
+Or a plugin of the profile decides which pods belong together (`Plugin.group_of`, as Coscheduling does by label).
 """
 
 from __future__ import annotations
@@ -35,7 +37,7 @@ from kubesched.scheduler.engine.groups.group import (
 from kubesched.scheduler.engine.groups.group_conditions import GroupConditions
 from kubesched.scheduler.engine.groups.group_trial import StoreTrial
 from kubesched.scheduler.engine.groups.whole_group import Branch, WholeGroupCycle
-from kubesched.scheduler.engine.records.tried import Tried
+from kubesched.scheduler.engine.records.decision_recorder import Tried
 from kubesched.scheduler.framework import (
     CLEAR,
     COMPOSITE,
@@ -65,19 +67,19 @@ LOWER = "PreemptLowerPriority"
 
 @dataclass(slots=True)
 class Gang:
-    """A group whose turn it is: the members that could be had, in the order in which they are tried. `plugin` is the
-    one that gathered them, None for a group that pods name themselves."""
+    """A group that is being tried: its queued members in the order in which they are tried. `plugin` is the plugin that groups
+    them; None for a group that pods name themselves."""
 
     key: GroupKey
     profile: Profile
     plugin: Plugin | None
     members: list[QueuedPod] = field(default_factory=list)
     root: Branch | None = None
-    """Of a group that is judged as a whole: itself, or the group of groups that it belongs to; `key` is the root's then."""
+    """The tree of groups, if the group is judged as a whole: itself, or its composite group. `key` is the root's then."""
 
 
 def read_groups(core: Core) -> None:
-    """Let the store know what makes pods a group: what they name themselves, and what plugins say."""
+    """Tell the store how to find a pod's group: from its spec, and from the plugins that group pods."""
     gatherers = {type(plugin): (profile, plugin) for profile in core.profiles.values() for plugin in profile.gatherers}
     readers: list[GroupReader] = [partial(_group_of, core, profile, plugin) for profile, plugin in gatherers.values()]
     if core.handle.gates.is_enabled("GenericWorkload"):
@@ -87,7 +89,7 @@ def read_groups(core: Core) -> None:
 
 
 def _group_of(core: Core, profile: Profile, plugin: Plugin, pod: PodView) -> GroupKey | None:
-    """Return the group in which a plugin sees a pod; a plugin that breaks over it sees none."""
+    """Return the group that a plugin puts a pod in; None if the plugin raises."""
     try:
         return profile.group_by(plugin, pod)
     except PluginError as error:
@@ -96,7 +98,7 @@ def _group_of(core: Core, profile: Profile, plugin: Plugin, pod: PodView) -> Gro
 
 
 class Gangs:
-    """Gathers groups, has them rehearsed, and acts on it."""
+    """Gathers groups, tries them and acts on the result."""
 
     def __init__(self, core: Core, actions: GroupActions) -> None:
         handle, cycle = core.handle, GroupCycle(core, actions)
@@ -119,20 +121,18 @@ class Gangs:
 
     @property
     def trying(self) -> QueuedPod | None:
-        """Return the member that is being looked at."""
+        """Return the member that is being tried."""
         return self._cycle.trying
 
     def take_over(self, old: Gangs) -> None:
-        """Go on where another engine stopped: what it has told groups need not have come back by the watch yet."""
-        self._conditions.said = old._conditions.said
+        """Keep the conditions that another engine wrote and that have not come back by the watch yet."""
+        self._conditions.latest = old._conditions.latest
 
-    # From a pod to its group
+    # Gather
 
     def gather(self, queued: QueuedPod, profile: Profile) -> Gang | None:
-        """Take all members of a popped pod's group out of the queue; None if it belongs to none.
-
-        A gang without members means that they have failed already.
-        """
+        """Take all members of a popped pod's group out of the queue; None if it is in no group. If the members cannot be tried
+        together they are failed here, and the gang has no members."""
         plugin: Plugin | None = None
         key = workload_of(queued.view) if self._has_workloads else None
         if key is None:
@@ -155,8 +155,8 @@ class Gangs:
         return gang
 
     def _fail_unknown(self, queued: QueuedPod, key: GroupKey, members: Sequence[QueuedPod]) -> None:
-        """Fail a popped pod that is not among the members of its group, because a plugin said otherwise, or broke, when the
-        pod came: the group goes on without it, and it must not be in flight for ever."""
+        """Fail a popped pod that is not among the members of its group: when it was added, the plugin answered otherwise, or
+        raised. The group goes on without it, and it must not stay in flight."""
         if queued not in members:
             self._fail_all([queued], f"{NO_STATE}{key}")
 
@@ -168,7 +168,8 @@ class Gangs:
             taken = queued if pod.uid == queued.view.uid else self._core.queue.take(pod)
             if taken is not None:
                 members.append(taken)
-        # The name decides between equals, so that it is the same member every time that finds no room.
+        # Among equals the name decides. So it is the same member every time that finds no room.
+        # 1.37 tries members with more attempts first, before it those that came first.
         if self._judges_whole:
             members.sort(key=lambda member: (-member.view.priority, -member.attempts, member.timestamp, member.key))
         else:
@@ -185,7 +186,7 @@ class Gangs:
         return kept
 
     def _gather_whole(self, queued: QueuedPod, key: GroupKey, profile: Profile) -> Gang:
-        """Take all members of a group, or of all groups below its root, and look whether they go together."""
+        """Take the members of a group, or of all groups below its root, and check that they can be tried together."""
         top = self._hierarchy.root(key) or key
         root = self._branch(top, queued)
         gang = Gang(top, profile, None, root=root)
@@ -199,7 +200,7 @@ class Gangs:
             if self._judges_whole:
                 broken = Rehearsal()
                 broken.conclude(Verdict.ERROR, problem)
-                self._tell_all(gang, broken)
+                self._write_conditions(gang, broken)
             return gang
         for leaf in root.leaves():
             leaf.members = self._worth_trying(leaf.members, queued)
@@ -212,7 +213,7 @@ class Gangs:
         return Branch(key, children=[self._branch(child, queued) for child in self._hierarchy.children(key)])
 
     def _mismatch(self, root: Branch, members: Iterable[QueuedPod]) -> str:
-        """Return why pods that name groups below one root cannot be tried together; empty if they can."""
+        """Return why the pods of a group, or of the groups below a root, cannot be tried together; empty if they can."""
         group = self._hierarchy.get(root.key)
         if group is None:
             return f'podgroup.scheduling.k8s.io "{root.key.name}" not found'
@@ -245,10 +246,10 @@ class Gangs:
         for member in members:
             self._actions.fail(Tried(member, member.profile.profile, started), broken(message))
 
-    # From a group to a rehearsal
+    # Try
 
     def rehearse(self, gang: Gang) -> Rehearsal:
-        """Find out what would become of the group."""
+        """Try the group, and look for pods to evict if it does not fit. Nothing is booked."""
         if not gang.members:
             return Rehearsal()
         started = self._handle.clock.monotonic()
@@ -258,7 +259,7 @@ class Gangs:
             rehearsal = self._rehearse_members(gang)
         self._observer.group_decided(self._handle.clock.monotonic() - started)
         if gang.root is not None:
-            # PodGroupPostFilter is asked in 1.36 also if members wait already: another plugin made room for some of them.
+            # 1.36 calls PodGroupPostFilter also if members wait already because another plugin makes room for some of them.
             waits = not self._judges_whole and rehearsal.verdict is Verdict.WAITING
             if waits:
                 rehearsal.nominations = _fitting(rehearsal)
@@ -278,7 +279,7 @@ class Gangs:
         return self._cycle.rehearse(key, members, profile, asks_post_filter=asks_post_filter)
 
     def _seek_way_out(self, gang: Gang, root: Branch, rehearsal: Rehearsal) -> None:
-        """Let PodGroupPostFilter look for pods that could go, and take down what it proposes."""
+        """Call PodGroupPostFilter, and keep the evictions that it proposes."""
         group = self._hierarchy.get(root.key)
         if not self._judges_whole and not gang.profile.pod_group_post_filters:
             rehearsal.reasons += (NOBODY_PREEMPTS,)
@@ -318,24 +319,24 @@ class Gangs:
             if self._judges_whole:
                 each.way_out.append(found.status.message)
             elif not found.status.is_success:
-                each.reasons += (found.status.message,)  # here those are told so, too, whom nobody looked at
+                each.reasons += (found.status.message,)  # in 1.36 members that were not tried get this message too
 
     def _lost(self, rehearsal: Rehearsal, problem: str) -> Rehearsal:
-        """Return what becomes of a group whose evictions went wrong."""
+        """Return the result of a group after its evictions; `problem` says what went wrong."""
         if problem and rehearsal.preemption is not None:
-            told = f"pod group preemption: {problem}" if self._judges_whole else problem
+            message = f"pod group preemption: {problem}" if self._judges_whole else problem
             for each in (rehearsal, *rehearsal.parts.values()):
                 each.way_out.clear()
-                self._went_wrong(each, rehearsal.preemption.plugin, told)
+                self._went_wrong(each, rehearsal.preemption.plugin, message)
         return rehearsal
 
     def _went_wrong(self, rehearsal: Rehearsal, plugin: str, problem: str) -> None:
-        """Take down that a PodGroupPostFilter went wrong; 1.36 asks one plugin only, and says the bare problem."""
-        told = WENT_WRONG.format(plugin=plugin, problem=problem) if self._judges_whole else problem
-        rehearsal.conclude(Verdict.ERROR, told)
+        """Conclude that a PodGroupPostFilter plugin failed. 1.36 calls one plugin only and gives the bare problem."""
+        message = WENT_WRONG.format(plugin=plugin, problem=problem) if self._judges_whole else problem
+        rehearsal.conclude(Verdict.ERROR, message)
 
     def broken(self, message: str) -> Rehearsal:
-        """Return what it means for a group that a plugin broke at the member that was being looked at."""
+        """Return the result of a group in whose trial a plugin broke."""
         rehearsal = Rehearsal()
         rehearsal.conclude(Verdict.ERROR, SIBLING_BROKE + message)
         trying = self._cycle.trying
@@ -343,10 +344,10 @@ class Gangs:
             rehearsal.members[trying.view.uid] = Member(trying, Fate.BROKE, failure=broken(message))
         return rehearsal
 
-    # From a rehearsal to deeds
+    # Act
 
     def submit(self, gang: Gang, rehearsal: Rehearsal, started: float) -> None:
-        """Book every member that has a place if the group has one; fail the others."""
+        """Book every member that fits if the group does, and fail the others. Evictions come first."""
         if not gang.members:
             return
         if rehearsal.follow_up is not None:
@@ -370,19 +371,24 @@ class Gangs:
         for leaf in gang.root.leaves() if gang.root is not None else (Branch(gang.key, gang.members),):
             self._submit_group(gang, leaf, rehearsal.part(leaf.key))
         if gang.root is not None and self._judges_whole and rehearsal.verdict is Verdict.SCHEDULED:
-            # Enough have a place. For the others room is sought at once, and not when something happens.
+            # Enough members run now. The others are tried again at once, without waiting for an event.
             self._core.queue.activate([member.view for member in gang.members if not _is_booked(member, gang.root, rehearsal)])
         self._observer.group_ended(
             str(gang.key), rehearsal.verdict.value, gang.profile.name, len(gang.members), clock.monotonic() - started
         )
         if gang.key.kind in (WORKLOAD, COMPOSITE):
-            self._tell_all(gang, rehearsal)
+            self._write_conditions(gang, rehearsal)
         if rehearsal.refusal is not None and rehearsal.refusal.retry_after_seconds is not None:
             again = LoopCall(lambda: self._core.latest.queue.activate([member.view for member in gang.members]))
             later = asyncio.get_running_loop().call_later
             later(rehearsal.refusal.retry_after_seconds, self._core.inbox.post, again)
 
     def _submit_group(self, gang: Gang, group: Branch, rehearsal: Rehearsal) -> None:
+        """Book or fail the members of one pod group.
+
+        Plugins see in the `GroupTurn` how many members are still to be booked: `to_come` counts down 2, 1, 0 while three of
+        them are. So Coscheduling knows at Permit whether the group will be complete.
+        """
         clock = self._handle.clock
         turn = GroupTurn(group.key, False, frozenset(queued.view.uid for queued in group.members))
         members = [(queued, rehearsal.members.get(queued.view.uid)) for queued in group.members]
@@ -400,14 +406,14 @@ class Gangs:
                 self._actions.book(tried, member.node_name)
                 continue
             failure = _failure(gang, queued, member, rehearsal)
-            # A group that a plugin gathered evicts nobody unless all of it fits then; the reference does so at once.
+            # A plugin's group evicts only if all of it fits then. kube-scheduler evicts for each member at once.
             is_vain = member.fate is Fate.NEEDS_ROOM and gang.plugin is not None and rehearsal.verdict is not Verdict.WAITING
             if is_vain:
                 self._actions.fail(tried, failure)
             else:
                 self._actions.follow_up(tried, failure)
 
-    def _tell_all(self, gang: Gang, rehearsal: Rehearsal) -> None:
+    def _write_conditions(self, gang: Gang, rehearsal: Rehearsal) -> None:
         for leaf in gang.root.leaves() if gang.root is not None else (Branch(gang.key),):
             self._conditions.tell(leaf.key, rehearsal.part(leaf.key))
 
@@ -419,14 +425,14 @@ def _is_booked(queued: QueuedPod, root: Branch, rehearsal: Rehearsal) -> bool:
 
 
 def _failure(gang: Gang, queued: QueuedPod, member: Member | None, rehearsal: Rehearsal) -> Failure:
-    """Return what a member that is not booked is told, and where it is nominated."""
+    """Return the failure of a member that is not booked: its message, the plugins it waits for, its nomination."""
     if rehearsal.verdict is Verdict.ERROR:
         own = member.failure if member is not None and member.fate is Fate.BROKE else None
         return broken(own.message if own is not None else rehearsal.message)
     if member is None:
-        return Failure(rehearsal.told_untried, True, None, rehearsal.nominations.get(queued.view.uid))
-    # Members of a plugin's group wait for what the others wait for. Those of the other kind carry no plugin's name, as
-    # in the reference: they pause and are tried again.
+        return Failure(rehearsal.message_for_untried, True, None, rehearsal.nominations.get(queued.view.uid))
+    # Members of a plugin's group wait for events that the plugin declares. Members of a PodGroup name no plugin, as in
+    # kube-scheduler: they are tried again after their backoff.
     diagnosis = Diagnosis(0, unschedulable_plugins={gang.plugin.name}) if gang.plugin is not None else None
     if gang.root is not None:
         return _failure_in_whole(member, rehearsal)
@@ -446,16 +452,16 @@ def _failure(gang: Gang, queued: QueuedPod, member: Member | None, rehearsal: Re
 
 
 def _fitting(rehearsal: Rehearsal) -> dict[str, Nomination]:
-    """Return where the members that fit at once would go, by uid."""
+    """Return the nodes of the members that fit without evictions, by uid."""
     members = rehearsal.members.items()
     return {uid: Nomination(member.node_name) for uid, member in members if member.fate is Fate.FITS}
 
 
 def _failure_in_whole(member: Member, rehearsal: Rehearsal) -> Failure:
-    """Return the same for a member of a group for which room is sought as a whole."""
+    """Return the failure of a member of a group that is judged, or for which pods are evicted, as a whole."""
     nomination = rehearsal.nominations.get(member.queued.view.uid)
     if member.has_place and rehearsal.verdict is not Verdict.WAITING:
-        # Permit is asked in the rehearsals of 1.36 only, and what it says there is what the member is told.
+        # Only 1.36 calls Permit in a rehearsal; its message goes to the member.
         return Failure(f"{UNSCHEDULABLE}, {member.permit or rehearsal.message}", True, None, CLEAR)
     if member.fate is Fate.FITS:
         return Failure(rehearsal.message, True, None, nomination)
@@ -465,7 +471,7 @@ def _failure_in_whole(member: Member, rehearsal: Rehearsal) -> Failure:
 
 
 def _other_scheduler(pods: Sequence[PodView]) -> str:
-    """Return the complaint about pods of one group that are for several schedulers; empty if they are not."""
+    """Return the error if pods of one group name several schedulers; otherwise an empty text."""
     names = [pod.pod.spec.scheduler_name for pod in pods]
     other = next((name for name in names if name != names[0]), None)
     if other is None:

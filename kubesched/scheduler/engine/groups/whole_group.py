@@ -1,11 +1,14 @@
-"""One attempt for a pod group as 1.37 makes it: the group is judged as a whole, and so are groups of groups.
+"""The trial of a pod group as 1.37 makes it: PlacementFeasible plugins judge the group as a whole, and composite groups too.
 
-In: a group with its members, or with its groups. Out: a `Rehearsal`, with one for each pod group in it. After each member
-PlacementFeasible says whether enough can still have a place: if so, it goes on; if not, the rest is not looked at. Of a group
-of groups the same is asked about its groups. A group with topology constraints is tried in one placement after the other,
-within that of the group around it, and the best one counts.
+After each member PlacementFeasible says whether enough members can still find nodes. Example: a group needs 2 of its 3 members.
 
-What fails gives its bookings back at once, so that its neighbours have the room. What holds is kept until the attempt is over.
+    start        0 scheduled, 3 remaining    Wait: go on
+    m1 refused   0 scheduled, 2 remaining    Wait: 2 are still possible
+    m2 refused   0 scheduled, 1 remaining    Unschedulable: m3 is not tried
+
+The same is asked about the groups of a composite group. A group with topology constraints is tried in one placement after
+another, inside the placement of the group around it, and the best one wins. A group that fails takes its bookings back at
+once, so that the next group has the room. A group that holds keeps them until the whole attempt is over.
 """
 
 from __future__ import annotations
@@ -49,7 +52,7 @@ CHILD_BROKE = "composite pod group evaluation failed due to child error: "
 
 @dataclass(slots=True)
 class Branch:
-    """A group whose turn it is: a pod group with the members that could be had, or a group of groups."""
+    """A node in the tree of groups: a pod group with its queued members, or a composite group with its groups."""
 
     key: GroupKey
     members: list[QueuedPod] = field(default_factory=list)
@@ -64,7 +67,7 @@ class Branch:
 
 
 class WholeGroupCycle:
-    """Where groups are judged as a whole."""
+    """Tries groups as a whole."""
 
     def __init__(self, core: Core, cycle: GroupCycle, *, has_placements: bool) -> None:
         self._store = core.store
@@ -74,18 +77,18 @@ class WholeGroupCycle:
         self._has_placements = has_placements
 
     def rehearse(self, root: Branch, profile: Profile) -> Rehearsal:
-        """Try a group; nothing is booked when it is over. Below a group that fails nobody goes, whatever became of it alone."""
+        """Try a group; nothing stays booked. If a composite group fails, all groups below it fail."""
         found = self.try_out(root, profile)
         _fail_below(root, found.parts, found)
         return found
 
     def try_out(self, root: Branch, profile: Profile) -> Rehearsal:
-        """Try a group; of a group of groups each that was looked at comes with what became of it by itself."""
+        """Try a group. For a composite group, `parts` has the result of each group below that was tried, on its own."""
         results: dict[GroupKey, Rehearsal] = {}
         with ExitStack() as undoing:
             found = self._rehearse(root, profile, None, undoing, results)
         if found.verdict is Verdict.SCHEDULED and not _booked(root, found, results):
-            found.conclude(Verdict.UNSCHEDULABLE, UNSCHEDULABLE)  # enough were placed before, and nobody comes to them
+            found.conclude(Verdict.UNSCHEDULABLE, UNSCHEDULABLE)  # enough members ran before, and no new one found a node
         found.parts = {key: part for key, part in results.items() if key != root.key}
         return found
 
@@ -99,12 +102,12 @@ class WholeGroupCycle:
         results[branch.key] = found
         return found
 
-    # In one set of nodes
+    # On one set of nodes
 
     def _within(
         self, branch: Branch, profile: Profile, within: Bools | None, undoing: ExitStack, results: dict[GroupKey, Rehearsal]
     ) -> Rehearsal:
-        """Try a group on some nodes; what it books stays with `undoing` if it holds, and is given back if not."""
+        """Try a group on some nodes. If it holds, `undoing` takes its bookings back later; if not, they are taken back now."""
         with ExitStack() as own:
             if branch.key.kind == COMPOSITE:
                 found = self._try_groups(branch, profile, within, own, results)
@@ -162,7 +165,7 @@ class WholeGroupCycle:
         _conclude(rehearsal, status)
         return rehearsal
 
-    # In one placement after the other
+    # In one placement after another
 
     def _in_placements(
         self, branch: Branch, profile: Profile, within: Bools | None, undoing: ExitStack, results: dict[GroupKey, Rehearsal]
@@ -203,7 +206,7 @@ class WholeGroupCycle:
     def _placements(
         self, key: GroupKey, profile: Profile, within: Bools | None
     ) -> list[tuple[Placement, Bools | None]] | Status:
-        """Return the placements of a group, narrowed to what the group around it may use: they are scored by these nodes."""
+        """Return a group's placements, each without the nodes that the group around it may not use."""
         nodes = self._store.snapshot()
         found = profile.generate_placements(key, nodes)
         if isinstance(found, Status):
@@ -218,12 +221,12 @@ class WholeGroupCycle:
 
 
 def _goes_on(status: Status) -> bool:
-    """Return whether the next one is worth looking at."""
+    """Return whether to try the next member or group."""
     return status.is_success or status.code is Code.WAIT
 
 
 def _conclude(rehearsal: Rehearsal, status: Status) -> None:
-    """Say what becomes of a group after the last of its members, or groups, that was looked at."""
+    """Set the result of a group from the last PlacementFeasible status."""
     if status.is_success:
         rehearsal.conclude(Verdict.SCHEDULED)
     elif status.code is Code.WAIT:
@@ -235,7 +238,7 @@ def _conclude(rehearsal: Rehearsal, status: Status) -> None:
 
 
 def _booked(branch: Branch, found: Rehearsal, below: dict[GroupKey, Rehearsal]) -> list[Member]:
-    """Return the members that have a place, in groups that hold with all groups around them."""
+    """Return the members that fit, in groups that hold together with all groups around them."""
     if found.verdict is not Verdict.SCHEDULED:
         return []
     members = [member for member in found.members.values() if member.fate is Fate.FITS]
@@ -246,7 +249,7 @@ def _booked(branch: Branch, found: Rehearsal, below: dict[GroupKey, Rehearsal]) 
 
 
 def _fail_below(branch: Branch, results: dict[GroupKey, Rehearsal], above: Rehearsal) -> None:
-    """Let no group go whose parent fails; one that nobody came to fails with its parent's words."""
+    """Fail all groups below a failed one. A group that was not tried fails with the message of the one above."""
     for child in branch.children:
         found = results.get(child.key)
         if found is None or (above.verdict is not Verdict.SCHEDULED and found.verdict is Verdict.SCHEDULED):

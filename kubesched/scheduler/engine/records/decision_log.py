@@ -1,8 +1,8 @@
 """The decision log: every record as a line of JSON in a file that is rotated by size.
 
-In: records as they are kept. Out: FILE, and FILE.1, FILE.2, ... with what was before, so many and no more. Lines are held back
-until `flush`, which whoever runs the engine calls about once a second. A disk that is full costs the lines of that second
-and one line in the log, never a decision.
+FILE is the newest, FILE.1 the one before, and so on up to a number of files. Lines are kept in memory until `flush`, which the
+program calls about once a second. If the disk is full, the lines of that second are lost and one error is logged; no decision
+waits for it.
 """
 
 from __future__ import annotations
@@ -18,16 +18,18 @@ from kubesched.scheduler.engine.records.decision_record import DecisionRecord, d
 
 MAX_BYTES = 64 << 20
 MAX_FILES = 5
+DECISION_LOG_FORMAT = 1
+"""In every line. A release that changes what a field means raises it, and reads the older ones too."""
 
 log = logging.getLogger(__name__)
 _encode = msgspec.json.Encoder().encode
 
 
 class DecisionLog:
-    """Writes records to a file; to be put among a recorder's listeners."""
+    """Writes records to a file. Add it to a recorder's listeners."""
 
     def __init__(self, path: str, *, max_bytes: int = MAX_BYTES, max_files: int = MAX_FILES) -> None:
-        """Go on with a file, or begin it; raise OSError if that cannot be."""
+        """Append to a file, or create it; raise OSError if that fails."""
         self._path = path
         self._max_bytes = max_bytes
         self._max_files = max_files
@@ -37,10 +39,10 @@ class DecisionLog:
 
     def __call__(self, record: DecisionRecord) -> None:
         """Take in a record."""
-        self._held.append(_encode(document(record)) + b"\n")
+        self._held.append(_encode({"format": DECISION_LOG_FORMAT, **document(record)}) + b"\n")
 
     def flush(self) -> None:
-        """Write what is held back; what cannot be written is lost, which is said once."""
+        """Write the lines in memory. If that fails they are lost, and the first failure is logged."""
         held, self._held = self._held, []
         try:
             for line in held:
@@ -59,13 +61,13 @@ class DecisionLog:
             self._is_failing = True
 
     def close(self) -> None:
-        """Write the rest."""
+        """Write the remaining lines and close the file."""
         self.flush()
         if self._file is not None:
             self._file.close()
 
     def _rotate(self) -> None:
-        """Move every file one number on, drop the last, and begin anew."""
+        """Rename every file to the next number, drop the last one, and start a new file."""
         assert self._file is not None
         self._file.close()
         self._file = None

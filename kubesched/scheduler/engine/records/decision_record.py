@@ -1,8 +1,9 @@
-"""What is kept of a decision: where a pod went and by how much, or who refused it; and the ring that the last ones are kept in.
+"""The decision record: which node a pod got and by how much, or which plugins refused it; and the ring of the newest records.
 
-In: records, from `engine/records/decision_recorder.py`. Out: the same by sequence number, by pod or by what they say, and
-as values that go to JSON. A record is about 550 bytes, and 1,450 more where it holds the best nodes by plugin; it keeps
-names and numbers and no object of the cluster. Nothing here looks at a cluster.
+A record holds names and numbers, and no object of the cluster, so it takes about 550 bytes; 1,450 more if it has the best
+nodes' scores by plugin. It becomes text and JSON only when somebody reads it (`sentence`, `document`):
+
+    "node-7 won by 12 over node-3: NodeResourcesFit +8, ImageLocality +4; 5 were level, the seed chose"
 """
 
 from __future__ import annotations
@@ -21,12 +22,13 @@ from kubesched.scheduler.engine.records.refusal_tally import RefusalCount, Refus
 PLACED, UNSCHEDULABLE, PREEMPTED, ERROR = "placed", "unschedulable", "preempted", "error"
 OUTCOMES = (PLACED, UNSCHEDULABLE, PREEMPTED, ERROR)
 SCORE, ONLY, NOMINATED = "score", "only", "nominated"
-"""What a node was chosen by: the highest total, being the only feasible one, having been nominated; or what breaks ties."""
+"""Why a node was chosen: it had the highest total, was the only feasible one, or was nominated. Otherwise the way ties are
+broken."""
 _CHOOSERS = {"seed": "the seed chose", "name": "the first by name was taken", "turn": "they are taken in turn"}
 
 
 class ScoreTable(Struct, frozen=True, gc=False):
-    """What the best nodes scored with each plugin; `values` is (raw, normalised, weighted) by node by plugin."""
+    """The best nodes' scores by plugin; `values` is (raw, normalised, weighted) by node by plugin."""
 
     plugins: tuple[str, ...]
     nodes: tuple[str, ...]
@@ -35,7 +37,7 @@ class ScoreTable(Struct, frozen=True, gc=False):
 
 
 class PreemptionRecord(Struct, frozen=True, gc=False):
-    """Whom a pod evicts where; of so many victims, each of them beyond what a disruption budget allows."""
+    """The pods that a pod evicts from a node, and how many of them violate a disruption budget."""
 
     node: str
     victims: tuple[str, ...]
@@ -43,7 +45,7 @@ class PreemptionRecord(Struct, frozen=True, gc=False):
 
 
 class DecisionRecord(Struct, gc=False):
-    """One attempt for one pod: what was decided, and the facts that it was decided by."""
+    """One attempt for one pod: the decision, and what it followed from."""
 
     pod: str
     uid: str
@@ -56,34 +58,33 @@ class DecisionRecord(Struct, gc=False):
     feasible: int = 0
     chosen_by: str = ""
     level: int | None = 0
-    """How many nodes had the highest total, the chosen one among them; 0 where nothing was scored, None where there were others
-    and counting them would have taken too long."""
+    """How many nodes had the highest total, with the chosen one. 0 if nothing was scored; None if there were others that were
+    not counted, to save time."""
     total: int = 0
     margin: int = 0
     runner_up: str = ""
-    """The first other node of the highest total that any other has."""
+    """The first of the other nodes with the next best total."""
     refused: Refused | None = ()
-    """Who refused nodes, as far as it was counted then; None where it would have taken too long: a replay of the inbox log
-    counts it."""
+    """Which plugins refused nodes. None if that was not counted, to save time; a replay of the inbox log counts it."""
     at: float = 0.0
     attempt: int = 0
     bound_seconds: float | None = None
-    """How long after it could first be tried the pod was bound; None as long as it is not."""
+    """Seconds from when the pod could first be tried until it was bound; None if it is not bound."""
     sequence: int = -1
     message: str = ""
     group: str = ""
     preemption: PreemptionRecord | None = None
     scores: ScoreTable | None = None
-    """The best nodes by plugin; None beyond the budget, and where nothing was scored."""
+    """The best nodes' scores; None if nothing was scored or the time for records was used up."""
 
     @property
     def refusals(self) -> tuple[RefusalCount, ...] | None:
-        """Return who refused how many nodes for which reason, the largest number first; None where it was not counted."""
+        """Return which plugins refused how many nodes for which reasons, the largest number first; None if not counted."""
         return None if self.refused is None else counted(self.refused)
 
 
 def sentence(record: DecisionRecord) -> str:
-    """Return a decision in a sentence."""
+    """Return a decision as a sentence."""
     if record.outcome == PREEMPTED and record.preemption is not None:
         evicted = record.preemption
         broken = f", {evicted.budget_violations} of them against a disruption budget" if evicted.budget_violations else ""
@@ -105,7 +106,7 @@ def sentence(record: DecisionRecord) -> str:
 
 
 def _lead(record: DecisionRecord) -> tuple[int, str, list[str]]:
-    """Return by how much the node won over the best one that was not level with it, which that is, and by which plugins."""
+    """Return how far the node is ahead of the best node with a lower total, that node, and the difference by plugin."""
     table = record.scores
     if table is None:
         return record.margin, record.runner_up, []
@@ -120,8 +121,8 @@ def _lead(record: DecisionRecord) -> tuple[int, str, list[str]]:
 
 
 def document(record: DecisionRecord) -> dict[str, Any]:
-    """Return a record as values that JSON knows."""
-    told: dict[str, Any] = {
+    """Return a record as a JSON document."""
+    fields: dict[str, Any] = {
         "sequence": record.sequence,
         "at": record.at,
         "pod": record.pod,
@@ -140,25 +141,25 @@ def document(record: DecisionRecord) -> dict[str, Any]:
         else [{"plugin": each.plugin, "reason": each.reason, "count": each.count} for each in counted(record.refused)],
     }
     if record.chosen_by:
-        told["chosenBy"] = record.chosen_by
+        fields["chosenBy"] = record.chosen_by
     if record.level != 0:
-        told |= {"total": record.total, "runnerUp": record.runner_up, "margin": record.margin, "levelCount": record.level}
+        fields |= {"total": record.total, "runnerUp": record.runner_up, "margin": record.margin, "levelCount": record.level}
     if record.message:
-        told["message"] = record.message
+        fields["message"] = record.message
     if record.group:
-        told["group"] = record.group
+        fields["group"] = record.group
     if record.bound_seconds is not None:
-        told["boundSeconds"] = record.bound_seconds
+        fields["boundSeconds"] = record.bound_seconds
     if record.preemption is not None:
         evicted = record.preemption
-        told["preemption"] = {
+        fields["preemption"] = {
             "node": evicted.node,
             "victims": list(evicted.victims),
             "budgetViolations": evicted.budget_violations,
         }
     if record.scores is not None:
-        told["ranking"] = list(_ranking(record.scores))
-    return told
+        fields["ranking"] = list(_ranking(record.scores))
+    return fields
 
 
 def _ranking(table: ScoreTable) -> Iterator[dict[str, Any]]:
@@ -173,39 +174,39 @@ def _ranking(table: ScoreTable) -> Iterator[dict[str, Any]]:
 
 @dataclass(frozen=True, slots=True)
 class DecisionFilter:
-    """Which decisions are asked for; what is empty or None asks for nothing."""
+    """Selects decisions. Fields that are empty or None select all."""
 
     namespace: str = ""
     pod: str = ""
     """A name, or namespace/name."""
     node: str = ""
-    """Where the pod went, or where it evicts."""
+    """The node that the pod got, or that it evicts from."""
     outcome: str = ""
     plugin: str = ""
-    """Who refused some node."""
+    """A plugin that refused some node."""
     since: float | None = None
     until: float | None = None
     after: int = -1
-    """The sequence number that they come after."""
+    """Only records after this sequence number."""
 
-    def takes(self, told: Mapping[str, Any]) -> bool:
-        """Return whether a record's document is asked for."""
-        namespace, _, name = told["pod"].partition("/")
-        evicts = told.get("preemption")
+    def takes(self, fields: Mapping[str, Any]) -> bool:
+        """Return whether a record's document is selected."""
+        namespace, _, name = fields["pod"].partition("/")
+        evicts = fields.get("preemption")
         return (
-            told["sequence"] > self.after
+            fields["sequence"] > self.after
             and (not self.namespace or namespace == self.namespace)
-            and (not self.pod or self.pod in (name, told["pod"]))
-            and (not self.node or told["node"] == self.node or (evicts is not None and evicts["node"] == self.node))
-            and (not self.outcome or told["outcome"] == self.outcome)
-            and (not self.plugin or any(each["plugin"] == self.plugin for each in told["refusals"] or ()))
-            and (self.since is None or told["at"] >= self.since)
-            and (self.until is None or told["at"] <= self.until)
+            and (not self.pod or self.pod in (name, fields["pod"]))
+            and (not self.node or fields["node"] == self.node or (evicts is not None and evicts["node"] == self.node))
+            and (not self.outcome or fields["outcome"] == self.outcome)
+            and (not self.plugin or any(each["plugin"] == self.plugin for each in fields["refusals"] or ()))
+            and (self.since is None or fields["at"] >= self.since)
+            and (self.until is None or fields["at"] <= self.until)
         )
 
 
 class DecisionRing:
-    """The last so many records."""
+    """The newest records, up to a number."""
 
     def __init__(self, size: int) -> None:
         self.size = size
@@ -217,24 +218,24 @@ class DecisionRing:
 
     @property
     def oldest(self) -> int:
-        """Return the sequence number of the oldest record that is still there."""
+        """Return the sequence number of the oldest record that is kept."""
         return self.next_sequence - len(self._kept)
 
     def append(self, record: DecisionRecord) -> int:
-        """Keep a record in the place of the oldest; return its sequence number, which it is told."""
+        """Keep a record, drop the oldest one if full; give it the next sequence number and return that."""
         record.sequence = self.next_sequence
         self.next_sequence += 1
         self._kept.append(record)
         return record.sequence
 
     def bound(self, sequence: int, seconds: float) -> None:
-        """Note how long after it could first be tried a pod was bound; of decisions that are gone nothing is noted."""
+        """Note when the pod of a record was bound; nothing if the record is gone."""
         place = sequence - self.next_sequence
         if place >= -len(self._kept):
             self._kept[place].bound_seconds = seconds
 
     def newest_first(self) -> Iterator[DecisionRecord]:
-        """Yield the records; nothing may be appended meanwhile."""
+        """Yield the records, newest first. Append nothing meanwhile."""
         return reversed(self._kept)
 
     def of_pod(self, key: str) -> list[DecisionRecord]:

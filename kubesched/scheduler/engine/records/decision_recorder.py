@@ -1,21 +1,27 @@
-"""The recorder: takes from every attempt the facts that it was decided by, while its columns are still there.
+"""The recorder: makes a decision record from every attempt, while the attempt's columns are still valid.
 
-In: attempts as they are made, and what becomes of them. Out: records in a ring, and to whoever listens. What the cycle has
-anyway is taken from it, for every decision: a record is numbers and names, and becomes text when somebody reads it. Nodes that
-are level or were refused are counted where that is not too often; what takes longer (the best nodes by plugin) is worked out
-within a share of the time. It decides nothing and books nothing.
+A fast engine cannot spend much on each record, so there are three levels:
+
+    every decision        what the attempt has anyway: node, totals, margin
+    at most every 2 ms    nodes with equal totals and refused nodes are counted, which takes some microseconds
+    0.5 % of the time     all scores of the best nodes, by deciding once more
+
+With a real API server, which takes some hundred pods a second, every record has the second level. The recorder decides and
+books nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 import numpy as np
+from msgspec import Struct
 
-from kubesched.errors import SchedulerError
+from kubesched.errors import PluginError, SchedulerError
 from kubesched.kube.api import Node
 from kubesched.scheduler.cluster import Ints, Snapshot
-from kubesched.scheduler.engine.deciding.attempt import Attempt, Rules
+from kubesched.scheduler.engine.deciding.all_nodes import filter_nodes
+from kubesched.scheduler.engine.deciding.attempt import Attempt, Question, Rules
 from kubesched.scheduler.engine.deciding.cycle import attempt
 from kubesched.scheduler.engine.deciding.failure import Failure
 from kubesched.scheduler.engine.deciding.ties import SeededTies
@@ -36,59 +42,70 @@ from kubesched.scheduler.engine.records.decision_record import (
 from kubesched.scheduler.engine.records.node_changes import NodeChanges
 from kubesched.scheduler.engine.records.refusal_tally import RefusalCount, RefusalTally, Refused
 from kubesched.scheduler.engine.records.refusals import refusals_of
-from kubesched.scheduler.engine.records.tried import Tried
-from kubesched.scheduler.framework import Clock, NodeAnswers, Placed, Profile, Scores
+from kubesched.scheduler.framework import Clock, CycleState, Failed, NodeAnswers, Placed, Profile, Scores
+from kubesched.scheduler.queue import QueuedPod
 
 SHARE = 0.005
-"""How much of the time may go into what takes longer."""
+"""Which share of the time may be used for records with all scores."""
 PAUSE_SECONDS = 0.002
-"""How long no nodes are counted (those that are level, those that were refused) after some were. It takes some microseconds,
-which only an engine that decides ten thousand times a second cannot spare every time; with a real API server it decides
-some hundred times."""
+"""The shortest time between two counts of nodes, of those with equal totals and of those refused."""
 TOP = 5
 EXTENDERS = "extenders"
-"""Under this name stands what a total has beyond the scores of the plugins."""
+"""The name in a score table for what extenders added to a total."""
 _MOST_KEPT = 64
 
 Listener = Callable[[DecisionRecord], None]
 
 
+class Tried(Struct, frozen=True):
+    """A queued pod, the profile and time of its attempt, and the attempt itself, unless that broke."""
+
+    queued: QueuedPod
+    profile: Profile
+    started: float
+    made: Attempt | None = None
+    seconds: float = 0.0
+    """How long it took to decide."""
+    record: DecisionRecord | None = None
+    """The record of the decision, if it was made already."""
+
+
 class DecisionRecorder:
-    """Keeps the last decisions."""
+    """Keeps the newest decisions."""
 
     def __init__(self, size: int, *, share: float = SHARE) -> None:
-        """Keep `size` records. A `share` of 1 or more works everything out for every decision."""
+        """Keep `size` records. With a `share` of 1 or more every record has everything."""
         self.ring = DecisionRing(size)
         self.node_changes = NodeChanges()
-        """What changed about nodes meanwhile: the other things that a decision follows from."""
+        """The newest changes of nodes, which explain decisions too."""
         self.listeners: list[Listener] = []
-        """Who is told of every record once it is complete; they must be quick and must not fail."""
+        """Called with every record once it is complete. They must be quick and must not raise."""
         self.attach(Rules(SeededTies()), SystemClock())
         self.idle_until = 0.0
-        """Until when nothing that takes longer is worked out; `clock.monotonic` of the engine."""
+        """No record gets all scores before this time (`clock.monotonic`)."""
         self._share = share
         self._pause = PAUSE_SECONDS if share < 1 else 0.0
         self._counted_at = 0.0
-        """When nodes were last counted; `clock.now` of the engine."""
+        """When nodes were last counted (`clock.now`)."""
 
     def attach(self, rules: Rules, clock: Clock) -> None:
-        """Record for an engine that decides by these rules; another one before it is through, and nothing of it is kept."""
+        """Record for an engine with these rules. An engine before it, as at a reload, is done; its counts are dropped."""
         self._rules, self._clock, self._now, self._chooser = rules, clock, clock.now, rules.ties.chooser
         self._tallies: dict[int, NodeAnswers | RefusalTally] = {}
-        """By the id of remembered answers: these once they were met, and who counts what they refuse from then on."""
+        """By the id of cached answers: the answers themselves after their first pod, a tally from the second pod on."""
         self._last_diagnosis: tuple[object, tuple[RefusalCount, ...]] = (None, ())
 
     def node_changed(self, old: Node | None, new: Node | None) -> None:
         """Keep what changed about a node."""
         self.node_changes.take(old, new, self._now())
 
-    # While the attempt's columns are there
+    # While the attempt's columns are valid
 
     def take(self, made: Attempt, seconds: float, now: float) -> DecisionRecord | None:
-        """Take from an attempt what it was decided by, before anything is booked; `now` is the engine's `clock.monotonic`.
+        """Make the record of an attempt before anything is booked; `now` is `clock.monotonic`.
 
-        A pod that was placed is mostly left to `placed`, which is called in time. A member of a group is not: the members
-        after it change the columns.
+        Return None for most placed pods: `placed` makes their record a moment later. A member of a group gets its record now,
+        because the members after it change the columns.
         """
         is_in_full = now >= self.idle_until
         if not is_in_full and made.asked.turn is None and isinstance(made.decision, Placed):
@@ -97,13 +114,17 @@ class DecisionRecorder:
         if is_in_full:
             began = self._clock.monotonic()
             self._work_out(record, made)
-            if self._share < 1:
-                ended = self._clock.monotonic()
-                self.idle_until = ended + (ended - began) / self._share
+            self._rest_after(began)
         return record
 
+    def _rest_after(self, began: float) -> None:
+        """Do no more slow work until it is `share` of the time again."""
+        if self._share < 1:
+            ended = self._clock.monotonic()
+            self.idle_until = ended + (ended - began) / self._share
+
     def record_of(self, made: Attempt, seconds: float = 0.0) -> DecisionRecord:
-        """Return what an attempt was decided by; to be called before the next one."""
+        """Return the record of an attempt. Call this before the next attempt."""
         if isinstance(made.decision, Placed):
             record = self._placed(made, seconds, 0.0, 0, is_in_full=True)
         else:
@@ -115,12 +136,13 @@ class DecisionRecorder:
         return record
 
     def _placed(self, made: Attempt, seconds: float, at: float, attempts: int, *, is_in_full: bool = False) -> DecisionRecord:
-        """Return what a pod was placed by; unless in full, nodes are counted only if that is not too often. It runs for every
-        pod, so what is mostly known is read here, and asked for only where it is not."""
+        """Return the record of a placed pod. Nodes are counted with `is_in_full`, or if the last count is 2 ms ago. This runs
+        for every pod, so it is one long function without calls."""
         asked, ranking = made.asked, made.ranking
-        decision: Placed = made.decision  # type: ignore[assignment]  # whoever calls has looked
+        decision: Placed = made.decision  # type: ignore[assignment]  # the caller has checked
         pod, nodes = asked.pod, asked.nodes
         n, evaluated, feasible = nodes.n, decision.evaluated, decision.feasible
+        # `count` is how many nodes have the best total: 0 without scores, None if it is more than one and not counted.
         best, second, flat, runner_up = 0, 0, 0, ""
         count: int | None = 0
         if ranking is None:
@@ -171,8 +193,8 @@ class DecisionRecorder:
         )
 
     def _known_refusals(self, made: Attempt) -> Refused | None:
-        """Return who refused nodes of an attempt that found one, if that is known without counting: where a tally follows the
-        answers, as it does from the second pod on that asks the same."""
+        """Return the refusals of an attempt that found a node if a tally has them, which is so from the second pod of an
+        equivalence class on; otherwise None."""
         recalled = made.ranking.recalled if made.ranking is not None else None
         if recalled is None:
             return None
@@ -190,7 +212,7 @@ class DecisionRecorder:
         return tally.of(recalled, made.nodes)
 
     def _why_none(self, made: Attempt) -> tuple[RefusalCount, ...]:
-        """Return who refused the nodes; pods of a class for which nothing has changed share a diagnosis."""
+        """Return the refusals of an attempt that found no node. Pods of a class share a diagnosis while nothing changes."""
         diagnosis = made.diagnosis
         if diagnosis is not None and self._last_diagnosis[0] is diagnosis:
             return self._last_diagnosis[1]
@@ -198,10 +220,32 @@ class DecisionRecorder:
         self._last_diagnosis = diagnosis, found
         return found
 
-    # What takes longer
+    def broken(self, tried: Tried, error: Exception, nodes: Snapshot) -> DecisionRecord:
+        """Return the record of an attempt that broke, with the nodes that plugins other than the broken one refuse.
+
+        The verdicts of the attempt itself are lost with the exception. So the nodes are filtered once more, without the plugin
+        that broke, if there is time for that; otherwise the record says that refusals were not counted.
+        """
+        pod, profile = tried.queued.view, tried.profile
+        record = DecisionRecord(pod.key, pod.uid, profile.name, node_count=nodes.n, refused=None)
+        began = self._clock.monotonic()
+        if began >= self.idle_until:
+            rest = profile_without(profile, [error.plugin] if isinstance(error, PluginError) else [])
+            asked = Question(pod, nodes, rest, Rules(SeededTies(), self._rules.nominations, preempts=False))
+            state = CycleState()
+            try:
+                found = filter_nodes(asked, state, rest.pre_filter(pod, nodes, state))
+                seen = Attempt(asked, Failed(pod, ""), state, found.pre_filtered, found.diagnosis, found.feasible)
+                record.refused = refusal_counts(seen)
+            except SchedulerError:
+                pass  # another plugin is broken too
+            self._rest_after(began)
+        return record
+
+    # With all scores
 
     def _work_out(self, record: DecisionRecord, made: Attempt) -> None:
-        """Add the best nodes by plugin, and the refusals if they are not known."""
+        """Add the scores of the best nodes, and the refusals if they are not known."""
         if record.refused is not None and made.ranking is None:
             return
         asked, seen = made.asked, made
@@ -216,12 +260,12 @@ class DecisionRecorder:
                 totals = made.ranking.totals
                 record.scores = table_of(seen.scores, totals, record.total, asked.nodes, record.node, asked.profile)
         except SchedulerError:
-            return  # a plugin that breaks when it is asked once more: the decision stands
+            return  # a plugin raised at the second call: the decision stands
 
-    # What becomes of it
+    # Results
 
     def placed(self, tried: Tried) -> int:
-        """Keep that a pod was booked on a node; return the sequence number of the decision."""
+        """Keep the record of a booked pod; return its sequence number."""
         assert tried.made is not None
         at, attempts, record = self._now(), tried.queued.attempts, tried.record
         if record is None:
@@ -237,7 +281,7 @@ class DecisionRecorder:
         return sequence
 
     def failed(self, tried: Tried, failure: Failure, node_name: str = "") -> None:
-        """Keep that an attempt came to nothing, or that a booking on a node was undone."""
+        """Keep the record of an attempt that failed, or whose booking on a node was taken back."""
         record, view, preemption = tried.record, tried.queued.view, failure.preemption
         if record is None and tried.made is not None:
             record = self.record_of(tried.made, tried.seconds)
@@ -251,8 +295,16 @@ class DecisionRecorder:
         self._keep(record)
 
 
+def profile_without(profile: Profile, plugins: Collection[str]) -> Profile:
+    """Return a profile without some of its plugins."""
+    points = {
+        point: tuple(entry for entry in entries if entry[0].name not in plugins) for point, entries in profile.points.items()
+    }
+    return Profile(profile.name, points, profile.percentage_of_nodes)
+
+
 def refusal_counts(made: Attempt) -> tuple[RefusalCount, ...]:
-    """Return who refused how many nodes for which reason, the largest number first; what extenders refused is among it."""
+    """Return the refusals of an attempt by plugin and reason, the largest number first, with those of extenders."""
     counts: dict[tuple[str, str], int] = {}
     for each in refusals_of(made):
         counts[each.plugin, each.reason] = counts.get((each.plugin, each.reason), 0) + each.count
@@ -264,7 +316,7 @@ def refusal_counts(made: Attempt) -> tuple[RefusalCount, ...]:
 
 
 def table_of(scores: Scores, totals: Ints, total: int, nodes: Snapshot, chosen: str, profile: Profile) -> ScoreTable:
-    """Return what the best nodes scored: the chosen one, the next best, and one that was not level if there is any."""
+    """Return the scores of the best nodes: the chosen one, the next best ones, and one with a lower total if there is one."""
     row = nodes.row(chosen)
     order = np.argsort(-totals, kind="stable")
     rows = [row, *(other for other in order[: TOP + 1].tolist() if other != row)][:TOP]

@@ -1,8 +1,7 @@
-"""Attempts as OpenTelemetry spans: one for each record, with the calls of plugins that it was decided by as its children.
+"""Decision records as OpenTelemetry spans: one for each attempt, with the plugin calls as its children.
 
-In: records as they are kept, and what profiles observe of their plugins. Out: spans, to where the tracer provider sends them.
-The SDK is an extra (`kubesched[otel]`) and is imported only where somebody asks for spans; it samples and batches in a thread
-of its own, and what its queue does not hold is lost, never waited for. Nothing here decides anything.
+The SDK is an extra (`kubesched[otel]`), imported only if spans are wanted. It samples and sends in a thread of its own. If its
+queue is full, spans are dropped; the scheduler never waits for it.
 """
 
 from __future__ import annotations
@@ -18,15 +17,15 @@ if TYPE_CHECKING:
     from opentelemetry.sdk.trace import TracerProvider
 
 _DECIDING = frozenset({"PreFilter", "Filter", "PostFilter", "PreScore", "Score", "NormalizeScore", "Reserve", "Permit"})
-"""The points that belong to an attempt; the others are called about other pods in between."""
+"""The extension points of an attempt. The others are called for other pods in between."""
 _MOST_CALLS = 1000
-"""Of a pod group's attempt there may be many more; they are all alike."""
+"""Of a large pod group's attempt only the first calls become spans."""
 
 Value = str | int | float | bool
 
 
 class DecisionSpans:
-    """Makes a span of every record; to be put among a recorder's listeners."""
+    """Makes a span of every record. Add it to a recorder's listeners."""
 
     def __init__(self, provider: TracerProvider) -> None:
         self._provider = provider
@@ -34,7 +33,7 @@ class DecisionSpans:
         self._calls: list[tuple[str, str, str, int, int]] = []
 
     def beside(self, observe: PointObserver) -> PointObserver:
-        """Return an observer of a profile that takes down the calls of plugins, and tells another one."""
+        """Return a profile observer that keeps the plugin calls for the next span, and passes them on to another observer."""
 
         def observe_both(point: str, plugin: str, status: str, seconds: float) -> None:
             observe(point, plugin, status, seconds)
@@ -63,14 +62,14 @@ class DecisionSpans:
         span.end(ended)
 
     def close(self) -> None:
-        """Send what is held back."""
+        """Send the remaining spans."""
         self._provider.shutdown()
 
 
 def attributes_of(record: DecisionRecord) -> dict[str, Value]:
-    """Return a record as a span's attributes; names of OpenTelemetry's own conventions where it has any."""
+    """Return a record as a span's attributes, with the names of OpenTelemetry's conventions where there are any."""
     namespace, _, name = record.pod.partition("/")
-    told: dict[str, Value] = {
+    attributes: dict[str, Value] = {
         "k8s.namespace.name": namespace,
         "k8s.pod.name": name,
         "k8s.pod.uid": record.uid,
@@ -84,24 +83,28 @@ def attributes_of(record: DecisionRecord) -> dict[str, Value]:
         "kubesched.nodes.feasible": record.feasible,
     }
     if record.node:
-        told["k8s.node.name"] = record.node
+        attributes["k8s.node.name"] = record.node
     if record.outcome == PLACED:
-        told |= {"kubesched.chosen_by": record.chosen_by, "kubesched.total": record.total, "kubesched.margin": record.margin}
+        attributes |= {
+            "kubesched.chosen_by": record.chosen_by,
+            "kubesched.total": record.total,
+            "kubesched.margin": record.margin,
+        }
     if record.preemption is not None:
-        told |= {
+        attributes |= {
             "kubesched.preemption.node": record.preemption.node,
             "kubesched.preemption.victims": len(record.preemption.victims),
         }
     for each in record.refusals or ():
         key = f"kubesched.refused.{each.plugin}"
-        told[key] = int(told.get(key, 0)) + each.count
-    return told
+        attributes[key] = int(attributes.get(key, 0)) + each.count
+    return attributes
 
 
 def spans_to(endpoint: str) -> DecisionSpans:
-    """Return what sends spans to an OTLP receiver over HTTP; OTEL_ variables say the rest (headers, sampler, resource).
+    """Return spans that are sent to an OTLP receiver over HTTP. OTEL_ environment variables set headers, sampler and resource.
 
-    Raise SchedulerError where the extra is not installed.
+    Raise SchedulerError if the extra is not installed.
     """
     try:
         from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter

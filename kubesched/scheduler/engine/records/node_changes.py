@@ -1,7 +1,7 @@
-"""What changed about nodes, in words and with its time: the other half of what changed at 14:05.
+"""The newest changes of nodes, with their times. "What changed at 14:05?" is often answered by a node, not by a decision.
 
-In: nodes as they come, change and go. Out: the last so many changes that a decision may read: a node that came or went, was
-cordoned, got another taint, label or amount, became ready or ceased to be. Heartbeats and the like are no changes.
+Only changes that a decision may read are kept: a node was added, removed, cordoned, became ready or not, or changed a taint, a
+label or an amount. Heartbeats are not. A change becomes text only when somebody reads it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class NodeChange(Struct, frozen=True, gc=False):
 
 
 class _Facts(NamedTuple):
-    """What a decision may read of a node."""
+    """The parts of a node that a decision may read."""
 
     is_unschedulable: bool
     is_ready: bool
@@ -40,17 +40,17 @@ class _Facts(NamedTuple):
 
 
 _ANY = _Facts(False, True, (), {}, {})
-"""A node that is there."""
+"""Stands for a node that exists."""
 
 
 class NodeChanges:
-    """The last changes. They are put into words when somebody reads them: nodes change more often than that."""
+    """The newest changes, up to a number."""
 
     def __init__(self, most: int = MOST_CHANGES) -> None:
         self._changes: deque[tuple[float, str, _Facts | None, _Facts | None]] = deque(maxlen=most)
 
     def take(self, old: Node | None, new: Node | None, at: float) -> None:
-        """Take in two versions of a node; none before it came, none after it went."""
+        """Keep how a node changed; `old` None: it was added, `new` None: it was removed."""
         if old is not None and new is not None:
             before, after = _facts(old), _facts(new)
             if before != after:
@@ -61,10 +61,10 @@ class NodeChanges:
             self._changes.append((at, old.metadata.name, _ANY, None))
 
     def between(self, since: float, until: float) -> Iterator[NodeChange]:
-        """Yield the changes of a time, newest first."""
+        """Yield the changes between two times, newest first."""
         for at, name, before, after in reversed(self._changes):
             if since <= at <= until:
-                for text in reversed(_told(before, after)):
+                for text in reversed(_texts(before, after)):
                     yield NodeChange(at, name, text)
 
 
@@ -78,7 +78,7 @@ def _facts(node: Node) -> _Facts:
 
 
 def _apart(old: _Facts, new: _Facts) -> tuple[_Facts, _Facts]:
-    """Return two versions without the labels and amounts that are the same in both: these would be kept for every change."""
+    """Return two versions without the labels and amounts that are equal in both, to keep little."""
     labels, amounts = _differing(old.labels, new.labels), _differing(old.allocatable, new.allocatable)
     return old._replace(labels=labels[0], allocatable=amounts[0]), new._replace(labels=labels[1], allocatable=amounts[1])
 
@@ -92,8 +92,8 @@ def _differing(old: Mapping[str, T], new: Mapping[str, T]) -> tuple[Mapping[str,
     )
 
 
-def _told(old: _Facts | None, new: _Facts | None) -> list[str]:
-    """Return what is different between two versions of a node."""
+def _texts(old: _Facts | None, new: _Facts | None) -> list[str]:
+    """Return the differences between two versions of a node, as texts."""
     if old is None or new is None:
         return ["added" if old is None else "removed"]
     texts = []
@@ -122,7 +122,7 @@ def _differences(kind: str, old: Mapping[str, str], new: Mapping[str, str]) -> l
 
 
 def _amounts(amounts: Mapping[str, Quantity]) -> dict[str, str]:
-    """Return amounts as people write them, so that 1 and 1000m are the same."""
+    """Return amounts in one format, so that 1 and 1000m are equal."""
     kinds = {True: "BinarySI", False: "DecimalSI"}
     return {
         name: quantity.format_quantity(quantity.parse(amount), kinds[quantity.is_bytes(name)])

@@ -1,9 +1,13 @@
-"""Who refused how many nodes for which reason, followed from one pod to the next that asks the same of nodes.
+"""Counts of refused nodes that are kept up to date from one pod of an equivalence class to the next.
 
-In: the remembered answers of a class of pods (framework/equivalence_cache/node_answers). Out: counts by plugin and reason,
-for the price of the rows that changed; and the tables of domains that were refused for one pod alone, as they are, to be
-counted when somebody reads the record. What is more than that (a filter that answers for every pod anew, two tables) is not
-told here.
+The cached answers of a class are shared (framework/equivalence_cache/node_answers), and between two pods only few rows change:
+
+    web-1 comes                      NodeResourcesFit refuses 400 of 1000 nodes    counted once, over all rows
+    web-1 is booked on node a        node a is full now                            one row: 400 -> 401
+    web-2 comes                      its record has 401, and nothing was counted
+
+What a filter refuses for one pod alone (spread, affinity) is a table of topology domains. It is kept as bytes, and counted
+when the record is read. More complicated cases are not followed; then the record says that nothing was counted.
 """
 
 from __future__ import annotations
@@ -15,14 +19,14 @@ import numpy.typing as npt
 from msgspec import Struct
 
 from kubesched.scheduler.cluster import Snapshot
-from kubesched.scheduler.framework import CachedAnswer, DomainVerdicts, NodeAnswers, Reason, Rejections
+from kubesched.scheduler.framework import CachedAnswer, NodeAnswers, Reason
 
 _FEW_ROWS = 64
 _FEW_DOMAINS = 64
 
 
 class RefusalCount(Struct, frozen=True, gc=False):
-    """So many nodes were refused by a plugin for a reason."""
+    """How many nodes a plugin refused for one reason."""
 
     plugin: str
     reason: str
@@ -30,7 +34,7 @@ class RefusalCount(Struct, frozen=True, gc=False):
 
 
 class RefusedDomains(Struct, frozen=True, gc=False):
-    """The domains that a plugin refused, by number: the bits of its reasons, and how many nodes were left in each to refuse."""
+    """The domains that a plugin refused: for each the bits of its reasons, and how many nodes the filters before left in it."""
 
     plugin: str
     reasons: tuple[Reason, ...]
@@ -38,14 +42,14 @@ class RefusedDomains(Struct, frozen=True, gc=False):
     left: bytes
 
     def counts(self) -> list[RefusalCount]:
-        """Return how many nodes were refused for which reason."""
+        """Return how many nodes were refused, by reason."""
         bits, left = np.frombuffer(self.bits, dtype=np.uint64), np.frombuffer(self.left, dtype=np.int64)
         found = ((reason, int(left[(bits >> np.uint64(i)) & np.uint64(1) != 0].sum())) for i, reason in enumerate(self.reasons))
         return [RefusalCount(self.plugin, reason.text, count) for reason, count in found if count]
 
 
 Refused = tuple["RefusalCount | RefusedDomains", ...]
-"""What is kept of refusals: what is known for all pods that ask the same, and what was refused for one alone."""
+"""Counts for all pods of an equivalence class, and the domains that were refused for one pod."""
 
 
 def counted(refused: Refused) -> tuple[RefusalCount, ...]:
@@ -56,14 +60,8 @@ def counted(refused: Refused) -> tuple[RefusalCount, ...]:
     return tuple(sorted(found, key=lambda each: -each.count))
 
 
-def _refuses_any(said: Rejections | DomainVerdicts) -> bool:
-    """Return whether a filter refused anything, be it what others refuse as well."""
-    bits = said.bits if isinstance(said, Rejections) else said.values
-    return bits is not None and bool(bits.any())
-
-
 class RefusalTally:
-    """Counts what remembered answers refuse. Each row has the number of a case: who refused it, and the bits of the reasons."""
+    """Counts what cached answers refuse. Each row has the number of a case: a plugin and the bits of its reasons."""
 
     __slots__ = ("_after", "_cases", "_counts", "_number", "_position", "_told", "_versions", "answers")
 
@@ -71,7 +69,7 @@ class RefusalTally:
         self.answers = answers
         order, names = list(filters), {column.plugin.name for column in answers.columns}
         self._after = frozenset(order[max((i + 1 for i, name in enumerate(order) if name in names), default=0) :])
-        """Plugins that are asked only about nodes that pass here."""
+        """The filters that run after all filters that are counted here."""
         self._cases: dict[tuple[int, int], int] = {}
         self._counts: list[int] = []
         self._position = 0
@@ -80,7 +78,7 @@ class RefusalTally:
         self._count_all(nodes)
 
     def of(self, recalled: CachedAnswer, nodes: Snapshot) -> Refused | None:
-        """Return who refused nodes for a pod that these answers were remembered for; None if that is not known so simply."""
+        """Return the refusals for a pod of this equivalence class; None if they cannot be known without counting."""
         answers = self.answers
         if recalled.pre_filtered is not answers.pre_filtered:
             return None
@@ -88,20 +86,23 @@ class RefusalTally:
         if versions != self._versions:
             self._refresh(nodes)
             self._versions = versions
-        refusing = {plugin: said for plugin, said in recalled.live.items() if _refuses_any(said)}
+        refusing = {plugin: rejections for plugin, rejections in recalled.live.items() if rejections.refuses_any}
         if not refusing:
             return self._told
         if not self._after.issuperset(refusing):
             return None  # a node that both refuse belongs to the earlier one
         if recalled.n_feasible == answers.n_passing:
             return self._told
-        if len(refusing) > 1 or recalled.feasible_nodes.mask is not None:
+        if len(refusing) > 1:
             return None
-        ((plugin, table),) = refusing.items()
-        if not isinstance(table, DomainVerdicts) or len(table.values) > _FEW_DOMAINS:
+        ((plugin, rejections),) = refusing.items()
+        if rejections.domains is None or len(rejections.domains[1]) > _FEW_DOMAINS:
             return None
-        left = answers.passing_by(table.key, nodes)
-        return (*self._told, RefusedDomains(plugin, table.reasons, table.values.tobytes(), left.tobytes()))
+        key, bits = rejections.domains
+        return (
+            *self._told,
+            RefusedDomains(plugin, rejections.reasons, bits.tobytes(), answers.passing_by(key, nodes).tobytes()),
+        )
 
     def _refresh(self, nodes: Snapshot) -> None:
         """Take in the rows that the answers have taken in: a pod that was booked since is not in them yet."""
@@ -153,7 +154,7 @@ class RefusalTally:
         self._tell()
 
     def _tell(self) -> None:
-        """Say it by plugin and reason."""
+        """Add up the cases by plugin and reason."""
         counts: dict[tuple[str, str], int] = {}
         for (i, bits), number in self._cases.items():
             n = self._counts[number]

@@ -1,7 +1,4 @@
-"""Who refused which nodes and why, read off the columns of an attempt.
-
-In: an attempt. Out: one line for each plugin and reason, with how many nodes it is about and a few of their names.
-"""
+"""Which plugins refused which nodes, and why, read off the columns of an attempt."""
 
 from __future__ import annotations
 
@@ -15,7 +12,7 @@ from kubesched.scheduler.framework import EXAMPLES
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """One reason that nodes were refused for."""
+    """One reason, with the number of nodes that it refused and the names of a few."""
 
     plugin: str
     reason: str
@@ -25,7 +22,8 @@ class Refusal:
 
 
 def refusals_of(made: Attempt) -> list[Refusal]:
-    """Return who refused how many nodes for which reason, the largest number first."""
+    """Return which plugins refused how many nodes for which reasons, the largest number first. A node that several plugins
+    refuse counts for the first one."""
     verdicts = made.verdicts
     if verdicts is None:
         status = made.pre_filtered.status if made.pre_filtered is not None else None

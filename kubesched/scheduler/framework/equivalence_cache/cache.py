@@ -1,347 +1,258 @@
-"""Answers remembered per class of pods, and computed again where something changed (docs/decisions/0005 has a drawing).
+"""Answers of plugins, cached for pods of one equivalence class and updated where something changed.
 
-In: a pod, a snapshot. Out: the same verdicts and totals that computing everything anew would give, for the price of what
-changed since the last pod of the class. Replicas of one template are alike to every plugin, and one booking changes one row, so
-nearly all of the last answer still holds.
+In: a pod and a snapshot. Out: the same verdicts and totals that calling every plugin for every node would give. Replicas of one
+template are alike to every plugin, and one booking changes one row, so nearly all of the last answer still holds.
+docs/decisions/0005 has a drawing.
 
-  the journal        says which rows changed, and which pods came or left (cluster/journal)
-  NodeAnswers        what the kept plugins say of every node; shared by all pods that ask the same of a node
-  PodCounts          pods per topology domain; shared by all that declare the same (counters)
-  FeasibleNodes      who is left, and their totals, from both (runtime/feasible)
-  EquivalenceClass   all of these, for pods of one template
+  NodeAnswers        the answers of the kept plugins about each node; classes that ask the same of a node share them
+  PodCounts          pods per topology domain; plugins that declare the same share them
+  EquivalenceClass   both of these, for the pods of one template
+  CachedAnswer       the answer for one pod: both combined, and what the live plugins add
 
-What a plugin declares to depend on (framework/inputs) says how its answers are kept (plan):
+`Plugin.depends_on` (framework/inputs) says whether a plugin is kept, counts pods, or is live, that is called for every pod.
 
-  rows           remembered; computed again on the rows whose node or whose pods changed, or as a whole where nodes are
-                 compared with each other
-  counted pods   its counters follow the pods; its answers are read off them for every pod, and not at all while it has nothing
-                 to say
-  nothing said   computed for every pod
+To fill the cache costs more than to decide one pod, and many pods are like no other. So there are three steps, here for pods
+that all ask for another amount of memory, and then for two replicas:
 
-To remember costs more than to decide one pod, and where no two pods are alike nobody asks again. So who asks of a node what
-nobody asked of late is only noted. It is answered out of what is remembered of all that ask the same apart from resources and
-images (`Input.POD_NODE_CONSTRAINTS`): only the plugins that read more of the pod are asked.
+  pod   asks for   before it                    what happens
+  a     1Gi        nothing                      it is decided without the cache
+  b     2Gi        a: same tolerations etc.     the answers that follow from node constraints alone are cached (UNLIKE), and
+                                                only plugins that read more of the pod are called
+  c     3Gi        a, b                         the same, from the cache
+  d, e  4Gi        e: 4Gi, a moment ago         for d as for c; for e all kept plugins are cached, as for all later replicas
 
-Whatever is out of the ordinary (a PreFilter that refuses, an error on a row) is left to the plain path: `find` or `recall`
-returns None and the caller computes. The plain path is also the oracle: tests run both and compare.
+What is out of the ordinary is left to the plain way: `find` or `recall` returns None if PreFilter refuses the pod, or a filter
+has no answer for a node. Tests decide every golden case both ways and compare.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections import OrderedDict
 from typing import Any
 from weakref import WeakValueDictionary
 
 import numpy as np
 
 from kubesched.scheduler import kernels
-from kubesched.scheduler.cluster import Bools, Ints, PodView, Snapshot, is_uniform
-from kubesched.scheduler.framework.counting import CountsPods
+from kubesched.scheduler.cluster import Bools, PodView, Snapshot, is_uniform
+from kubesched.scheduler.framework.counting import AddsScores
 from kubesched.scheduler.framework.cycle_state import CycleState
-from kubesched.scheduler.framework.equivalence_cache.class_table import ClassTable, Key
 from kubesched.scheduler.framework.equivalence_cache.counters import CounterTable
-from kubesched.scheduler.framework.equivalence_cache.equivalence_class import MOST_CHANGES, EquivalenceClass
-from kubesched.scheduler.framework.equivalence_cache.node_answers import NodeAnswers
+from kubesched.scheduler.framework.equivalence_cache.equivalence_class import CachedAnswer, EquivalenceClass, cluster_version
+from kubesched.scheduler.framework.equivalence_cache.node_answers import FEW_ROWS, REFUSED, NodeAnswers, NotCacheable
 from kubesched.scheduler.framework.equivalence_cache.plan import CachePlan
 from kubesched.scheduler.framework.grouping import GROUP_TURN, GroupTurn
 from kubesched.scheduler.framework.inputs import UNLIKE, Inputs, own_inputs
 from kubesched.scheduler.framework.plugin import NodeNames, Plugin
-from kubesched.scheduler.framework.runtime.feasible import FeasibleNodes, NotCacheable, Weighted
-from kubesched.scheduler.framework.runtime.plugin_calls import PointObserver
 from kubesched.scheduler.framework.runtime.profile import PreFiltered, Profile
-from kubesched.scheduler.framework.verdicts import (
-    Code,
-    DomainScores,
-    DomainVerdicts,
-    Rejections,
-    SpreadScores,
-    Status,
-    Verdicts,
-)
+from kubesched.scheduler.framework.verdicts import Code, Rejections, Status
+
+Key = tuple[bytes, Inputs]
+"""What the pods of a class have in common, and what each of them has of its own."""
 
 BUDGET_BYTES = 256 << 20
-"""What all remembered columns of a profile may take."""
+"""How much memory the cache of one profile may take."""
+
+MOST_CHANGES = 2 * FEW_ROWS
+"""To update more rows than that costs more than to decide the pod like one that is like no other."""
 
 MOST_ASKED = 1 << 14
-"""How many ways of asking are known to have been there, before all of them are new again."""
+"""The cache notes so many different demands on nodes. Then it forgets all of them, and begins again."""
 
 _ALWAYS = 1 << 62
-"""Where in the journal somebody asked whose answer is worth remembering whenever it comes back."""
-
-
-def cluster_version(nodes: Snapshot) -> tuple[int, ...]:
-    """Return numbers that stay the same as long as nothing at all changes."""
-    return nodes.structure, nodes.journal.end, nodes.objects.revision, -1
-
-
-@dataclass(slots=True)
-class CachedAnswer:
-    """An attempt's answer from memory: which nodes pass, and what they total apart from what is the same for all."""
-
-    state: CycleState
-    pre_filtered: PreFiltered
-    feasible_nodes: FeasibleNodes
-    n_feasible: int
-    totals: Ints
-    flat: int
-    """What scores of this attempt give to every node alike; it is left out of the totals."""
-    of_class: EquivalenceClass
-    live: dict[str, Rejections | DomainVerdicts]
-    """What the filters said that are asked for every pod."""
-
-    @property
-    def feasible(self) -> Bools:
-        """Return which nodes pass every filter."""
-        return self.feasible_nodes.feasible()
-
-    def left_out(self, pod: PodView, nodes: Snapshot) -> int:
-        """Return what the totals leave out because it is the same for every node."""
-        known = self.of_class.node_answers.flat_total
-        return self.flat + (known if known is not None else self.of_class.node_answers.add_up_flat(pod, nodes, self.state))
-
-    def verdict_version(self) -> tuple[int, ...] | None:
-        """Return numbers that stay the same as long as the verdicts do; None if nothing so simple tells."""
-        of_class = self.of_class
-        if self.live or of_class.plan.is_for_unlike or self.pre_filtered is not of_class.node_answers.pre_filtered:
-            return None
-        return self.of_class.node_answers.versions()
-
-    def cluster_version(self, nodes: Snapshot) -> tuple[int, ...] | None:
-        """Return numbers that stay the same as long as nothing at all changes; None if the verdicts are of this pod
-        alone, because some filter reads more of it than the class has in common."""
-        return cluster_version(nodes) if self.of_class.plan.answers_for_class else None
-
-    def verdicts(self, profile: Profile, nodes: Snapshot) -> Verdicts:
-        """Return the verdicts of all filters in their order, for a diagnosis."""
-        verdicts = Verdicts(nodes, self.pre_filtered.considered)
-        kept = {column.plugin.name: column for column in self.of_class.node_answers.columns}
-        for plugin in profile.filters:
-            said = self.live.get(plugin.name)
-            if plugin.name in kept:
-                column = kept[plugin.name]
-                verdicts.add(plugin.name, Rejections(column.bits, tuple(column.reasons)))
-            elif said is not None:
-                verdicts.add(plugin.name, said if isinstance(said, Rejections) else said.rejections(nodes))
-        return verdicts
+"""A position in the journal that is never long ago."""
 
 
 class EquivalenceCache:
-    """One profile's memory."""
+    """The cache of one profile."""
 
     def __init__(self, profile: Profile, budget_bytes: int = BUDGET_BYTES, *, waits_for_second: bool = False) -> None:
-        """`waits_for_second`: remember only what is asked a second time, as a scheduler should."""
+        """`waits_for_second`: cache only what a second pod asks for, as a scheduler should."""
         self.profile = profile
         self.budget_bytes = budget_bytes
         self.waits_for_second = waits_for_second
-        self._classes = ClassTable()
+        self.classes: OrderedDict[Key, EquivalenceClass] = OrderedDict()
+        """The class that was not used for the longest time comes first."""
         self._node_answers: WeakValueDictionary[Key, NodeAnswers] = WeakValueDictionary()
-        """Each is kept by the classes that use it."""
+        """Kept alive by the classes that use them."""
         self._plans: dict[Inputs, CachePlan] = {}
-        self._asked_at: dict[bytes, int] = {}
-        """Where in the journal each way of asking was last met."""
         self._counters = CounterTable()
+        self._asked_at: dict[bytes, int] = {}
+        """By what pods ask of a node, the position in the journal at which a pod last asked it."""
 
-    def __len__(self) -> int:
-        return len(self._classes)
+    def find(self, pod: PodView, nodes: Snapshot) -> Key | None:
+        """Return the class of a pod: that of its template if a pod asked the same of nodes a moment ago, else that of all pods
+        of its node constraints. None if the pod is the first with these."""
+        template, own = pod.template, own_inputs(pod, nodes.objects)
+        if self.waits_for_second:
+            asked_at, now = self._asked_at, nodes.journal.end
+            if len(asked_at) >= MOST_ASKED:
+                asked_at.clear()
+            before = asked_at.get(template.asking, -MOST_CHANGES - 1)
+            asked_at[template.asking] = max(now, before)
+            if now - before > MOST_CHANGES:
+                is_first = template.node_constraints not in asked_at
+                asked_at[template.node_constraints] = now
+                return None if is_first else (template.node_constraints, own | UNLIKE)
+        return template.signature, own
 
-    def find(self, pod: PodView, nodes: Snapshot) -> tuple[Key, EquivalenceClass | None] | None:
-        """Return which class a pod is of, and what is remembered of it: the class of its replicas or, while nobody else asks
-        what it asks, that of all pods of the same node constraints. None where neither is worth it."""
-        template, own, now = pod.template, own_inputs(pod, nodes.objects), nodes.journal.end
-        key = template.signature, own
-        known = self._classes.get(key)
-        if not self.waits_for_second:
-            return key, known
-        before = self._note_asking(template.asking, now)
-        # A class that comes back too late for what is remembered of it is not worth remembering.
-        is_soon = before is not None and now - before <= MOST_CHANGES
-        if is_soon if known is None else not known.is_left_behind(nodes):
-            return key, known
-        if self._note_asking(template.node_constraints, now) is not None:
-            of_unlike = template.node_constraints, own | UNLIKE
-            unlike = self._classes.get(of_unlike)
-            if unlike is None or not unlike.is_left_behind(nodes):
-                return of_unlike, unlike
-            if known is None and before is not None:
-                return key, None  # nothing else would keep what is counted for it, or that no node takes it
-        return None
-
-    def _note_asking(self, asking: bytes, now: int) -> int | None:
-        """Return where in the journal somebody last asked that of a node, None if nobody did, and note that it is asked now."""
-        asked_at = self._asked_at
-        before = asked_at.get(asking)
-        if before is None and len(asked_at) >= MOST_ASKED:
-            asked_at.clear()
-        if before is None or before < now:
-            asked_at[asking] = now
-        return before
-
-    def recall(
-        self, pod: PodView, nodes: Snapshot, key: Key, known: EquivalenceClass | None, turn: GroupTurn | None = None
-    ) -> CachedAnswer | None:
-        """Return the answer for a pod whose class was found, or None if it must be computed the plain way. A member of a group
-        knows its `turn`."""
-        observe = self.profile.observe
-        clock = time.perf_counter if observe is not None else _no_clock
-        ends = [clock()]
-        of_class: EquivalenceClass | None = None
+    def recall(self, key: Key, pod: PodView, nodes: Snapshot, turn: GroupTurn | None = None) -> CachedAnswer | None:
+        """Return the answer for a pod of a class, or None if the pod must be decided the plain way. `turn` is that of the pod's
+        group, if its group is being tried."""
         try:
-            of_class = self._up_to_date(known, key, pod, nodes)
-            ends.append(clock())
-            recalled = self._answer(of_class, pod, nodes, turn, clock, ends)
+            return self._recall(key, pod, nodes, turn)
         except NotCacheable:
-            if of_class is None or not of_class.plan.is_for_unlike:  # what this pod met says nothing about others like no other
-                self._classes.forget(key)
+            if not key[1] >= UNLIKE:  # one pod that is like no other tells nothing about the next
+                self.classes.pop(key, None)
             return None
         except BaseException:
-            self._classes.forget(key)  # half repaired is worse than not remembered
+            self.classes.pop(key, None)
             raise
-        if of_class.plan.is_for_unlike and (recalled.state.counts or not recalled.n_feasible):
-            self._asked_at[pod.template.asking] = _ALWAYS  # a class keeps its counters, and what was concluded
-        if observe is not None:
-            _tell(observe, ends)
-        return recalled
 
-    def unchanged_refusal(self, of_class: EquivalenceClass, nodes: Snapshot) -> Any:
-        """Return what was concluded of a class when no node took its pod, if nothing at all changed since; else None."""
-        known = of_class.unschedulable_result
-        if known is None or of_class.unschedulable_at != cluster_version(nodes):
+    def unchanged_refusal(self, key: Key, nodes: Snapshot) -> Any:
+        """Return what was decided when no node passed for a pod of this class, if nothing in the cluster changed since."""
+        of_class = self.classes.get(key)
+        if of_class is None or of_class.unschedulable_result is None or of_class.unschedulable_at != cluster_version(nodes):
             return None
         if self.profile.observe is not None:
             for point in ("PreFilter", "Filter"):
                 self.profile.observe(point, "", Code.SUCCESS.text, 0.0)
-        return known[1]
+        return of_class.unschedulable_result[1]
 
-    def clear(self) -> None:
-        """Forget everything."""
-        self._classes.clear()
+    def _recall(self, key: Key, pod: PodView, nodes: Snapshot, turn: GroupTurn | None) -> CachedAnswer:
+        """Update the class, call its live plugins and add their answers to the kept ones, point by point as in a plain
+        attempt."""
+        profile = self.profile
+        clock = time.perf_counter if profile.observe is not None else float  # float() is 0.0: no clock is read
+        began = clock()
+        of_class = self._up_to_date(key, pod, nodes)
+        plan, answers, state = of_class.plan, of_class.node_answers, CycleState(of_class.state)
+        if turn is not None:
+            state.write(GROUP_TURN, turn)
+        updated = clock()
 
-    def _up_to_date(self, of_class: EquivalenceClass | None, key: Key, pod: PodView, nodes: Snapshot) -> EquivalenceClass:
-        """Return what is remembered of a pod's class, up to date; begin anew where nothing is, or that is easier."""
+        before = answers.pre_filtered
+        if len(of_class.settled) < len(plan.pre_filters):
+            before = self._pre_filter(of_class, pod, nodes, state)
+        pre_filtered = clock()
+
+        # A filter that refuses whole domains has a table with an element for each domain, other filters narrow the mask. Where
+        # a node is refused, its total is REFUSED.
+        live: dict[str, Rejections] = {}
+        totals, n_feasible = answers.totals, answers.n_passing
+        mask: Bools | None = None if before is answers.pre_filtered else before.considered
+        is_counted = False
+        for plugin in plan.filters:
+            if plugin.name in state.skip_filter:
+                continue
+            rejections = live[plugin.name] = profile.filter_one(plugin, pod, nodes, state)
+            is_counted = is_counted or plugin in plan.counting
+            if rejections.errors:
+                raise NotCacheable
+            if rejections.domains is not None:
+                label, bits = rejections.domains
+                if bits[:-1].any() or (bits.item(-1) and answers.passing_by(label, nodes).item(-1)):
+                    totals, n_feasible = kernels.refuse_domains(totals, bits.view(np.int64), nodes.codes(label), REFUSED)
+            elif rejections.bits is not None:
+                passes = rejections.bits == 0
+                mask = passes if mask is None else mask & passes
+        if mask is not None:
+            totals = np.where(mask, totals, REFUSED)
+            n_feasible = int(np.count_nonzero(totals >= 0))
+        recalled = CachedAnswer(state, before, of_class, live, totals, n_feasible, totals)
+        filtered = clock()
+        ends = [("PreFilter", pre_filtered - updated), ("Filter", filtered - pre_filtered + updated - began)]
+
+        if n_feasible > 1:
+            differing, silent = [], of_class.silent
+            for plugin in plan.pre_scores:
+                if plugin not in silent and plugin not in plan.adding:
+                    where = of_class.state if plugin in plan.counting else state
+                    answer = profile.call("PreScore", plugin, plugin.pre_score, pod, nodes, recalled.feasible, where)
+                    self._take_status(answer, plugin, of_class, state)
+            pre_scored = clock()
+            for scaled in answers.scaled:
+                if not is_uniform(scaled.raw):
+                    differing.append(
+                        (profile.normalized(scaled.plugin, scaled.raw, pod, nodes, recalled.feasible, state), scaled.weight)
+                    )
+            for plugin, weight in plan.scorers if len(silent) < len(plan.scorers) else ():
+                if plugin in silent or plugin.name in state.skip_score:
+                    continue
+                is_counted = is_counted or plugin in plan.counting
+                if plugin in plan.adding:
+                    assert isinstance(plugin, AddsScores)
+                    add, where = plugin.add_scores, of_class.state
+                    added = profile.call("Score", plugin, add, pod, nodes, recalled.feasible, where, totals, weight)
+                    if isinstance(added, np.ndarray):
+                        totals = added
+                    elif added is None or self._take_status(added, plugin, of_class, state):
+                        raise NotCacheable
+                    continue
+                column = profile.rate(plugin, pod, nodes, recalled.feasible, state)
+                if is_uniform(column):
+                    recalled.flat += column.item(0) * weight
+                else:
+                    differing.append((column, weight))
+            if differing:
+                totals = kernels.weighted_total(((totals, 1), *differing), 0, len(totals))
+            recalled.totals = totals
+            ends += [("PreScore", pre_scored - filtered), ("Score", clock() - pre_scored)]
+
+        if self.waits_for_second and (is_counted or state.counts or not n_feasible):
+            # Counters, and the fact that no node takes the pod, are worth keeping however late the next replica comes.
+            self._asked_at[pod.template.asking] = _ALWAYS
+        if profile.observe is not None:
+            for point, seconds in ends:
+                profile.observe(point, "", Code.SUCCESS.text, seconds)
+        return recalled
+
+    def _up_to_date(self, key: Key, pod: PodView, nodes: Snapshot) -> EquivalenceClass:
+        """Return a class with everything that changed taken in. Make it anew if there is none, or that is simpler."""
+        of_class = self.classes.get(key)
         if of_class is not None and of_class.node_answers.refresh(pod, nodes) and of_class.refresh(pod, nodes):
-            self._classes.note_use(key)
+            self.classes.move_to_end(key)
             return of_class
         plan = self._plans.get(key[1])
         if plan is None:
             plan = self._plans[key[1]] = CachePlan(self.profile, key[1])
-        of_class = EquivalenceClass(plan, self._answers_for(plan, key, pod, nodes), nodes, self._counters)
-        self._classes.put(key, of_class, self.budget_bytes)
-        while len(self._classes) > 1 and self._nbytes_as(of_class) > self.budget_bytes:
-            self._classes.forget_oldest(but=key)
+        shared = (pod.template.asking, key[1]) if plan.is_shared and not plan.is_for_unlike else key
+        answers = self._node_answers.get(shared)
+        if answers is None or not answers.refresh(pod, nodes):
+            answers = self._node_answers[shared] = NodeAnswers(self.profile, plan, pod, nodes)
+        of_class = self.classes[key] = EquivalenceClass(plan, answers, nodes, self._counters)
+        self.classes.move_to_end(key)
+        # All classes are taken to be as large as this one: to add them up would take long.
+        while len(self.classes) > 1 and (
+            len(self.classes) * of_class.nbytes + len(self._node_answers) * answers.nbytes > self.budget_bytes
+        ):
+            self.classes.popitem(last=False)
         return of_class
 
-    def _nbytes_as(self, of_class: EquivalenceClass) -> int:
-        """Return what everything takes that is remembered, if all of it is as large as this."""
-        return len(self._classes) * of_class.nbytes + len(self._node_answers) * of_class.node_answers.nbytes
-
-    def _answers_for(self, plan: CachePlan, key: Key, pod: PodView, nodes: Snapshot) -> NodeAnswers:
-        """Return the answers for a pod's class: those for all that ask the same of a node, where nobody asks for more."""
-        if plan.is_shared and not plan.is_for_unlike:
-            key = (pod.template.asking, key[1])
-        node_answers = self._node_answers.get(key)
-        if node_answers is None or not node_answers.refresh(pod, nodes):
-            node_answers = self._node_answers[key] = NodeAnswers(self.profile, plan, pod, nodes)
-        return node_answers
-
-    # Answering
-
-    def _answer(
-        self,
-        of_class: EquivalenceClass,
-        pod: PodView,
-        nodes: Snapshot,
-        turn: GroupTurn | None,
-        clock: Callable[[], float],
-        ends: list[float],
-    ) -> CachedAnswer:
-        """Ask the plugins that are asked for every pod, and put their answers to those that are kept."""
-        plan, answers, state = of_class.plan, of_class.node_answers, CycleState(of_class.state)
-        if turn is not None:
-            state.write(GROUP_TURN, turn)
-        before = answers.pre_filtered
-        if len(of_class.settled_filters) < len(plan.live.pre_filters):
-            before = self._pre_filter(of_class, pod, nodes, state)
-            state.skip_filter |= of_class.state.skip_filter
-        ends.append(clock())
-        said: dict[str, Rejections | DomainVerdicts] = {}
-        mask = None if before is answers.pre_filtered else before.considered
-        refusals: list[DomainVerdicts] = []
-        for plugin in plan.live.filters:
-            if plugin.name in state.skip_filter:
-                continue
-            if plugin in plan.judging:
-                assert isinstance(plugin, CountsPods)
-                verdicts = self.profile.call("Filter", plugin, plugin.filter_domains, pod, nodes, state)
-                if verdicts is not None:
-                    said[plugin.name] = verdicts
-                    refusals.append(verdicts)
-                    continue
-            rejections = said[plugin.name] = self.profile.filter_one(plugin, pod, nodes, state)
-            if rejections.errors:
-                raise NotCacheable
-            if rejections.bits is not None:
-                passes = rejections.bits == 0
-                mask = passes if mask is None else mask & passes
-        feasible_nodes = (
-            of_class.feasible_beside(tuple(refusals)) if mask is None else FeasibleNodes(answers, nodes, tuple(refusals), mask)
-        )
-        n_feasible = feasible_nodes.count()
-        ends.append(clock())
-        if n_feasible <= 1:
-            return CachedAnswer(state, before, feasible_nodes, n_feasible, feasible_nodes.totals(), 0, of_class, said)
-        tables, spreads, columns = self._score(of_class, pod, nodes, state, feasible_nodes, clock, ends)
-        totals, flat = feasible_nodes.totals(tables), 0
-        for spread, weight in spreads:
-            totals = spread.added_to(totals, weight)
-        differing = []
-        for column, weight in columns:
-            if is_uniform(column):
-                flat += column.item(0) * weight
-            else:
-                differing.append((column, weight))
-        if differing:
-            totals = kernels.weighted_total(((totals, 1), *differing), 0, len(totals))
-        ends.append(clock())
-        return CachedAnswer(state, before, feasible_nodes, n_feasible, totals, flat, of_class, said)
-
-    @staticmethod
-    def _has_a_say(answer: Status | None, plugin: Plugin, state: CycleState) -> bool:
-        """Return whether a plugin that was asked at PreScore has anything to say."""
-        if answer is None or answer.code is Code.SUCCESS:
-            if plugin.name in state.skip_score:
-                state.skip_score -= {plugin.name}
-            return True
-        if answer.code is not Code.SKIP:
-            raise NotCacheable
-        state.skip_score |= {plugin.name}
-        return False
-
     def _pre_filter(self, of_class: EquivalenceClass, pod: PodView, nodes: Snapshot, state: CycleState) -> PreFiltered:
-        """Ask those that are asked for every pod."""
-        kept = of_class.node_answers.pre_filtered
+        """Call the live plugins at PreFilter, and add their answers to those of the kept ones."""
+        kept, plan = of_class.node_answers.pre_filtered, of_class.plan
         rows, narrowed_by = kept.rows, kept.narrowed_by
-        for plugin in of_class.plan.live.pre_filters:
-            if plugin in of_class.settled_filters:
+        for plugin in plan.pre_filters:
+            if plugin in of_class.settled:
                 continue
-            is_counting = plugin in of_class.plan.counting
+            is_counting = plugin in plan.counting
             where = of_class.state if is_counting else state
             answer = self.profile.call("PreFilter", plugin, plugin.pre_filter, pod, nodes, where)
             if isinstance(answer, NodeNames):
                 named = nodes.rows_of(answer.names)
                 rows = named if rows is None else np.intersect1d(rows, named)
-                narrowed_by = narrowed_by | {plugin.name}
-            elif answer is None or answer.code is Code.SUCCESS:
-                if is_counting:
-                    of_class.settle_filter(plugin, skips=False)
-            elif answer.code is Code.SKIP:
-                if is_counting:
-                    of_class.settle_filter(plugin, skips=True)
-                else:
-                    state.skip_filter |= {plugin.name}
-            else:
+                narrowed_by |= {plugin.name}
+                continue
+            code = Code.SUCCESS if answer is None else answer.code
+            if code is not Code.SUCCESS and code is not Code.SKIP:
                 raise NotCacheable
+            if is_counting:
+                of_class.settle(plugin, skips=code is Code.SKIP)
+            elif code is Code.SKIP:
+                state.skip_filter |= {plugin.name}
+        state.skip_filter |= of_class.state.skip_filter
         if rows is kept.rows:
             return kept
         assert rows is not None
@@ -349,68 +260,15 @@ class EquivalenceCache:
             raise NotCacheable
         return PreFiltered(None, narrowed_by, rows, nodes.n)
 
-    def _score(
-        self,
-        of_class: EquivalenceClass,
-        pod: PodView,
-        nodes: Snapshot,
-        state: CycleState,
-        feasible_nodes: FeasibleNodes,
-        clock: Callable[[], float],
-        ends: list[float],
-    ) -> tuple[tuple[Weighted, ...], list[tuple[SpreadScores, int]], list[tuple[Ints, int]]]:
-        """Return what is not remembered of scores, each with its weight: scores of domains, of several domains, and columns."""
-        plan, skipped, feasible = of_class.plan, of_class.skipped_scores, feasible_nodes.feasible
-        tables: list[Weighted] = []
-        spreads: list[tuple[SpreadScores, int]] = []
-        rated: set[Plugin] = set()
-        if plan.rating and len(skipped) < len(plan.live.scorers):
-            for plugin, weight in plan.live.scorers:
-                if plugin in skipped or plugin not in plan.rating:
-                    continue
-                assert isinstance(plugin, CountsPods)
-                answer = self.profile.call("Score", plugin, plugin.score_domains, pod, nodes, feasible_nodes, of_class.state)
-                if answer is None:
-                    continue
-                rated.add(plugin)
-                if isinstance(answer, DomainScores):
-                    tables.append((answer, weight))
-                elif isinstance(answer, SpreadScores):
-                    spreads.append((answer, weight))
-                elif not self._has_a_say(answer, plugin, state):
-                    of_class.skip_score(plugin)
-        for plugin in plan.live.pre_scores:
-            if plugin in rated or plugin in skipped:
-                continue
-            is_counting = plugin in plan.counting
-            where = of_class.state if is_counting else state
-            answer = self.profile.call("PreScore", plugin, plugin.pre_score, pod, nodes, feasible(), where)
-            if self._has_a_say(answer, plugin, where):
-                if plugin.name in state.skip_score:
-                    state.skip_score -= {plugin.name}
-            elif is_counting:
-                of_class.skip_score(plugin)
-                state.skip_score |= {plugin.name}
-        ends.append(clock())
-        columns: list[tuple[Ints, int]] = []
-        for scaled in of_class.node_answers.scaled:
-            if scaled.raw is not None and scaled.flat is None:
-                column = self.profile.normalized(scaled.plugin, scaled.raw, pod, nodes, feasible(), state)
-                columns.append((column, scaled.weight))
-        for plugin, weight in plan.live.scorers:
-            if plugin not in rated and plugin not in skipped and plugin.name not in state.skip_score:
-                columns.append((self.profile.rate(plugin, pod, nodes, feasible(), state), weight))
-        return tuple(tables), spreads, columns
-
-
-def _no_clock() -> float:
-    return 0.0
-
-
-def _tell(observe: PointObserver, ends: list[float]) -> None:
-    """Report every extension point that was passed: rows that are computed again count as Filter, with their scores."""
-    began, updated, pre_filtered, filtered, *scored = ends
-    observe("PreFilter", "", Code.SUCCESS.text, pre_filtered - updated)
-    observe("Filter", "", Code.SUCCESS.text, filtered - pre_filtered + updated - began)
-    for point, since, until in zip(("PreScore", "Score"), (filtered, *scored), scored, strict=False):
-        observe(point, "", Code.SUCCESS.text, until - since)
+    @staticmethod
+    def _take_status(answer: Status | None, plugin: Plugin, of_class: EquivalenceClass, state: CycleState) -> bool:
+        """Take in what a plugin answered at PreScore; return whether it scores."""
+        if answer is None or answer.code is Code.SUCCESS:
+            state.skip_score -= {plugin.name}
+            return True
+        if answer.code is not Code.SKIP:
+            raise NotCacheable
+        state.skip_score |= {plugin.name}
+        if plugin in of_class.plan.counting:
+            of_class.silence(plugin)
+        return False

@@ -1,40 +1,39 @@
-"""What is remembered for one equivalence class of pods, beside the answers about nodes that it shares with others.
+"""What the cache keeps for one equivalence class of pods, and what it answers for one pod of it.
 
-In: these answers, and the counters that plugins asked for. Out: the counters up to date; which plugins have anything to say;
-the nodes that were feasible for the last pod of the class.
+Pods of one class have equal templates, so every plugin treats them alike. A class refers to the answers about nodes, which it
+may share with other classes, and has a state of its own with the counters of the plugins that count pods.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
-from kubesched.scheduler.cluster import KindVersions, PodView, Snapshot
+from kubesched.scheduler.cluster import Bools, Ints, KindVersions, PodView, Snapshot
 from kubesched.scheduler.framework.cycle_state import CycleState
 from kubesched.scheduler.framework.equivalence_cache.counters import CounterTable
 from kubesched.scheduler.framework.equivalence_cache.node_answers import NodeAnswers
 from kubesched.scheduler.framework.equivalence_cache.plan import CachePlan
-from kubesched.scheduler.framework.equivalence_cache.tracked import FEW_ROWS
 from kubesched.scheduler.framework.plugin import Plugin
-from kubesched.scheduler.framework.runtime.feasible import FeasibleNodes
-from kubesched.scheduler.framework.verdicts import DomainVerdicts
-
-MOST_CHANGES = 2 * FEW_ROWS
-"""To take in more changes than that costs more than to decide a pod without remembered answers."""
+from kubesched.scheduler.framework.runtime.profile import PreFiltered, Profile
+from kubesched.scheduler.framework.verdicts import Rejections, Verdicts
 
 
 class EquivalenceClass:
-    """One class of pods."""
+    """One class of pods.
+
+    A counting plugin is called at PreFilter once, and its answer stands (`settled`). If it skips Score, that stands too
+    (`silent`). Both end when a counter changes so that the plugin could answer differently (`PodCounts.skips_by`).
+    """
 
     __slots__ = (
-        "_asked_at",
         "_newest_group",
         "_read_kinds",
         "_skips_by",
-        "feasible_nodes",
         "node_answers",
         "plan",
-        "settled_filters",
-        "skipped_scores",
+        "settled",
+        "silent",
         "state",
         "unschedulable_at",
         "unschedulable_result",
@@ -45,60 +44,23 @@ class EquivalenceClass:
         self.node_answers = node_answers
         self.state = CycleState(node_answers.state, counters)
         self._read_kinds = KindVersions(nodes.objects, plan.counted_kinds)
-        self._asked_at = nodes.journal.end
         self._newest_group = nodes.templates.affinity_groups.newest
-        self._skips_by: dict[str, object] = {}
+        self._skips_by: list[object] = []
+        self.settled: set[Plugin] = set()
+        self.silent: set[Plugin] = set()
         self.unschedulable_result: tuple[tuple[int, ...], Any] | None = None
-        """What was concluded when no node passed, and the verdicts' versions that it was concluded from."""
+        """What was decided when no node passed, with the versions of the verdicts or of the cluster that it follows from."""
         self.unschedulable_at: tuple[int, ...] | None = None
-        """The version of the cluster at which that was last found to hold."""
-        self.settled_filters: set[Plugin] = set()
-        """Counting plugins whose answer at PreFilter stands; they are not asked again until something is counted."""
-        self.skipped_scores: set[Plugin] = set()
-        """Those that had nothing to say about scores, likewise."""
-        self.feasible_nodes: FeasibleNodes | None = None
-        """Those of the last pod of the class, for as long as they can follow what changes."""
+        """The version of the cluster for which this result was last found to hold."""
 
     @property
     def nbytes(self) -> int:
-        """Return about what it takes beside the answers about nodes: totals of its own, and what domains, perhaps of one host
-        each, add to them. Counters are shared, and bounded by those who keep them."""
-        return 2 * self.node_answers.totals.values.nbytes + (1 << 14)
-
-    def is_left_behind(self, nodes: Snapshot) -> bool:
-        """Return whether so much has changed since the class was last asked for that its pod is better decided as if it were
-        the first. Not where counters are kept, which are dear to begin anew, nor where pods change nothing of the answers, nor
-        where it was concluded that no node does: it may still hold. A class that is soon asked for again is brought up to
-        date, however long it was left behind."""
-        before, self._asked_at = self._asked_at, nodes.journal.end
-        return (
-            self._asked_at - before > MOST_CHANGES
-            and self.unschedulable_result is None
-            and self.node_answers.follows_pods
-            and (self.plan.is_for_unlike or self._counts_nothing)
-        )
-
-    @property
-    def _counts_nothing(self) -> bool:
-        """Return whether no plugin that is asked for every pod has anything to say."""
-        return len(self.skipped_scores) == len(self.plan.live.scorers) and all(
-            plugin.name in self.state.skip_filter for plugin in self.plan.live.pre_filters
-        )
-
-    def feasible_beside(self, verdicts: tuple[DomainVerdicts, ...]) -> FeasibleNodes:
-        """Return the feasible nodes where whole domains are refused: as they were kept, if the same tables say so."""
-        feasible_nodes, node_answers = self.feasible_nodes, self.node_answers
-        if (
-            feasible_nodes is None
-            or feasible_nodes.verdicts != verdicts  # tables are compared by identity
-            or not feasible_nodes.refresh()
-        ):
-            feasible_nodes = self.feasible_nodes = FeasibleNodes(node_answers, node_answers.nodes, verdicts)
-        return feasible_nodes
+        """Return about how much the class keeps alive: its state, and counters with perhaps a domain for each node."""
+        return 2 * self.node_answers.totals.nbytes + (1 << 14)
 
     def refresh(self, pod: PodView, nodes: Snapshot) -> bool:
-        """Bring the counters up to date, and let the plugins speak again whose counts changed; False if the kinds of objects
-        changed that they are built from, or they are not for its pods any more."""
+        """Update the counters. Return False if the class must be made anew: an object changed that counters are made from, or a
+        new pod has affinity terms about pods of this class."""
         if not self._read_kinds.is_current():
             return False
         newest_group = nodes.templates.affinity_groups.newest
@@ -106,33 +68,85 @@ class EquivalenceClass:
             if not all(counts.is_for(pod, nodes) for counts in self.state.counts.values()):
                 return False
             self._newest_group = newest_group
-        for key, counts in self.state.counts.items():
+        for counts in self.state.counts.values():
             counts.refresh(nodes)
-            if self._skips_by.get(key) != (now := counts.skips_by()):
-                self._skips_by[key] = now
-                self._ask_again(key.partition(".")[0])
+        if self._skips_by != [counts.skips_by() for counts in self.state.counts.values()]:
+            self.settled.clear()
+            self.silent.clear()
+            kept = self.node_answers.state
+            self.state.skip_filter, self.state.skip_score = kept.skip_filter, kept.skip_score
         return True
 
-    def settle_filter(self, plugin: Plugin, *, skips: bool) -> None:
-        """Let a counting plugin's answer at PreFilter stand until something is counted: whether it has anything to say."""
-        self._settle(self.settled_filters, plugin)
+    def settle(self, plugin: Plugin, *, skips: bool) -> None:
+        """Let a counting plugin's answer at PreFilter stand; `skips` says whether Filter leaves the plugin out."""
+        self.settled.add(plugin)
         if skips:
             self.state.skip_filter |= {plugin.name}
+        self._skips_by = [counts.skips_by() for counts in self.state.counts.values()]
 
-    def skip_score(self, plugin: Plugin) -> None:
-        """Let it stand likewise that a counting plugin has nothing to say about scores."""
-        self._settle(self.skipped_scores, plugin)
+    def silence(self, plugin: Plugin) -> None:
+        """Leave a counting plugin out of Score from now on."""
+        self.silent.add(plugin)
         self.state.skip_score |= {plugin.name}
+        self._skips_by = [counts.skips_by() for counts in self.state.counts.values()]
 
-    def _settle(self, settled: set[Plugin], plugin: Plugin) -> None:
-        self._skips_by = {key: counts.skips_by() for key, counts in self.state.counts.items()}
-        settled.add(plugin)
 
-    def _ask_again(self, name: str) -> None:
-        """Ask a plugin again whether it has anything to say: something was counted."""
-        asked = {plugin for plugin in (*self.settled_filters, *self.skipped_scores) if plugin.name == name}
-        if asked:
-            self.settled_filters -= asked
-            self.skipped_scores -= asked
-            self.state.skip_filter -= {name}
-            self.state.skip_score -= {name}
+@dataclass(slots=True)
+class CachedAnswer:
+    """The cache's answer for one pod. The arrays are borrowed: they are right until the next pod is booked."""
+
+    state: CycleState
+    pre_filtered: PreFiltered
+    of_class: EquivalenceClass
+    live: dict[str, Rejections]
+    """The answers of the filters that are called for every pod."""
+    admitted: Ints
+    """The totals of the kept plugins alone, below zero where a node is refused."""
+    n_feasible: int
+    totals: Ints
+    """The sum of all scores, except those that are the same for all nodes. Far below zero where a node is refused."""
+    flat: int = 0
+    """What the live plugins score the same for all nodes."""
+    _feasible: Bools | None = None
+
+    @property
+    def feasible(self) -> Bools:
+        """Return which nodes pass all filters."""
+        if self._feasible is None:
+            answers = self.of_class.node_answers
+            self._feasible = answers.passing if self.admitted is answers.totals else self.admitted >= 0
+        return self._feasible
+
+    def left_out(self, pod: PodView, nodes: Snapshot) -> int:
+        """Return the part of the score that is the same for all nodes, which the totals leave out."""
+        answers = self.of_class.node_answers
+        return self.flat + (answers.add_up_flat(pod, nodes, self.state) if answers.flat_total is None else answers.flat_total)
+
+    def verdict_version(self) -> tuple[int, ...] | None:
+        """Return numbers that stay the same as long as the verdicts do. None if verdicts of live filters are among them."""
+        of_class = self.of_class
+        if self.live or of_class.plan.is_for_unlike or self.pre_filtered is not of_class.node_answers.pre_filtered:
+            return None
+        return of_class.node_answers.versions()
+
+    def cluster_version(self, nodes: Snapshot) -> tuple[int, ...] | None:
+        """Return numbers that stay the same as long as nothing changes. None if another pod of the class could get other
+        verdicts even then."""
+        return cluster_version(nodes) if self.of_class.plan.answers_for_class else None
+
+    def verdicts(self, profile: Profile, nodes: Snapshot) -> Verdicts:
+        """Return the verdicts of all filters in their order, for a diagnosis."""
+        verdicts = Verdicts(nodes, self.pre_filtered.considered)
+        kept = {column.plugin.name: column for column in self.of_class.node_answers.columns}
+        for plugin in profile.filters:
+            if plugin.name in kept:
+                column = kept[plugin.name]
+                verdicts.add(plugin.name, Rejections(column.bits, tuple(column.reasons)))
+            elif plugin.name in self.live:
+                verdicts.add(plugin.name, self.live[plugin.name])
+        return verdicts
+
+
+def cluster_version(nodes: Snapshot) -> tuple[int, ...]:
+    """Return numbers that stay the same as long as nothing in the cluster changes."""
+    return nodes.structure, nodes.journal.end, nodes.objects.revision, -1

@@ -1,7 +1,8 @@
-"""How the answers of a profile's plugins are remembered: kept, counted, or asked for every pod.
+"""Which plugins are called once for many pods, and which for every pod.
 
-In: a profile, and what a kind of pod has of its own. Out: its plugins sorted by what they declare (framework/inputs). Drawn up
-once for each such kind; framework/equivalence_cache/cache follows it.
+In: a profile, and what its pods have of their own (framework/inputs). Out: the profile's plugins by extension point, in two
+groups. Answers of a kept plugin are stored in `NodeAnswers`. A live plugin is called for every pod. Live plugins that count
+pods keep their counters in the pod's equivalence class.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from kubesched.kube.api import TopLevel
-from kubesched.scheduler.framework.counting import CountsPods
+from kubesched.scheduler.framework.counting import AddsScores
 from kubesched.scheduler.framework.inputs import (
     UNLIKE,
     Input,
@@ -24,56 +25,40 @@ from kubesched.scheduler.framework.plugin import Plugin
 from kubesched.scheduler.framework.runtime.profile import Profile
 
 
-class Asked:
-    """Plugins by the point at which they are asked, in their order; scorers with their weights."""
-
-    __slots__ = ("filters", "pre_filters", "pre_scores", "scorers")
-
-    def __init__(self, profile: Profile, plugins: frozenset[Plugin], scorers: Iterable[tuple[Plugin, int]]) -> None:
-        self.pre_filters = tuple(plugin for plugin in profile.pre_filters if plugin in plugins)
-        self.filters = tuple(plugin for plugin in profile.filters if plugin in plugins)
-        self.pre_scores = tuple(plugin for plugin in profile.pre_scores if plugin in plugins)
-        self.scorers = tuple(scorers)
-
-    @property
-    def plugins(self) -> frozenset[Plugin]:
-        """Return all of them."""
-        return frozenset((*self.pre_filters, *self.filters, *self.pre_scores, *(plugin for plugin, _ in self.scorers)))
-
-
 class CachePlan:
-    """Which plugins are asked once for a kind of pod (`kept`), and which for every pod (`live`)."""
+    """The plugins of a profile by how they are called. Scorers come with their weights."""
 
     def __init__(self, profile: Profile, own: Inputs) -> None:
-        kept = frozenset(p for p in profile.plugins if is_kept(p, own))
-        # A score that follows the pods on nodes, and is normalised over all of them, is another one after every pod anyway.
-        scorers = [(p, w) for p, w in profile.scorers if p in kept and not (p.implements("normalize") and follows_pods(p))]
-        self.kept = Asked(profile, kept, scorers)
-        self.live = Asked(
-            profile, frozenset(profile.plugins) - kept, (scorer for scorer in profile.scorers if scorer not in scorers)
-        )
-        self.counting = frozenset(p for p in profile.plugins if is_counting(p, own))
-        """Those of the live ones whose answers follow from counters: what they write belongs to the class, not to the pod."""
-        self.judging = frozenset(p for p in self.live.filters if isinstance(p, CountsPods) and p.depends_on is not None)
-        """Those of the live ones that may be asked for verdicts on whole domains, and below, for scores of them."""
-        self.rating = frozenset(p for p in self.counting if isinstance(p, CountsPods))
+        kept = {plugin for plugin in profile.plugins if is_kept(plugin, own)}
+        # A score that changes with every booked pod and is normalised over all nodes would have to be computed anew each time.
+        scores = {plugin for plugin in kept if not (plugin.implements("normalize") and follows_pods(plugin))}
+        self.kept_pre_filters, self.pre_filters = _split(profile.pre_filters, kept)
+        self.kept_filters, self.filters = _split(profile.filters, kept)
+        self.kept_pre_scores, self.pre_scores = _split(profile.pre_scores, kept)
+        self.kept_scorers = tuple(scorer for scorer in profile.scorers if scorer[0] in scores)
+        self.scorers = tuple(scorer for scorer in profile.scorers if scorer[0] not in scores)
+        self.counting = frozenset(plugin for plugin in profile.plugins if is_counting(plugin, own))
+        """Live plugins that answer from pod counters. What they write belongs to the equivalence class."""
+        self.adding = frozenset(plugin for plugin in self.counting if isinstance(plugin, AddsScores))
         self.is_for_unlike = own >= UNLIKE
-        """Whether the pods have no more in common than their node constraints."""
-        self.answers_for_class = not self.is_for_unlike and self.counting.issuperset(self.live.filters)
-        """Whether all filters answer for the class as a whole."""
-        asked = self.kept.plugins
-        self.is_shared = not any(Input.POD_TEMPLATE in (p.depends_on or ()) for p in asked)
-        """Whether kept answers are the same for all pods that ask the same of a node."""
-        self.compares_nodes = any(compares_nodes(p) for p in asked if not self._is_computed_anew(p))
-        """Whether a node's change may change kept answers on other rows, other than those that are computed anew."""
-        self.kept_kinds = _kinds(p for p in profile.plugins if p in asked)
-        """Kinds of objects that kept answers are made of, and below, those that counters are built from."""
-        self.counted_kinds = _kinds(p for p in profile.plugins if p in self.counting)
+        """Whether the pods share nothing but their node constraints."""
+        self.answers_for_class = not self.is_for_unlike and self.counting.issuperset(self.filters)
+        """Whether all filters give the same answer for all pods of a class."""
+        self.is_shared = not any(Input.POD_TEMPLATE in (plugin.depends_on or ()) for plugin in kept)
+        """Whether kept answers hold for all pods that ask the same of a node, whatever their labels."""
+        before_score = {*self.kept_pre_filters, *self.kept_filters, *self.kept_pre_scores}
+        scored_anew = {p for p in scores - before_score if not (follows_pods(p) or p.implements("normalize"))}
+        self.compares_nodes = any(compares_nodes(plugin) for plugin in kept - scored_anew)
+        """Whether a changed node changes kept answers of other nodes. Scores that are computed anew for all nodes whenever a
+        node changes do not count."""
+        self.kept_kinds = _kinds(plugin for plugin in profile.plugins if plugin in kept)
+        self.counted_kinds = _kinds(plugin for plugin in profile.plugins if plugin in self.counting)
+        """Kinds of API objects that the kept answers, and the counters, are made from."""
 
-    def _is_computed_anew(self, plugin: Plugin) -> bool:
-        """Return whether all that is kept of a plugin is a score that is computed again on all rows when a node changes."""
-        asked_before = (*self.kept.pre_filters, *self.kept.filters, *self.kept.pre_scores)
-        return plugin not in asked_before and not follows_pods(plugin) and not plugin.implements("normalize")
+
+def _split(plugins: Iterable[Plugin], kept: set[Plugin]) -> tuple[tuple[Plugin, ...], tuple[Plugin, ...]]:
+    plugins = tuple(plugins)
+    return tuple(p for p in plugins if p in kept), tuple(p for p in plugins if p not in kept)
 
 
 def _kinds(plugins: Iterable[Plugin]) -> tuple[type[TopLevel], ...]:

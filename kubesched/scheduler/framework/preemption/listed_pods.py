@@ -1,8 +1,17 @@
-"""Pods of many rows as numbers, taken away and given back one rank at a time.
+"""The pods of many nodes as numbers, removed and put back one rank at a time.
 
-In: for each of some rows a list of its pods, most important first. Out: who is away, and what those would use. Preemption takes
-all pods of lower priority from five hundred nodes in one step, then gives the most important one of each node back, then the
-second of each, and asks the filters after every step (framework/preemption/whatif).
+In: for each of some rows a list of its pods, most important first. Out: the pods that are removed, and the resources they use.
+Preemption uses it for hundreds of nodes in one step (framework/preemption/whatif): first all pods of lower priority are removed
+everywhere; then the most important one of each node is put back, then the second one of each, and after each step the filters
+are called once for all nodes. A pod that still fits is reprieved; one that does not is a victim.
+
+Example with 4 CPUs a node and a preemptor of 2: node a has pods of 1, 1 and 2 CPUs, node b has one pod of 3.
+
+  step            a: free                  b: free
+  all removed     4, fits                  4, fits
+  rank 1 back     3, fits: reprieved       1, does not fit: removed again, a victim
+  rank 2 back     2, fits: reprieved
+  rank 3 back     0, does not fit: victim
 """
 
 from __future__ import annotations

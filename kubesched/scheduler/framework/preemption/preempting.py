@@ -1,8 +1,7 @@
-"""Preemptions: what PostFilter proposes, and which are still being carried out.
+"""Proposed preemptions, and those that are being carried out.
 
-The policy decides, the engine evicts in the background, and between the two the preemptor must not be tried again: it
-would find its victims still there and choose others. This is the one thing both know. In: who preempts, and which
-victim is the last to go. Out: whether a pod has to wait.
+In: the preemptor, and its last victim. Out: whether the preemptor has to wait. The engine evicts victims in the background.
+Meanwhile the preemptor must not be tried again: its victims are still there, so it would choose others.
 """
 
 from __future__ import annotations

@@ -1,14 +1,14 @@
-"""The same snapshot with some pods added or removed.
+"""A snapshot with some pods added or removed.
 
-In: a snapshot, some of its rows, pods that come or go. Out: a view of those rows that filters take for the real thing.
-The store is not touched: what imagined pods use is kept beside the columns and added when one is read.
+In: a snapshot, some of its rows, the pods that come or go. Out: a view of these rows that filters read like a real one. The
+store does not change: the view keeps the difference in resources and adds it whenever a column is read.
 
-Pods come and go in three ways, all of them the same view afterwards:
+There are three ways to add and remove pods. The view is the same afterwards:
 
-  one node         any pod may come or leave (`move`); a few numbers, as preemption asks about single nodes all the time
-  listed pods      many nodes, whose pods of lower priority are all away at first and given back rank by rank
-                   (framework/preemption/listed_pods): the price is that of the filters, not of the pods
-  nominated pods   many nodes, to which all come that are nominated to them (`arrive`)
+  one node         any pod comes or goes (`move`): numbers instead of columns, as preemption tries single nodes often
+  listed pods      many nodes. All pods of lower priority are removed and then put back rank by rank
+                   (framework/preemption/listed_pods): the cost is that of the filters, not of the pods
+  nominated pods   many nodes, and all pods that are nominated to them come (`arrive`)
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _DEFAULTED = {CPU: DEFAULTED_CPU, MEMORY: DEFAULTED_MEMORY}
 
 
 class WhatIf(Snapshot):
-    """Some rows of a snapshot, with pods of our own imagination."""
+    """Some rows of a snapshot, with pods added or removed."""
 
     __slots__ = ("_added", "_arrived", "_count", "_ports", "_removed", "_requested", "listed")
 
@@ -44,7 +44,7 @@ class WhatIf(Snapshot):
 
     @staticmethod
     def of(nodes: Snapshot, rows: Ints | Sequence[int]) -> WhatIf:
-        """Return a view of some rows; what is already imagined stays."""
+        """Return a view of some rows. If `nodes` is a what-if, its changes stay."""
         return nodes.take(rows) if isinstance(nodes, WhatIf) else WhatIf(nodes.whole, nodes._rows_at(rows))
 
     @staticmethod
@@ -54,7 +54,7 @@ class WhatIf(Snapshot):
         return WhatIf(nodes.whole, nodes._rows_at(rows), ListedPods(book, numbers, slots, numbers != 0))
 
     def take(self, rows: Ints | Sequence[int]) -> WhatIf:
-        """Return some rows of this view, imagined pods included."""
+        """Return some rows of this view, with its changes."""
         kept = np.asarray(rows, dtype=np.int64)
         view = WhatIf(self.whole, self._rows_at(kept), self.listed.take(kept) if self.listed is not None else None)
         view._requested = {resource: _amount_of(more, kept) for resource, more in self._requested.items()}
@@ -67,10 +67,10 @@ class WhatIf(Snapshot):
     # Coming and going
 
     def move(self, pod: PodView, sign: int) -> None:
-        """Imagine that a pod came to the node (+1) or left it (-1); on a view of one node."""
+        """Add a pod (+1) or remove it (-1). Only on a view of one node."""
         template = pod.template
         if template.ports and sign < 0:
-            # A set, not a count: where two pods hold one port, the reference takes it as free once either goes.
+            # Kept quirk: a set, not a count. If two pods have one port, kube-scheduler takes it as free when either goes.
             self._ports = self._ports_on(0).difference(template.ports)
         elif self._ports is not None:
             self._ports |= set(template.ports)
@@ -87,7 +87,7 @@ class WhatIf(Snapshot):
         self._count += sign
 
     def arrive(self, ahead: NominatedAbove) -> None:
-        """Imagine that all pods nominated to these rows came, many rows in one step; once for a view."""
+        """Add all pods that are nominated to these rows, in one step. Only once for a view."""
         rows = self.rows
         assert rows is not None and self._arrived is None
         for resource, column in ahead.usage.items():
@@ -96,7 +96,7 @@ class WhatIf(Snapshot):
         self._arrived = ahead
 
     def move_listed(self, rank: int, here: Bools, sign: int) -> None:
-        """Give the listed pods of one rank back (+1) to the rows where `here` is true, or take them away (-1)."""
+        """Put the listed pods of one rank back (+1) on the rows where `here` is true, or remove them (-1)."""
         assert self.listed is not None
         numbers, book = self.listed.move(rank, here, sign), self.listed.book
         for resource, more in self._requested.items():
@@ -106,7 +106,7 @@ class WhatIf(Snapshot):
     # What pods use
 
     def _more(self, resource: int) -> Amount:
-        """Return what imagined pods add to what is asked for of a resource."""
+        """Return the difference to the real requests for a resource."""
         more = self._requested.get(resource)
         if more is None:
             more = 0

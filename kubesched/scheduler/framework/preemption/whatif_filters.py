@@ -1,8 +1,13 @@
-"""Filters run over imagined rows, for as many rows at once as that stays exact.
+"""Filters called for what-if views, with as many rows at once as gives exact answers.
 
-A filter that looks at one row only takes any number of rows. One that keeps counters over the cluster takes them too,
-as long as no pod that comes or goes moves its counters: then its answers stand as they are. Everything else is imagined
-row by row, each with counters of its own (`NodeTrial`). Answers that no pod changes are never asked for again.
+  a filter that reads one row alone      any number of rows at once
+  a filter that counts pods (COUNTED)    any number of rows, if none of the pods that come or go changes its counters; then the
+                                         answers that are known hold
+  any other                              row by row, each row with counters of its own (`NodeTrial`)
+
+Answers that no pod can change, as those about taints, are never computed again. Example: a pod with a zone spread constraint
+wants to preempt. If the possible victims do not match its selector, 500 nodes are tried in a few calls. If they do, removing
+one changes the count of its zone, and each node is tried alone.
 """
 
 from __future__ import annotations
@@ -57,8 +62,8 @@ def _plan(profile: Profile, skipped: frozenset[str]) -> _Plan:
 
 
 class WhatIfFilters:
-    """What may be imagined for one pod. `by_row` says that every row must be imagined on its own; `known` are the
-    verdicts on the rows as they are, where there are any."""
+    """The filters of a profile for what-ifs about one pod. `by_row`: every row must be tried alone. `known` are the verdicts on
+    the rows as they are, if there are any."""
 
     __slots__ = ("_known", "_moved", "_plan", "by_row", "counting", "pod", "profile", "skipped", "state")
 
@@ -77,8 +82,8 @@ class WhatIfFilters:
         self._moved: dict[PodTemplate, bool] = {}
 
     def is_remembered(self, nodes: Snapshot) -> bool:
-        """Return whether what is imagined on a row has the same answer for every pod of the class until the row, or
-        who is nominated to it, changes."""
+        """Return whether the answer for a row holds for every pod of the class until the row, or the pods nominated to it,
+        change."""
         if not self._plan.is_rows_only:
             return False
         own = own_inputs(self.pod, nodes.objects)
@@ -89,7 +94,7 @@ class WhatIfFilters:
         return tuple([nodes.objects.version(kind) for plugin in self._plan.active for kind in kinds_of(plugin)])
 
     def is_moved_by(self, other: PodView, nodes: Snapshot) -> bool:
-        """Return whether counters would change if a pod like this one came or went."""
+        """Return whether a pod of this template changes counters if it comes or goes."""
         if not self.counting:
             return False
         moved = self._moved.get(other.template)
@@ -103,7 +108,7 @@ class WhatIfFilters:
         return moved
 
     def is_apart(self, rows: Ints, ahead: NominatedAbove, own_row: int, nodes: Snapshot) -> Bools:
-        """Return which rows cannot be imagined together with others for the sake of the pods nominated to them."""
+        """Return the rows that must be tried alone because of the pods nominated to them."""
         if self.by_row:
             return np.ones(len(rows), dtype=np.bool_)
         apart: Bools = rows == own_row
@@ -119,7 +124,7 @@ class WhatIfFilters:
         return self._run(self._plan.active, imagined)
 
     def fits(self, imagined: WhatIf) -> Bools:
-        """Return which of many rows do, given that they did with fewer pods on them: only what pods change is asked."""
+        """Return which rows pass, if they passed with fewer pods. Only filters that pods can change are called."""
         return self._run(self._plan.changing, imagined).feasible
 
     def _run(self, plugins: Iterable[Plugin], imagined: WhatIf) -> Verdicts:
@@ -140,7 +145,8 @@ class WhatIfFilters:
         return verdicts
 
     def refusal(self, imagined: WhatIf, state: CycleState | None = None) -> Refused | None:
-        """Run the filters over a view of one node, with its own state if counters are asked again; return the first refusal."""
+        """Run the filters for a view of one node; return the first refusal. `state` has counters for this node alone, if
+        any."""
         assert imagined.rows is not None
         node, row = NodeView(imagined, 0), imagined.rows.item(0)
         for plugin in self._plan.active:
@@ -148,7 +154,7 @@ class WhatIfFilters:
             if known is not None:
                 reasons = known.at(row)
             elif plugin.implements("filter_node") and plugin.name not in self.profile.unprepared["filter"]:
-                # Not by `Profile.call`: this is the innermost step of a preemption, and points are not timed in it.
+                # Without `Profile.call`: this is the innermost loop of preemption, where single plugins are not timed.
                 try:
                     reasons = reasons_of(plugin, plugin.filter_node(self.pod, node, state or self.state))
                 except BaseException as error:  # somebody else's code: whoever asks is not to blame for what it raises
@@ -163,8 +169,8 @@ class WhatIfFilters:
         return None
 
     def _known_of(self, plugin: Plugin, state: CycleState | None) -> Rejections | None:
-        """Return a plugin's answers on the rows as they are, if they stand whatever pods are imagined: it declares so, and is
-        not told of every pod that comes or goes, as those for disks and attached volumes are."""
+        """Return a plugin's answers on the rows as they are, if added and removed pods cannot change them: by its `depends_on`,
+        and because it has no AddPod and RemovePod, as the plugins for disks and attached volumes have."""
         if state is None:
             stands = is_counting(plugin) or (is_kept(plugin) and not follows_pods(plugin))
         else:
@@ -177,8 +183,8 @@ class WhatIfFilters:
 
 
 class NodeTrial:
-    """One node tried out: does the pod fit it when some pods are gone, and others have come? It has a state of its own where
-    filters count pods, or may write what others read; nothing of it happens in the cluster, or in the attempt."""
+    """One node in a what-if: does the pod fit if some pods are removed and others added? If filters count pods, or write values
+    that others read, the trial has its own copy of the state. Neither the cluster nor the attempt changes."""
 
     __slots__ = ("_node", "_nodes", "_row", "_state", "_what_if")
 
@@ -188,7 +194,7 @@ class NodeTrial:
         self._state = what_if.state.clone() if what_if.counting or what_if.by_row else None
 
     def move(self, other: PodView, sign: int, row: int | None = None) -> None:
-        """Let a pod come (1) or go (-1): here, or on another row, of which only the counters are told."""
+        """Add (1) or remove (-1) a pod: here, or on another row, which changes only counters."""
         row = self._row if row is None else row
         if row == self._row:
             self._node.move(other, sign)

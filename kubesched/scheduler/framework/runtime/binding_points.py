@@ -1,7 +1,7 @@
-"""From a booked place to a bound pod: Reserve, Permit, PreBind, Bind, PostBind.
+"""The extension points after a node is chosen: Reserve, Permit, PreBind, Bind, PostBind.
 
-In: a pod, the node that was chosen for it, the state of its attempt. Out: statuses, merged as the reference merges them.
-PreBind and Bind wait, so that other pods' calls of plugins lie in between.
+In: a pod, its node, the state of its attempt. Out: statuses, merged as kube-scheduler merges them. PreBind and Bind are
+coroutines: other pods are decided while they wait.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from kubesched.scheduler.framework.runtime.blame import misanswered
 from kubesched.scheduler.framework.runtime.plugin_calls import PluginCalls, named, reported
 from kubesched.scheduler.framework.verdicts import SKIP, SUCCESS, Code, Status, failed
 
+BROKEN = failed("")
 ASKED_TO_WAIT = "one or more plugins asked to wait and no plugin rejected pod"
 
 
@@ -35,8 +36,8 @@ class BindingPoints(PluginCalls):
     def reserve(self, pod: PodView, node_name: str, state: CycleState) -> Status:
         """Run the Reserves; the first that does not succeed ends it."""
         for plugin in self.reserves:
-            answer = self.call("Reserve", plugin, plugin.reserve, pod, node_name, state)
-            if answer is not None and not self._checked("Reserve", plugin, answer, (pod,)).is_success:
+            answer = self._ask("Reserve", plugin, plugin.reserve, pod, node_name, state)
+            if answer is not None and not answer.is_success:
                 if answer.is_rejected:
                     return named(answer, plugin)
                 return failed(f'running Reserve plugin "{plugin.name}": {answer.message}').by(plugin.name)
@@ -44,14 +45,14 @@ class BindingPoints(PluginCalls):
 
     @reported("Unreserve")
     def unreserve(self, pod: PodView, node_name: str, state: CycleState) -> None:
-        """Take back all promises, in reverse order; if plugins break over it, the first error is raised at the end."""
+        """Run the Unreserves in reverse order. If some raise, the first error is raised at the end."""
         self._tell_all("Unreserve", [(plugin, plugin.unreserve) for plugin in reversed(self.reserves)], pod, node_name, state)
 
     @reported("Permit", lambda answer: answer[0].code.text)
     def permit(self, pod: PodView, node_name: str, state: CycleState) -> tuple[Status, dict[str, float]]:
-        """Run the Permits; return the first refusal, or WAIT and the plugins that want it with their limits in seconds.
+        """Run the Permits; return the first refusal, or WAIT with the plugins that ask for it and their limits in seconds.
 
-        Of several that wait, the last one is heard, as in the reference.
+        Kept quirk: if several plugins ask to wait, only the last one's reason is reported.
         """
         limits: dict[str, float] = {}
         awaited: tuple[str, ...] = ()
@@ -88,7 +89,7 @@ class BindingPoints(PluginCalls):
         return acting, SUCCESS if acting else SKIP
 
     async def pre_bind(self, plugin: Plugin, pod: PodView, node_name: str, state: CycleState) -> Status:
-        """Run one PreBind; several may run side by side, so whoever runs them reports the point."""
+        """Run one PreBind. Several may run at the same time, so the caller reports the extension point."""
         answer = await self._await("PreBind", plugin, plugin.pre_bind, pod, node_name, state)
         if answer is None or answer.is_success:
             return SUCCESS
@@ -97,30 +98,28 @@ class BindingPoints(PluginCalls):
         return failed(f'running PreBind plugin "{plugin.name}": {answer.message}').by(plugin.name)
 
     async def bind(self, pod: PodView, node_name: str, state: CycleState) -> Status:
-        """Ask the Bind plugins in order; the first that does not leave it to the next has the say."""
-        started = time.perf_counter()
-        status = failed("")
+        """Run the Bind plugins in order until one does not answer SKIP."""
+        started, status = time.perf_counter(), BROKEN
         try:
-            status = await self._bind(pod, node_name, state)
+            for plugin in self.binds:
+                answer = await self._await("Bind", plugin, plugin.bind, pod, node_name, state) or SUCCESS
+                if answer.code is Code.SKIP:
+                    continue
+                status = named(answer, plugin)
+                if answer.is_success:
+                    status = SUCCESS
+                elif not answer.is_rejected:
+                    text = f'running Bind plugin "{plugin.name}": {answer.message}'
+                    status = Status(Code.ERROR, (text,), plugin.name, answer.is_gone)
+                return status
+            status = SKIP
             return status
         finally:
             self.report("Bind", status, started)
 
-    async def _bind(self, pod: PodView, node_name: str, state: CycleState) -> Status:
-        for plugin in self.binds:
-            answer = await self._await("Bind", plugin, plugin.bind, pod, node_name, state)
-            if answer is None or answer.is_success:
-                return SUCCESS
-            if answer.code is not Code.SKIP:
-                if answer.is_rejected:
-                    return named(answer, plugin)
-                text = f'running Bind plugin "{plugin.name}": {answer.message}'
-                return Status(Code.ERROR, (text,), plugin.name, answer.is_gone)
-        return SKIP
-
     @reported("PostBind")
     def post_bind(self, pod: PodView, node_name: str, state: CycleState) -> None:
-        """Tell the PostBind plugins; if some break over it, the first error is raised at the end."""
+        """Run the PostBinds. If some raise, the first error is raised at the end."""
         self._tell_all("PostBind", [(plugin, plugin.post_bind) for plugin in self.post_binds], pod, node_name, state)
 
 

@@ -1,8 +1,8 @@
-"""Whose fault it is: whatever a plugin raises becomes a `PluginError` that names the plugin, the point and the pod.
+"""Exceptions of plugins: each becomes a `PluginError` that names the plugin, the extension point and the pod.
 
-In: what was raised, and who was asked what. Out: the error to raise in its place. A plugin is somebody else's code, so
-everything counts, `SystemExit` and a cancellation of its own making included: it costs the attempt and nothing more.
-Only Ctrl-C passes: it belongs to the person at the terminal.
+In: an exception, and the call that raised it. Out: the error to raise instead. Plugins are foreign code, so every exception is
+caught, even `SystemExit` and a cancellation that the plugin itself raised: it costs one attempt and nothing more. Only Ctrl-C
+of the user passes.
 """
 
 from __future__ import annotations
@@ -21,10 +21,9 @@ _OTHER_WORDS = 'running {point} plugin "{plugin}": {what}'
 
 
 def blamed(error: BaseException, plugin: str, point: str, pod: str = "") -> PluginError:
-    """Return an error that names a plugin, in the words that the reference has for an error status of the point.
+    """Return the PluginError for an exception, in kube-scheduler's words for an error status of the extension point.
 
-    A plugin that raises one of our own errors has spoken on purpose, and its text stands as it is; one that passes on
-    what another plugin did is not to blame for it.
+    If a plugin raises a SchedulerError on purpose, its text is used as it is. The PluginError of another plugin passes through.
     """
     if is_ctrl_c(error):
         raise error
@@ -41,12 +40,12 @@ def misanswered(plugin: str, point: str, wanted: str, answer: object, pod: str =
 
 
 def erred(plugin: str, point: str, what: str, pod: str = "") -> PluginError:
-    """Return the error for a plugin that says itself that something went wrong."""
+    """Return the error for a plugin that answered with an error status."""
     return PluginError(plugin, point, _worded(plugin, point, what), pod)
 
 
 def raised(plugin: str, point: str, what: str, pod: str = "") -> PluginRaised:
-    """Return the error for a plugin that broke."""
+    """Return the error for a plugin that raised."""
     return PluginRaised(plugin, point, _worded(plugin, point, what), pod)
 
 
@@ -55,8 +54,8 @@ def _worded(plugin: str, point: str, what: str) -> str:
 
 
 def is_ctrl_c(error: BaseException) -> bool:
-    """Return whether an error is the user's Ctrl-C. It arrives in the middle of whatever runs, unless the signal is
-    handled, as `kubesched run` does: there, and in other threads, a KeyboardInterrupt can only be the plugin's own."""
+    """Return whether an error is the user's Ctrl-C. If the program handles the signal, as `kubesched run` does, and in threads
+    other than the main one, only the plugin itself can have raised a KeyboardInterrupt."""
     if not isinstance(error, KeyboardInterrupt) or threading.current_thread() is not threading.main_thread():
         return False
     handler = signal.getsignal(signal.SIGINT)

@@ -1,7 +1,7 @@
-"""From a configured profile to a running one: plugin classes by name, each built once, put at its points.
+"""A running profile from a configured one.
 
-In: a profile of the configuration, the registry, a handle. Out: a `Profile`. A plugin that stands at several points is one
-object. Points of pod groups are not run by a profile; `engine.group` asks for them by name.
+In: a profile of the configuration, the registry, a handle. Out: a `Profile`. Each plugin is built once, even if it is enabled
+at several points. The points for pod groups are run by the engine, which asks the profile for their plugins.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Plugins of other people, found by the name of a module or the path of a file, or installed by packages.
+"""Plugins of other authors: found by module name or file path, or installed by a package.
 
 In: `module:Class`, `path/to/file.py:Class`, or either without a class; entry points of the group `kubesched.plugins`. Out:
-plugin classes that keep the contract, or one ConfigError that names what was asked for. The code is run once, when it is
-found: what a file says later is not read.
+verified plugin classes, or one ConfigError that names what was asked for. The code runs once, when it is found. Later changes
+of the file are not read.
 """
 
 from __future__ import annotations
@@ -12,12 +12,14 @@ import importlib
 import importlib.util
 import logging
 import sys
+from collections.abc import Iterable
 from functools import cache
 from importlib.metadata import entry_points
 from pathlib import Path
 from types import ModuleType
 
 from kubesched.errors import ConfigError, SchedulerError
+from kubesched.scheduler.config import Configuration
 from kubesched.scheduler.framework.plugin import Plugin
 from kubesched.scheduler.framework.runtime.registry import verify
 
@@ -90,6 +92,17 @@ def run_module(where: str) -> ModuleType:
         raise ConfigError("", f"plugin {where}: line {error.lineno}: {error.msg}") from error
     except (Exception, SystemExit) as error:  # somebody else's code: whatever it does, the user is told in one line
         raise ConfigError("", f"plugin {where}: importing it failed: {type(error).__name__}: {error}") from error
+
+
+def not_enabled(brought: Iterable[type[Plugin]], *configurations: Configuration) -> list[str]:
+    """Return a sentence for each plugin that was brought along and that no profile runs."""
+    profiles = [profile for configuration in configurations for profile in configuration.profiles]
+    enabled = {name for profile in profiles for name in profile.plugin_names}
+    return [
+        f"plugin {cls.name} does nothing: no profile enables it (profiles[].plugins.multiPoint.enabled in --config)"
+        for cls in brought
+        if cls.name not in enabled
+    ]
 
 
 def _split(asked: str) -> tuple[str, str]:

@@ -1,6 +1,7 @@
-"""Pods that belong together: whose group a pod is in, where a group may go, and what is done when it comes to nothing.
+"""The extension points for groups of pods: the group of a pod, the placements of a group, and what follows if it cannot be
+placed.
 
-In: groups and proposals for them. Out: keys, statuses, placements and their scores, merged as the reference merges them.
+In: groups and proposals for them. Out: keys, statuses, placements and their scores, merged as kube-scheduler merges them.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ class GroupPoints(PluginCalls):
         self.placement_scorers = tuple((p, weight or 1) for p, weight in self.points.get("placement_score", ()))
 
     def group_of(self, pod: PodView) -> tuple[Plugin, GroupKey] | None:
-        """Return the group that a pod is to be tried together with, and the plugin that says so."""
+        """Return the group that a pod is scheduled together with, and the plugin that knows it."""
         for plugin in self.gatherers:
             key = self.group_by(plugin, pod)
             if key is not None:
@@ -57,14 +58,14 @@ class GroupPoints(PluginCalls):
         return None
 
     def group_by(self, plugin: Plugin, pod: PodView) -> GroupKey | None:
-        """Return the group in which one plugin sees a pod."""
+        """Return the group of a pod by one plugin."""
         key = self.call("GroupOf", plugin, plugin.group_of, pod)
         if key is not None and not isinstance(key, GroupKey):
             raise misanswered(plugin.name, "GroupOf", "a GroupKey or None", key, pod.key)
         return key
 
     def group_failed(self, plugin: Plugin, shortfall: Shortfall) -> GroupRefusal | None:
-        """Tell a plugin that its group came to nothing; return what it has to say to the members."""
+        """Tell a plugin that its group could not be placed; return its message for the members."""
         refusal = self.call("GroupFailed", plugin, plugin.group_failed, shortfall)
         if refusal is not None and not isinstance(refusal, GroupRefusal):
             raise misanswered(plugin.name, "GroupFailed", "a GroupRefusal or None", refusal)
@@ -72,7 +73,7 @@ class GroupPoints(PluginCalls):
 
     @reported("PlacementFeasible", lambda answer: answer.code.text)
     def placement_feasible(self, group: GroupKey, progress: Progress) -> Status:
-        """Ask whether a group has, may still get or cannot get enough members with a place."""
+        """Return SUCCESS if enough members of a group are placed, WAIT if enough may still be, or a refusal."""
         answer = SUCCESS
         for plugin in self.feasibility:
             status = self._ask("PlacementFeasible", plugin, plugin.placement_feasible, group, progress)
@@ -87,7 +88,7 @@ class GroupPoints(PluginCalls):
 
     @reported("PodGroupPostFilter", lambda answer: answer.status.code.text)
     def pod_group_post_filter(self, group: FailedGroup, trial: GroupTrial) -> GroupPostFiltered:
-        """Run the PodGroupPostFilters until one finds a way out; merge what the others say."""
+        """Run the PodGroupPostFilters until one makes the group schedulable; merge the reasons of the others."""
         reasons: list[str] = []
         follow_ups: list[FollowUp | None] = []
         for plugin in self.pod_group_post_filters:
@@ -104,7 +105,8 @@ class GroupPoints(PluginCalls):
         return GroupPostFiltered(unschedulable(*reasons), follow_up=all_of(follow_ups))
 
     def generate_placements(self, group: GroupKey, nodes: Snapshot) -> Sequence[Placement] | Status:
-        """Ask the first generator, as the reference does; without one there is one placement, the whole cluster."""
+        """Return the placements of the first generator; others are ignored, as in kube-scheduler. Without a generator there
+        is one placement, the whole cluster."""
         for plugin in self.placement_generators[:1]:
             answer = self.call("PlacementGenerate", plugin, plugin.generate_placements, group, nodes)
             if not isinstance(answer, Status) and not are_all(Placement, answer):

@@ -1,7 +1,7 @@
-"""Plugins written for one node at a time, lifted over the rows.
+"""Plugins that answer for one node at a time.
 
-In: a plugin with `filter_node` or `score_node`. Out: the columns that the rest of the framework works with. Slower than
-columns, as correct: the answers are the same, one Python call a node.
+In: a plugin with `filter_node` or `score_node`. Out: the columns that the framework works with, from one Python call for each
+node. The answers are the same as those of a plugin with columns, and slower.
 """
 
 from __future__ import annotations

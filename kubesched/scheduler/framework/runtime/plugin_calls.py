@@ -1,9 +1,8 @@
-"""How plugins are called: timed and named in one place, and whatever one does, what comes out is an answer or a `PluginError`.
+"""How plugins are called: every call is timed, and ends in an answer or in a `PluginError` that names the plugin.
 
-In: a plugin, one of its methods, arguments. Out: what it answered, checked, or an error that names it; single plugins are
-timed in `call`, whole extension points by `reported`. Where nobody observes, no clock is read. A plugin that waits does so
-in a task of its own. framework/runtime/profile, framework/runtime/binding_points and framework/runtime/group_points are
-built on this.
+In: a plugin, one of its methods, arguments. Out: the checked answer. `call` times a single plugin, `reported` a whole extension
+point. If nothing observes the profile, no clock is read. A coroutine of a plugin runs in a task of its own, so that the plugin
+cannot cancel ours. The three classes with the extension points are built on this one.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ PointObserver = Callable[[str, str, str, float], None]
 """(extension point, plugin or "" for the whole point, status code's text, seconds)"""
 
 CANCEL_SECONDS = 5.0
-"""How long a plugin that is called off may take to end."""
+"""How long a cancelled plugin may take to end."""
 
 log = logging.getLogger(__name__)
 
@@ -37,14 +36,10 @@ R = TypeVar("R")
 C = TypeVar("C", bound="PluginCalls")
 
 
-def _succeeded(answer: object) -> str:
-    return SUCCESS.code.text
-
-
 def reported(
-    point: str, told: Callable[[Any], str] = _succeeded
+    point: str, told: Callable[[Any], str] = lambda answer: SUCCESS.code.text
 ) -> Callable[[Callable[Concatenate[C, P], R]], Callable[Concatenate[C, P], R]]:
-    """Report a whole extension point to whoever observes: what all its plugins took, and what they came to."""
+    """Decorate a method that runs a whole extension point: its duration and its status are reported to the observer."""
 
     def around(run: Callable[Concatenate[C, P], R]) -> Callable[Concatenate[C, P], R]:
         @functools.wraps(run)
@@ -82,7 +77,7 @@ class PluginCalls:
 
     @contextmanager
     def unobserved(self) -> Iterator[None]:
-        """Keep what is done out of the metrics, which are about real attempts."""
+        """Report nothing during a `with` block: metrics are about real attempts only."""
         observe, self.observe = self.observe, None
         try:
             yield
@@ -90,12 +85,12 @@ class PluginCalls:
             self.observe = observe
 
     def report(self, point: str, status: Status, started: float) -> None:
-        """Report a whole extension point that began so long ago by `time.perf_counter`."""
+        """Report a whole extension point. `started` is from `time.perf_counter`."""
         if self.observe is not None:
             self.observe(point, "", status.code.text, time.perf_counter() - started)
 
     def _tell_all(self, point: str, told: Sequence[tuple[Plugin, Callable[..., None]]], *args: Any) -> None:
-        """Tell plugins something that none of them can refuse; the first to break is blamed after all were told."""
+        """Call plugins that cannot refuse. If some raise, all are called, and then the first error is raised."""
         broken: PluginError | None = None
         for plugin, function in told:
             try:
@@ -106,8 +101,11 @@ class PluginCalls:
             raise broken
 
     async def _await(self, point: str, plugin: Plugin, function: Callable[..., Any], *args: Any) -> Status | None:
-        """Wait for a plugin's answer, in a task of its own: what the plugin does to its task, cancelling it or refusing to be
-        cancelled, stays its own affair. So a cancellation that arrives here is always ours."""
+        """Wait for a plugin's coroutine, in a task of its own.
+
+        A plugin may cancel its task or refuse to be cancelled. In a task of its own that does not reach ours, so a cancellation
+        that arrives here always comes from us. Then the plugin has CANCEL_SECONDS to end.
+        """
         answer = self._answer(point, plugin, function, *args)
         task = asyncio.ensure_future(answer)
         try:
@@ -136,23 +134,17 @@ class PluginCalls:
             raise  # perhaps ours: whoever waits for the task knows
         except BaseException as error:  # somebody else's code may raise anything, and a SystemExit would end the process
             raise blamed(error, plugin.name, point, _pod_in(args)) from error
-        code = self._checked(point, plugin, answer, args).code if answer is not None else Code.SUCCESS
+        status = _status(point, plugin, answer, args)
         if self.observe is not None:
-            self.observe(point, plugin.name, code.text, time.perf_counter() - started)
-        return answer  # type: ignore[no-any-return]
+            self.observe(point, plugin.name, (status or SUCCESS).code.text, time.perf_counter() - started)
+        return status
 
     def _ask(self, point: str, plugin: Plugin, function: Callable[..., Any], *args: Any) -> Status | None:
         """Call a plugin at a point where it answers with a status, or with nothing for success."""
-        answer = self.call(point, plugin, function, *args)
-        return None if answer is None else self._checked(point, plugin, answer, args)
-
-    def _checked(self, point: str, plugin: Plugin, answer: object, args: Sequence[Any]) -> Status:
-        if not isinstance(answer, Status):
-            raise misanswered(plugin.name, point, "a Status or None", answer, _pod_in(args))
-        return answer
+        return _status(point, plugin, self.call(point, plugin, function, *args), args)
 
     def call(self, point: str, plugin: Plugin, function: Callable[..., Any], *args: Any) -> Any:
-        """Call a plugin; what it raises comes out as a PluginError that names it."""
+        """Call a plugin. Whatever it raises becomes a PluginError that names it."""
         observe = self.observe
         try:
             if observe is None:
@@ -166,6 +158,12 @@ class PluginCalls:
         code = answer.code if isinstance(answer, Status) else Code.SUCCESS
         observe(point, plugin.name, code.text, time.perf_counter() - started)
         return answer
+
+
+def _status(point: str, plugin: Plugin, answer: object, args: Sequence[Any]) -> Status | None:
+    if answer is None or isinstance(answer, Status):
+        return answer
+    raise misanswered(plugin.name, point, "a Status or None", answer, _pod_in(args))
 
 
 def _pod_in(args: Iterable[Any]) -> str:
@@ -182,7 +180,7 @@ def named(status: Status, plugin: Plugin) -> Status:
 
 
 def named_follow_up(follow_up: FollowUp | None, plugin: Plugin, pod: PodView) -> FollowUp | None:
-    """Return an follow_up that names its plugin if it breaks."""
+    """Return a follow-up whose errors name the plugin."""
     if follow_up is None:
         return None
 

@@ -1,9 +1,7 @@
-"""A configured set of plugins, and the one runner for all extension points.
+"""A configured set of plugins, and the code that runs every extension point.
 
-In: a pod, a snapshot, a state. Out: verdicts, scores, statuses, merged as the reference merges them. The points up to a
-decision stand here; those behind it in framework/runtime/binding_points, those for groups of pods in
-framework/runtime/group_points. How a plugin is called, timed and blamed is the same for all of them
-(framework/runtime/plugin_calls).
+In: a pod, a snapshot, a state. Out: verdicts, scores and statuses, merged as kube-scheduler merges them. The points up to the
+decision are here, the later ones in `binding_points`, and those for groups of pods in `group_points`.
 """
 
 from __future__ import annotations
@@ -44,14 +42,14 @@ Wording = Callable[[PodView, Diagnosis], str]
 
 @dataclass(eq=False, slots=True)
 class PreFiltered:
-    """What all PreFilters say together: a refusal for every node, or which rows of how many are left to look at."""
+    """The merged answer of all PreFilters: a refusal for every node, or the rows that are left, of `n_nodes`."""
 
     status: Status | None = None
     narrowed_by: frozenset[str] = frozenset()
     rows: Ints | None = None
     n_nodes: int = 0
     nominated_refused_by: frozenset[str] = frozenset()
-    """The plugin that refused the nominated node, which the reference names among those that narrowed."""
+    """The plugin that refused the nominated node. Kept quirk: the message names it among the plugins that narrowed."""
     _considered: Bools | None = None
 
     @property
@@ -75,7 +73,7 @@ class PreFiltered:
 
 @dataclass(slots=True)
 class Scores:
-    """Weighted, normalised scores: one column a plugin, and their sum; and what each plugin said before that."""
+    """Weighted, normalised scores of each plugin, their sum, and the scores before normalising."""
 
     total: Ints
     by_plugin: dict[str, Ints]
@@ -98,10 +96,10 @@ class Profile(BindingPoints, GroupPoints):
         self.name = name
         self.percentage_of_nodes = percentage_of_nodes
         self.word: Wording | None = None
-        """How a pod that fits nowhere is told so, where it is not in today's words."""
+        """Makes the message for a pod that fits nowhere, if it differs from today's (policies of old releases)."""
         self.kept: dict[str, Any] = {}
-        """What is remembered for this profile elsewhere in the room. Here and not in a table of all profiles: it leads to
-        plugins, these to their handle, and by the queue to the profile again, so that a table would let go of none."""
+        """What other modules of the framework cache for this profile. In a global table by profile it would never go: the
+        cached values refer to plugins, these to their handle, and by the queue to the profile again."""
         self.pre_enqueues = self._at("pre_enqueue")
         self.sorter = next(iter(self._at("queue_sort")), None)
         self.pre_filters = self._at("pre_filter")
@@ -119,7 +117,7 @@ class Profile(BindingPoints, GroupPoints):
         """Whether no plugin runs at a point that needs another one which is switched off."""
 
     def _unprepared(self, point: str) -> dict[str, str]:
-        """Return the plugins at a point that lack what an earlier point would have written, and what they say to that."""
+        """Return the plugins at a point whose earlier point is disabled in this profile, with the text of the error."""
         missing = {}
         for plugin in self._at(point):
             for needing, earlier, text in plugin.needs:
@@ -131,23 +129,20 @@ class Profile(BindingPoints, GroupPoints):
 
     @reported("PreFilter", lambda answer: (answer.status or SUCCESS).code.text)
     def pre_filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> PreFiltered:
-        """Run the PreFilters and merge what they say."""
+        """Run the PreFilters and merge their answers."""
         return self.pre_filter_with(self.pre_filters, pod, nodes, state)
 
     def pre_filter_with(self, plugins: Iterable[Plugin], pod: PodView, nodes: Snapshot, state: CycleState) -> PreFiltered:
-        """Run some of the PreFilters and merge what they say; those that have nothing to say are left out of filtering."""
-        skipped: set[str] = set()
-        try:
-            return self._merge_pre_filters(plugins, pod, nodes, state, skipped)
-        finally:
-            state.skip_filter |= skipped
+        """Run some of the PreFilters and merge what they answer. A plugin that answers SKIP is left out of Filter.
 
-    def _merge_pre_filters(
-        self, plugins: Iterable[Plugin], pod: PodView, nodes: Snapshot, state: CycleState, skipped: set[str]
-    ) -> PreFiltered:
+        An unresolvable refusal ends it at once. After any other refusal the remaining plugins are still called, and the last
+        refusal counts: kube-scheduler does so, because preemption may help and then needs the state of all plugins. Node names
+        of several plugins are intersected. Example: A names {a, b} and C names {b, c}: only b is left, and A and C narrowed.
+        """
         names: frozenset[str] | None = None
-        narrowed: set[str] = set()
+        narrowed, skipped = set[str](), set[str]()
         refused: Status | None = None
+        ended: PreFiltered | None = None
         for plugin in plugins:
             answer = self.call("PreFilter", plugin, plugin.pre_filter, pod, nodes, state)
             if answer is None:
@@ -163,7 +158,8 @@ class Profile(BindingPoints, GroupPoints):
                         if len(narrowed) == 1
                         else f"node(s) didn't satisfy plugin(s) [{' '.join(sorted(narrowed))}] simultaneously"
                     )
-                    return PreFiltered(unresolvable(text), narrowed_by=frozenset(narrowed))
+                    ended = PreFiltered(unresolvable(text), narrowed_by=frozenset(narrowed))
+                    break
             elif not isinstance(answer, Status):
                 raise misanswered(plugin.name, "PreFilter", "a Status, NodeNames or None", answer, pod.key)
             elif answer.is_success:
@@ -171,11 +167,15 @@ class Profile(BindingPoints, GroupPoints):
             elif answer.code is Code.SKIP:
                 skipped.add(plugin.name)
             elif answer.code is Code.UNRESOLVABLE:
-                return PreFiltered(answer.by(plugin.name))  # whoever narrowed before is no part of this
+                ended = PreFiltered(answer.by(plugin.name))  # plugins that narrowed before are not named
+                break
             elif answer.code is Code.UNSCHEDULABLE:
                 refused = answer.by(plugin.name)
             else:
                 raise erred(plugin.name, "PreFilter", answer.message, pod.key)
+        state.skip_filter |= skipped
+        if ended is not None:
+            return ended
         if refused is not None:
             return PreFiltered(refused, narrowed_by=frozenset(narrowed))
         if names is None:
@@ -184,7 +184,11 @@ class Profile(BindingPoints, GroupPoints):
 
     @reported("Filter")
     def filter(self, pod: PodView, nodes: Snapshot, state: CycleState, considered: Bools | None = None) -> Verdicts:
-        """Run the filters over all rows of the view; the first to refuse a row owns it."""
+        """Run the filters for all rows of the view; the first one that refuses a row owns it.
+
+        Every filter answers for all rows, also for those that an earlier one refused: columns are cheaper than choosing rows.
+        So an error of a plugin counts only on rows that it would have been called for (`Verdicts.error`).
+        """
         verdicts = Verdicts(nodes, considered)
         for plugin in self.filters:
             if plugin.name not in state.skip_filter:
@@ -195,7 +199,7 @@ class Profile(BindingPoints, GroupPoints):
         return verdicts
 
     def filter_one(self, plugin: Plugin, pod: PodView, nodes: Snapshot, state: CycleState) -> Rejections:
-        """Run one filter over all rows of the view; about a single row a plugin is asked without arrays, if it can be."""
+        """Run one filter for all rows of the view. For a single row `filter_node` is called, if the plugin has it."""
         missing = self.unprepared["filter"]
         if plugin.name in missing:
             return Rejections(None, (), dict.fromkeys(range(nodes.n), missing[plugin.name]))
@@ -203,12 +207,15 @@ class Profile(BindingPoints, GroupPoints):
             rejections: Rejections = self.call("Filter", plugin, plugin.filter, pod, nodes, state)
         else:
             rejections = self.call("Filter", plugin, lifting.filter_rows, plugin, pod, nodes, state)
-        if not _are_rejections(rejections, nodes.n):
+        is_right = isinstance(rejections, Rejections)
+        if is_right and rejections.domains is None and rejections.bits is not None:
+            is_right = len(rejections.bits) == nodes.n and are_all(Reason, rejections.reasons)
+        if not is_right:
             raise misanswered(plugin.name, "Filter", f"one verdict for each of {nodes.n} nodes", rejections, pod.key)
         return rejections
 
     def adjust(self, pod: PodView, other: PodView, row: int, sign: int, nodes: Snapshot, state: CycleState) -> None:
-        """Tell the plugins that keep counters that a pod came to a node or left it."""
+        """Run AddPod (+1) or RemovePod (-1) of the PreFilter plugins that have them, for a what-if."""
         for plugin in self.adjusting:
             if plugin.name not in state.skip_filter:
                 if sign > 0:
@@ -218,7 +225,7 @@ class Profile(BindingPoints, GroupPoints):
 
     @reported("PostFilter", lambda answer: answer.status.code.text)
     def post_filter(self, pod: PodView, nodes: Snapshot, state: CycleState, diagnosis: Diagnosis) -> PostFiltered:
-        """Run the PostFilters until one finds a way out; merge what the others say."""
+        """Run the PostFilters until one makes the pod schedulable; merge the reasons of the others."""
         reasons: list[str] = []
         follow_ups: list[FollowUp | None] = []
         nomination: Nomination | None = None
@@ -248,7 +255,7 @@ class Profile(BindingPoints, GroupPoints):
 
     @reported("PreScore")
     def pre_score(self, pod: PodView, nodes: Snapshot, feasible: Bools, state: CycleState) -> None:
-        """Run the PreScores; a plugin that has nothing to say is left out of scoring."""
+        """Run the PreScores. A plugin that answers SKIP is left out of Score."""
         heard, skipped = set[str](), set[str]()
         for plugin in self.pre_scores:
             answer = self._ask("PreScore", plugin, plugin.pre_score, pod, nodes, feasible, state)
@@ -262,7 +269,7 @@ class Profile(BindingPoints, GroupPoints):
 
     @reported("Score")
     def score(self, pod: PodView, nodes: Snapshot, feasible: Bools, state: CycleState) -> Scores:
-        """Run the scorers; in the total, nodes that are not feasible have -1."""
+        """Run the scorers. In the total, nodes that are not feasible have -1."""
         raws: dict[str, Ints] = {}
         by_plugin: dict[str, Ints] = {}
         everywhere = 0
@@ -305,45 +312,29 @@ class Profile(BindingPoints, GroupPoints):
         if plugin in self._normalizing:
             column = self.call("ScoreExtensionNormalize", plugin, plugin.normalize, raw, feasible, pod, nodes, state)
             self._check_shape(plugin, column, pod, nodes)
-        self._check_range(plugin, column, pod, feasible)
+        # Read without a sign, a score below zero is above all others, so that one look finds both ends of the range.
+        if len(column) and not 0 <= column.item(0 if is_uniform(column) else column.view(np.uint64).argmax()) <= MAX_SCORE:
+            outside = np.flatnonzero(feasible & ((column < 0) | (column > MAX_SCORE)))
+            if len(outside):
+                text = OUT_OF_RANGE.format(plugin=plugin.name, score=column.item(outside[0]), most=MAX_SCORE)
+                raise PluginError(plugin.name, "Score", text, pod.key)
         return column
 
     def _check_shape(self, plugin: Plugin, column: object, pod: PodView, nodes: Snapshot) -> None:
         if type(column) is not np.ndarray or column.shape != (nodes.n,) or column.dtype != np.int64:  # a masked one hides some
             raise misanswered(plugin.name, "Score", f"one 64-bit integer for each of {nodes.n} nodes", column, pod.key)
 
-    def _check_range(self, plugin: Plugin, column: Ints, pod: PodView, feasible: Bools) -> None:
-        if not len(column) or 0 <= _furthest(column) <= MAX_SCORE:
-            return
-        outside = feasible & ((column < 0) | (column > MAX_SCORE))
-        if outside.any():
-            value = int(column[np.flatnonzero(outside)[0]])
-            text = OUT_OF_RANGE.format(plugin=plugin.name, score=value, most=MAX_SCORE)
-            raise PluginError(plugin.name, "Score", text, pod.key)
-
     @reported("PreEnqueue", lambda status: status.code.text)
     def pre_enqueue(self, pod: PodView, first: str = "") -> Status:
-        """Ask the gates, the one that gated the pod before first; return the first refusal."""
+        """Run the PreEnqueues, and first the one that refused the pod last time; return the first refusal."""
         gates = self.pre_enqueues
         if first:
             gates = tuple(sorted(gates, key=lambda plugin: plugin.name != first))
         for plugin in gates:
-            answer = self.call("PreEnqueue", plugin, plugin.pre_enqueue, pod)
-            if answer is not None and not self._checked("PreEnqueue", plugin, answer, (pod,)).is_success:
+            answer = self._ask("PreEnqueue", plugin, plugin.pre_enqueue, pod)
+            if answer is not None and not answer.is_success:
                 return named(answer, plugin)
         return SUCCESS
-
-
-def _furthest(column: Ints) -> int:
-    """Return the score that lies furthest out: one below zero if there is any, else the highest."""
-    # Read without a sign, what is below zero is above everything: one look for both ends.
-    return column.item(0 if is_uniform(column) else column.view(np.uint64).argmax())
-
-
-def _are_rejections(answer: object, n_nodes: int) -> bool:
-    if not isinstance(answer, Rejections):
-        return False
-    return answer.bits is None or (len(answer.bits) == n_nodes and are_all(Reason, answer.reasons))
 
 
 __all__ = ["MAX_SCORE", "SKIP", "PreFiltered", "Profile", "Scores"]

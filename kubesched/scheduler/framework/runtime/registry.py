@@ -1,7 +1,7 @@
-"""Names to plugin classes, verified on registration.
+"""Plugin classes by name, verified when they are registered.
 
-In: plugin classes, ours and other people's. Out: the class of a name. A class whose methods are not the points with the
-arguments of the contract is refused here, with the method's name, instead of failing in the middle of an attempt.
+In: plugin classes, ours and those of other authors. Out: the class of a name. A class with an unknown method or other arguments
+than the contract has is refused here, with the method's name, and not in the middle of an attempt.
 """
 
 from __future__ import annotations

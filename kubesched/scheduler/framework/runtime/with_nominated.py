@@ -1,10 +1,11 @@
-"""Beside nominated pods: a pod must fit a node with those of equal or higher priority that are nominated to it.
+"""A pod must fit a node together with the pods of equal or higher priority that are nominated to it.
 
-In: verdicts on the nodes as they are. Out: the same, with those nodes refused that would not do if the nominated pods
-came. Both passes must succeed: a nominated pod may be what another pod's affinity needs, and may never come.
+In: verdicts on the nodes as they are. Out: the same verdicts, and refusals for the nodes on which the pod would not fit if the
+nominated pods came. A node must pass both ways, with and without them, as in kube-scheduler: a nominated pod may be the one
+that another pod's affinity asks for, and it may never come.
 
-Where filters look at one node at a time, the answers for a pod class are kept and only asked for again where a node or
-its nominated pods changed: with thousands of pods nominated, an attempt pays for the few that are new.
+If all filters read one row alone, the answers of a class are kept. Only rows that changed, or whose nominated pods changed, are
+tried again. So with thousands of nominated pods an attempt pays for the few new ones.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from kubesched.scheduler.framework.verdicts import Verdicts
 UNKNOWN, PASSES = 0, 1
 _MOST_CLASSES = 32
 _FEW = 4
-"""Rows up to which one after the other is cheaper than all at once: arrays have a price of their own."""
+"""Up to so many rows are tried one by one, which is faster than arrays."""
 
 
 def filter_with_nominated(
@@ -36,7 +37,7 @@ def filter_with_nominated(
     considered: Bools | None,
     nominations: Nominations | None,
 ) -> Verdicts:
-    """Run the filters; where pods of equal or higher priority are nominated to a node, the pod must fit beside them."""
+    """Run the filters. On nodes with nominated pods of equal or higher priority, the pod must fit together with these too."""
     verdicts = profile.filter(pod, nodes, state, considered)
     refuse_for_nominated(profile, pod, nodes, state, nominations, verdicts)
     return verdicts
@@ -45,7 +46,11 @@ def filter_with_nominated(
 def refuse_for_nominated(
     profile: Profile, pod: PodView, nodes: Snapshot, state: CycleState, nominations: Nominations | None, verdicts: Verdicts
 ) -> None:
-    """Refuse those nodes, of the considered ones, that would not do with the pods nominated to them."""
+    """Refuse the considered nodes on which the pod does not fit together with the pods nominated to them.
+
+    Only nodes with nominated pods are tried again. There are three ways, from fast to slow: from the answers kept for the
+    class; all nodes in one call of each filter; or node by node, if a nominated pod could change counters.
+    """
     coming = nominated_by_row(nodes, nominations) if nominations is not None else None
     if not coming:
         return
@@ -79,7 +84,7 @@ def refuse_for_nominated(
 def feasible_beside_nominated(
     profile: Profile, pod: PodView, nodes: Snapshot, state: CycleState, nominations: Nominations | None, feasible: Bools
 ) -> Bools:
-    """Return which of the feasible nodes are so beside the pods nominated to them: the very same column if all are."""
+    """Return which feasible nodes stay feasible with the pods nominated to them. If all do, the same array is returned."""
     coming = nominated_by_row(nodes, nominations) if nominations is not None else None
     if not coming:
         return feasible
@@ -97,7 +102,7 @@ def feasible_beside_nominated(
 
 
 def _refuse_alone(what_if: WhatIfFilters, nodes: Snapshot, positions: Ints, ahead: NominatedAbove, verdicts: Verdicts) -> None:
-    """Refuse nodes one by one that would not do with the pods nominated to them, which may move counters."""
+    """Try nodes one by one, because the pods nominated to them may change counters, and refuse those that do not pass."""
     whole = nodes.everything()
     for position in positions.tolist():
         row = position if nodes.rows is None else int(nodes.rows[position])
@@ -107,8 +112,8 @@ def _refuse_alone(what_if: WhatIfFilters, nodes: Snapshot, positions: Ints, ahea
 
 
 class _Remembered:
-    """What filters say about rows with the nominated pods on them, for one class of pods: UNKNOWN, PASSES, or the
-    number of a refusal."""
+    """The answers of the filters for rows with their nominated pods, for one class: UNKNOWN, PASSES, or the number of a
+    refusal."""
 
     __slots__ = ("_journal", "_nominated", "_numbers", "_versions", "outcome")
 
@@ -120,14 +125,15 @@ class _Remembered:
         self._nominated: Reader[int] = Reader()
 
     def refuse(self, verdicts: Verdicts, own_row: int) -> None:
-        """Refuse the rows that the answers refuse, apart from the pod's own."""
+        """Refuse the rows that do not pass. The row that the pod itself is nominated to is left out: it does not count against
+        itself."""
         if own_row >= 0:
             self.outcome[own_row] = UNKNOWN
         for (plugin, reasons), number in self._numbers.items():
             verdicts.refuse(self.outcome == number, plugin, reasons)
 
     def find_out(self, what_if: WhatIfFilters, nodes: Snapshot, coming: NominatedByRow, ahead: NominatedAbove) -> None:
-        """Bring the answers up to date."""
+        """Compute the answers that are unknown: for rows that changed, or whose nominated pods changed."""
         versions = what_if.versions(nodes)
         changes, nominated = self._journal.changed(nodes.journal), self._nominated.changed(coming.changes)
         if changes is None or nominated is None or versions != self._versions:
@@ -159,7 +165,7 @@ class _Remembered:
 
 
 def _remembered(profile: Profile, pod: PodView, what_if: WhatIfFilters) -> _Remembered:
-    """Return what is remembered for the class of a pod."""
+    """Return the answers kept for the class of a pod."""
     memory: OrderedDict[tuple[bytes, frozenset[str]], _Remembered] = profile.kept.setdefault(__name__, OrderedDict())
     key = (pod.template.signature, what_if.skipped)
     found = memory.pop(key, None) or _Remembered()

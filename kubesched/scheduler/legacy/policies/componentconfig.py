@@ -1,9 +1,7 @@
-"""What old flags and old configuration files said about the whole scheduler, under the names of then.
+"""The configuration file of old releases: KubeSchedulerConfiguration of `kubescheduler.config.k8s.io/v1alpha1`, from 1.10 on.
 
-In: a KubeSchedulerConfiguration of `kubescheduler.config.k8s.io/v1alpha1` (from 1.10 on), or nothing. Out: a
-`ComponentConfig` with every default of its release filled in, and the document that the release showed at /configz.
-Flags are laid over the fields by whoever reads flags. A file is read strictly, as files are today: the releases passed
-over a misspelt field in silence, and nobody misses that.
+`ComponentConfig` has all defaults of its release, and prints the document of its /configz. Flags are applied by the caller.
+Unlike the old releases, which ignored unknown fields, files are read strictly.
 """
 
 from __future__ import annotations
@@ -72,14 +70,14 @@ class PolicySource(Wire, frozen=True, rename="camel"):
 
 
 class AlgorithmSource(Wire, frozen=True, rename="camel"):
-    """What predicates and priorities run: a policy's, or a provider's."""
+    """The source of predicates and priorities: a policy or a provider."""
 
     policy: PolicySource | None = None
     provider: str | None = None
 
 
 class OldLeaderElection(LeaderElection, frozen=True, rename="camel"):
-    """Who leads, with the lock under its old names."""
+    """Leader election, with the old names of the lock's fields."""
 
     go_type: ClassVar[str] = "v1alpha1.KubeSchedulerLeaderElectionConfiguration"
 
@@ -88,7 +86,7 @@ class OldLeaderElection(LeaderElection, frozen=True, rename="camel"):
 
 
 class ComponentConfig(Wire, frozen=True, rename="camel"):
-    """A scheduler of then. Empty names, zero durations and None mean the release's default."""
+    """The document. Empty names, zero durations and None mean the release's default."""
 
     go_type: ClassVar[str] = "v1alpha1.KubeSchedulerConfiguration"
 
@@ -111,7 +109,7 @@ class ComponentConfig(Wire, frozen=True, rename="camel"):
     plugin_config: Annotated[tuple[PluginConfig, ...], Go("[]v1alpha1.PluginConfig")] = ()
 
     def defaulted(self, release: Release) -> ComponentConfig:
-        """Return the settings with every default of a release filled in; raise ConfigError for what it would refuse."""
+        """Return the settings with all defaults of a release; raise ConfigError for values that it refuses."""
         source = self.algorithm_source
         if source.policy is None and source.provider is None:
             source = AlgorithmSource(provider=DEFAULT_PROVIDER)
@@ -140,7 +138,7 @@ class ComponentConfig(Wire, frozen=True, rename="camel"):
 
     @property
     def source(self) -> Source:
-        """Return where the predicates and priorities come from."""
+        """Return the source of predicates and priorities."""
         policy = self.algorithm_source.policy
         if policy is None:
             return FromProvider(self.algorithm_source.provider or DEFAULT_PROVIDER)
@@ -161,13 +159,14 @@ class ComponentConfig(Wire, frozen=True, rename="camel"):
         return msgspec.structs.replace(self, algorithm_source=chosen)
 
     def document(self, release: Release) -> dict[str, Any]:
-        """Return what the release showed at /configz: flat up to 1.9, the file's own shape later."""
+        """Return the document of /configz: flat up to 1.9, like the file later."""
         if release.minor < _FILES_SINCE:
             return self._flat()
         shown = {name: value for name, value in encode(self).items() if _knows(release, name)}
         return {"apiVersion": API_VERSION, "kind": CONFIGURATION, **{k: v for k, v in shown.items() if v is not None}}
 
     def _flat(self) -> dict[str, Any]:
+        """Return the flat document of releases up to 1.9, whose fields were the flags."""
         source, connection = self.source, self.client_connection
         host, _, port = self.healthz_bind_address.rpartition(":")
         election = encode(self.leader_election)
@@ -191,7 +190,7 @@ class ComponentConfig(Wire, frozen=True, rename="camel"):
 
 
 def load_component_config(file: str, release: Release) -> ComponentConfig:
-    """Return the settings in an old configuration file, not yet defaulted."""
+    """Return the settings in a file, without defaults."""
     if release.minor < _FILES_SINCE:
         raise ConfigError("", f"{release} knows no configuration file; use its flags")
     text = read_file(file).decode("utf-8", "replace")

@@ -1,9 +1,8 @@
-"""From a policy to the KubeSchedulerConfiguration that behaves the same today, or to what has no equivalent.
+"""From a policy to a KubeSchedulerConfiguration of today.
 
-In: a policy and its release. Out: a `Conversion`: a document with one profile whose plugin lists hold exactly what the
-policy selects, what behaves otherwise in it (`differences`), and what cannot be said in it at all (`missing`). A policy
-that its own release would have refused is refused here, with the same words. The document is loaded once before it is
-handed out, so whoever uses it will not be told that it is invalid.
+A `Conversion` has the document, with one profile that enables exactly the plugins for the policy; sentences about what behaves
+differently (`differences`); and what has no equivalent (`missing`). The tables below map names to plugins and sentences. A
+policy that its release refuses is refused with the same text. The document is loaded once, so it is valid.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ _FILTERS: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(("CheckNodeMemoryPressure", "CheckNodeDiskPressure", "CheckNodePIDPressure"), ("TaintToleration",)),
     "CheckNodeLabelPresence": ("NodeAffinity",),
 }
-"""The filters of today that a predicate stands for: mostly those that it ran as in 1.17."""
+"""The filters of today for a predicate: mostly those that it ran as in 1.17."""
 _SCORES: Mapping[str, str] = {
     "BalancedResourceAllocation": "NodeResourcesBalancedAllocation",
     **dict.fromkeys(("SelectorSpreadPriority", "ServiceSpreadingPriority", "EvenPodsSpreadPriority"), "PodTopologySpread"),
@@ -86,7 +85,7 @@ _AT_SCORE = ("pre_score", "score")
 
 @dataclass(frozen=True, slots=True)
 class Conversion:
-    """What became of a policy."""
+    """A converted policy."""
 
     document: dict[str, Any]
     differences: tuple[str, ...] = ()
@@ -94,7 +93,7 @@ class Conversion:
 
     @property
     def is_complete(self) -> bool:
-        """Return whether everything that the policy asks for is in the document."""
+        """Return whether the document has everything in the policy."""
         return not self.missing
 
 
@@ -106,7 +105,7 @@ class _Draft:
     scores: dict[str, int] = field(default_factory=dict)
     args: dict[str, dict[str, Any]] = field(default_factory=dict)
     spreads_siblings: bool = False
-    """Whether pods without constraints of their own are to be spread as well."""
+    """Whether pods without spread constraints are spread too."""
     differences: list[str] = field(default_factory=list)
     missing: list[str] = field(default_factory=list)
 
@@ -120,7 +119,7 @@ class _Draft:
 
 
 def convert_policy(policy: Policy, version: str | Release = LATEST, options: Options | None = None) -> Conversion:
-    """Return today's configuration for a policy; raise ConfigError for a policy that its release would refuse."""
+    """Return today's configuration for a policy; raise ConfigError for a policy that its release refuses."""
     release, options = release_of(version), options or Options()
     check_policy(policy, release)
     registry = Registry(release, LegacyGates.of(release, options.feature_gates), options.custom)
@@ -148,6 +147,8 @@ def convert_policy(policy: Policy, version: str | Release = LATEST, options: Opt
 
 
 def _convert_predicates(policy: Policy, registry: Registry, draft: _Draft) -> None:
+    """Add the filters for the predicates. All labelsPresence predicates become one required node affinity in NodeAffinity's
+    addedAffinity."""
     names: set[str] = set(registry.mandatory & registry.predicates.keys())
     present: list[str] = []
     absent: list[str] = []
@@ -180,6 +181,7 @@ def _convert_predicates(policy: Policy, registry: Registry, draft: _Draft) -> No
 
 
 def _convert_priorities(policy: Policy, registry: Registry, draft: _Draft) -> None:
+    """Add the scorers for the priorities of the policy, or of the default provider."""
     if policy.priorities is None and registry.release.absent_means_default:
         for name in sorted(registry.provider(DEFAULT_PROVIDER)[1]):
             _convert_known(name, registry.priority(name).weight, draft)
@@ -196,6 +198,8 @@ def _convert_priorities(policy: Policy, registry: Registry, draft: _Draft) -> No
 
 
 def _convert_known(name: str, weight: int, draft: _Draft) -> None:
+    """Add the scorer for a priority without an argument. Resource priorities become the scoring strategy of NodeResourcesFit,
+    which can have only one."""
     said = f"priority {name}"
     if name == "EqualPriority":
         return
@@ -226,6 +230,7 @@ def _score_resources(name: str, weight: int, strategy: dict[str, Any], draft: _D
 
 
 def _ratio(priority: PriorityPolicy) -> dict[str, Any]:
+    """Return the scoring strategy for a RequestedToCapacityRatio priority."""
     assert priority.argument is not None
     given = priority.argument.requested_to_capacity_ratio_arguments
     assert given is not None
@@ -257,6 +262,8 @@ def _added(draft: _Draft) -> dict[str, Any]:
 
 
 def _document(draft: _Draft, policy: Policy, options: Options) -> dict[str, Any]:
+    """Return the document: all defaults disabled, the drafted plugins enabled at each point that they implement in both
+    recorded releases."""
     catalogue = at_release(IN_TREE_CATALOGUE, config.OLDEST_RECORDED)  # points that both releases have
     sets: dict[str, list[dict[str, Any]]] = {
         "preEnqueue": [{"name": "SchedulingGates"}],

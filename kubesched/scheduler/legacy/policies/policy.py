@@ -1,8 +1,10 @@
-"""Policy files: the document's types, and reading one as strictly as its release did.
+"""Policy files: the types of the document, and `load_policy`, which reads it as strictly as its release.
 
-In: the text of a file or of a ConfigMap's `policy.cfg`, and the release whose rules apply. Out: a `Policy`, or one
-ConfigError. Up to 1.14 the text is JSON; before 1.17 a field that the release does not know is ignored, and one that
-came in a later release is such a field. Absent and empty lists mean different things here, so absent is None.
+    {"kind": "Policy", "apiVersion": "v1", "predicates": [{"name": "HostName"}], "priorities": [{"name": "EqualPriority",
+    "weight": 2}]}
+
+Up to 1.14 the text is JSON, later YAML too. Before 1.17 unknown fields are ignored, also those of later releases (`_SINCE`);
+1.17 refuses them. An absent list means the defaults, an empty one means none, so absent is None here.
 """
 
 from __future__ import annotations
@@ -171,7 +173,7 @@ _FOLDED: dict[str, type[msgspec.Struct]] = {
 
 
 def load_policy(text: str, version: str | Release = LATEST) -> Policy:
-    """Return the policy in a text; raise ConfigError if the release would not have taken it."""
+    """Return the policy in a text; raise ConfigError if the release refuses it."""
     release = release_of(version)
     wrapper = "invalid policy" if release.minor >= 17 else "invalid configuration"
     try:
@@ -203,8 +205,8 @@ def _parse(text: str, release: Release) -> tuple[Value, list[str]]:
 
 
 def _with_kind(tree: Object, complaints: list[str]) -> Object:
-    """Return a document with the kind and the version that it leaves out. Without a version it is read as the release's own
-    struct, whose fields are spelled as in Go: `Predicates`, and `predicates` is unknown."""
+    """Return a document with default kind and version (1.17). Kept quirk: without a version, fields have Go's names:
+    `Predicates` is read, and `predicates` is unknown."""
     given: list[tuple[str, Value]] = [("kind", KIND)] if not tree.get_folded("kind") else []
     if not tree.get_folded("apiVersion"):
         tree = _from_go(tree, complaints)
@@ -213,6 +215,7 @@ def _with_kind(tree: Object, complaints: list[str]) -> Object:
 
 
 def _from_go(value: Any, complaints: list[str]) -> Any:
+    """Return a value with wire names instead of Go's; add an error for each field that is not written as in Go."""
     if isinstance(value, list):
         return [_from_go(item, complaints) for item in value]
     if not isinstance(value, Object):
@@ -239,6 +242,7 @@ _GO_NAMES = {
 
 
 def _check_kind(tree: Value, text: str, release: Release) -> None:
+    """Raise ConfigError for a document without kind or version, or with other ones than the release reads."""
     if not isinstance(tree, Object):
         raise ConfigError("", f"Object 'Kind' is missing in '{text}'")
     kind, api_version = tree.get_folded("kind"), tree.get_folded("apiVersion")
@@ -255,11 +259,11 @@ def _check_kind(tree: Value, text: str, release: Release) -> None:
         )
 
 
-# What the release knew
+# Fields by release
 
 
 def _at_release(value: Value, release: Release, path: str = "") -> Any:
-    """Return a part of the document without the fields that came later, and with the keys of extenders in their usual case."""
+    """Return the document without fields of later releases, and with the keys of extenders in their usual case."""
     if isinstance(value, list):
         return [_at_release(item, release, path) for item in value]
     if not isinstance(value, Object):
@@ -276,9 +280,7 @@ def _at_release(value: Value, release: Release, path: str = "") -> Any:
 
 
 def _folded(value: Object, cls: type[msgspec.Struct]) -> Object:
-    """Return the object with every key that differs from a field's name only in case under that name.
-
-    Others are passed over: extenders were never read strictly, not even by a release that read the rest so.
-    """
+    """Return the object with the field names instead of keys in another case. Other keys are dropped, because extenders were
+    never read strictly, also not in 1.17."""
     names = {field.encode_name.casefold(): field.encode_name for field in msgspec.structs.fields(cls)}
     return Object(tuple((names[key.casefold()], item) for key, item in value.pairs if key.casefold() in names))

@@ -1,7 +1,7 @@
-"""What is wrong with a policy, in the words of its release; everything is found before anything is said.
+"""Validation of a policy, with the texts of its release.
 
-`check_policy` is the check that a release made of the whole; the checks of single entries beside it ended the old
-program on the spot.
+`check_policy` reports all errors together. `check_argument` and `shape_of` are checks that ended the old program at the first
+error.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from kubesched.scheduler.legacy.releases import Release
 
 MAX_INT = (1 << 63) - 1
 MAX_WEIGHT = MAX_INT // 10
-"""The first weight that is too large, also where scores go up to 100."""
+"""The first weight that is too large, also in 1.17, where scores go up to 100."""
 
 
 def check_policy(policy: Policy, release: Release) -> None:
-    """Raise ConfigError with everything that is wrong with weights, custom priorities and extenders."""
+    """Raise ConfigError with all errors of weights, custom priorities and extenders."""
     errors: list[str] = []
     declared: dict[str, PriorityPolicy] = {}
     for priority in policy.priorities or ():
@@ -44,7 +44,7 @@ def _weight_errors(priority: PriorityPolicy, release: Release) -> list[str]:
 
 
 def _custom_errors(priority: PriorityPolicy, declared: dict[str, PriorityPolicy]) -> list[str]:
-    """Refuse custom priorities that cannot become one: two ratios, or equal kinds of different weights."""
+    """Return the errors of custom priorities that 1.17 merges by kind: two ratios, or one kind with different weights."""
     argument = priority.argument
     if argument is None:
         return []
@@ -60,13 +60,14 @@ def _custom_errors(priority: PriorityPolicy, declared: dict[str, PriorityPolicy]
     if before is not None and kind == "RequestedToCapacityRatio":
         return [f"Priority {go_quote(priority.name)} redeclares custom priority {go_quote(kind)}, from:{go_quote(before.name)}"]
     if before is not None and before.weight != priority.weight:
-        # Two spaces after the kind: the text users of the old program know.
+        # Kept quirk: two spaces after the kind.
         return [f"{kind}  priority {go_quote(priority.name)} has a different weight with {go_quote(before.name)}"]
     declared[kind] = priority
     return []
 
 
 def _extender_errors(extenders: tuple[PolicyExtender, ...], release: Release) -> list[str]:
+    """Return the errors of extenders: weights, managed resources, and more than one that binds."""
     errors: list[str] = []
     managed: set[str] = set()
     for extender in extenders:
@@ -90,7 +91,7 @@ def _extender_errors(extenders: tuple[PolicyExtender, ...], release: Release) ->
 
 
 def check_argument(entry: PredicatePolicy | PriorityPolicy) -> None:
-    """Raise ConfigError unless an entry's argument, if it has one, is of exactly one kind."""
+    """Raise ConfigError if an entry's argument is not of exactly one kind."""
     if entry.argument is not None:
         kind = "Predicate" if isinstance(entry, PredicatePolicy) else "Priority"
         n_args = sum(getattr(entry.argument, name) is not None for name in entry.argument.__struct_fields__)
@@ -100,7 +101,7 @@ def check_argument(entry: PredicatePolicy | PriorityPolicy) -> None:
 
 
 def shape_of(arguments: RequestedToCapacityRatioArguments, release: Release) -> tuple[tuple[int, int], ...]:
-    """Return the corners of a line in the release's range of scores; raise ConfigError if they make no line."""
+    """Return the points of a shape in the release's range of scores; raise ConfigError for an invalid shape."""
     most = release.max_score
     points = tuple((point.utilization, point.score * (most // 10)) for point in arguments.shape)
     error = _shape_error(points, most)
@@ -110,6 +111,7 @@ def shape_of(arguments: RequestedToCapacityRatioArguments, release: Release) -> 
 
 
 def _shape_error(points: tuple[tuple[int, int], ...], most: int) -> str:
+    """Return the first error of a shape, empty for a valid one. Kept quirk: `valuses` in one text."""
     if not points:
         return "at least one point must be specified"
     for at in range(1, len(points)):

@@ -1,7 +1,7 @@
-"""The algorithm providers of the releases: which predicates and priorities ran by default, which could be asked for.
+"""The algorithm providers: which predicates and priorities run by default in each release, and which a policy may name.
 
-A table a release. DefaultProvider is the release's own choice; ClusterAutoscalerProvider is the same with pods packed
-instead of spread out. Feature gates of the time add and remove names (`known_to`).
+DefaultProvider is the release's choice. ClusterAutoscalerProvider has MostRequestedPriority instead of LeastRequestedPriority,
+so it packs pods. Feature gates add and remove names (`known_to`).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ DEFAULT_PROVIDER = "DefaultProvider"
 CLUSTER_AUTOSCALER_PROVIDER = "ClusterAutoscalerProvider"
 
 _TAINTED = ("CheckNodeCondition", "CheckNodeMemoryPressure", "CheckNodeDiskPressure", "CheckNodePIDPressure")
-"""Predicates that taints took the place of."""
+"""Predicates that taints replaced."""
 
 _PREDICATES: Mapping[str, str] = {
     # name: how 1.3, 1.4, 1.6, 1.13 and 1.17 had it: d by default, r registered, m by default and always, - not at all
@@ -92,18 +92,18 @@ _ORDER_1_13 = (
 
 @dataclass(slots=True)
 class Names:
-    """The names that a release knows: those that may be asked for, those that run by default, those that always run."""
+    """The names that a release knows, those that run by default, and those that always run."""
 
     predicates: set[str] = field(default_factory=set)
     default_predicates: set[str] = field(default_factory=set)
     mandatory_predicates: set[str] = field(default_factory=set)
     priorities: dict[str, int] = field(default_factory=dict)
-    """By name, with the weight that a priority has when nobody says otherwise."""
+    """By name, with the default weight."""
     default_priorities: set[str] = field(default_factory=set)
 
 
 def known_to(release: Release, gates: LegacyGates) -> Names:
-    """Return the names of a release after its feature gates were applied."""
+    """Return the names of a release with these feature gates."""
     column = _COLUMNS[release.minor]
     names = Names()
     for name, marks in _PREDICATES.items():
@@ -150,9 +150,9 @@ def providers_of(names: Names) -> dict[str, tuple[set[str], set[str]]]:
 
 
 def ordered(predicates: set[str], release: Release) -> list[str]:
-    """Return predicates in the order in which they run: the release's, and those it does not list behind, by name.
+    """Return predicates in the order in which they run: the release's order, then the others by name.
 
-    Before 1.10 there was no order. All of them ran on every node then, so any order says the same; ours is a later one.
+    Before 1.10 there was no order, and all predicates ran on every node. So the order does not matter, and a later one is used.
     """
     listed = _order(release)
     rank = {name: at for at, name in enumerate(listed)}
@@ -160,7 +160,7 @@ def ordered(predicates: set[str], release: Release) -> list[str]:
 
 
 def is_listed(predicate: str, release: Release) -> bool:
-    """Return whether a predicate stands in a release's order; from 1.10 to 1.17 the others were never run."""
+    """Return whether a predicate is in a release's order; from 1.10 to 1.17 others never ran."""
     return predicate in _order(release) and predicate != "PodFitsPorts"
 
 

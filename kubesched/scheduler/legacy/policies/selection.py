@@ -1,8 +1,10 @@
-"""From a policy to names: which predicates and priorities a policy selects, custom ones registered on the way.
+"""From a policy to names: which predicates and priorities run. Those with an argument ("custom") are registered on the way.
 
-A custom predicate or priority is one that a policy gives an argument. Up to 1.16 each stood under the name that the
-policy gives it. From 1.17 on the name was forced, several of a kind became one, and their labels and weights were
-added up.
+    {"name": "ssd", "argument": {"labelsPresence": {"labels": ["disk"], "presence": true}}}
+    up to 1.16     a predicate named ssd
+    from 1.17 on   a predicate named CheckNodeLabelPresence (`FORCED`); a second one adds its labels to the first
+
+Priorities of one kind are merged in the same way, and their weights added.
 """
 
 from __future__ import annotations
@@ -32,14 +34,14 @@ from kubesched.scheduler.legacy.releases import Release
 
 @dataclass(slots=True)
 class Selected:
-    """The names that a scheduler is built from; priorities with their weights."""
+    """The names that a scheduler is built from, priorities with weights."""
 
     predicates: set[str]
     priorities: dict[str, int]
     conflict: str = ""
-    """What was found wrong with the labels when the plugins were started."""
+    """The error about labels that must be both present and absent, if there is one."""
     plugin_config: tuple[PluginConfig, ...] = ()
-    """What the entries with arguments told the plugins that they ran as."""
+    """The arguments of the plugins that custom entries ran as."""
 
 
 FORCED = {
@@ -49,7 +51,7 @@ FORCED = {
     "label_preference": "NodeLabel",
     "requested_to_capacity_ratio_arguments": "RequestedToCapacityRatio",
 }
-"""Kinds of arguments, and the names that their predicates and priorities are forced to have."""
+"""Kinds of arguments, and the names of their predicates and priorities in 1.17."""
 
 
 def runs_as(entry: PredicatePolicy | PriorityPolicy, release: Release) -> str:
@@ -61,7 +63,7 @@ def runs_as(entry: PredicatePolicy | PriorityPolicy, release: Release) -> str:
 
 
 def select(policy: Policy, registry: Registry) -> Selected:
-    """Return what a policy selects; what is absent is the default provider's choice, or nothing before 1.10."""
+    """Return what a policy selects. An absent list means the default provider's, and before 1.10 none."""
     chooser = _Chooser(registry)
     for predicate in policy.predicates or ():
         chooser.take_predicate(predicate)
@@ -77,7 +79,7 @@ def select(policy: Policy, registry: Registry) -> Selected:
 
 
 class _Chooser:
-    """Takes the entries of a policy in their order."""
+    """Takes the entries of a policy, one by one."""
 
     def __init__(self, registry: Registry) -> None:
         self.registry = registry
@@ -94,7 +96,7 @@ class _Chooser:
         self._weights: dict[str, int] = {}
 
     def take_predicate(self, policy: PredicatePolicy) -> None:
-        """Register a custom predicate, or find a known one."""
+        """Select a known predicate, or register a custom one."""
         check_argument(policy)
         argument = policy.argument
         if argument is None:
@@ -114,10 +116,7 @@ class _Chooser:
         self.predicates.add(name)
 
     def take_priority(self, policy: PriorityPolicy) -> None:
-        """Register a custom priority, or find a known one and give it the policy's weight.
-
-        From 1.17 on EqualPriority is passed over: it says the same of all nodes.
-        """
+        """Select a known priority with the policy's weight, or register a custom one. 1.17 skips EqualPriority."""
         if policy.name == "EqualPriority" and self.release.runs_plugins:
             return
         check_argument(policy)
@@ -145,14 +144,14 @@ class _Chooser:
         self.priorities[name] = weight
 
     def _kept(self, labels: list[str]) -> list[str]:
-        """Return the labels that entries of the same kind brought before, where they become one."""
+        """Return the labels of earlier entries of the kind, in releases that merge them."""
         return list(labels) if self.release.forces_names else []
 
     def _added(self, name: str, weight: int) -> int:
         return weight + self.priorities.get(name, 0) if self.release.forces_names else weight
 
     def plugin_config(self) -> tuple[PluginConfig, ...]:
-        """Return the arguments of the plugins that entries with arguments ran as, under the release's own keys."""
+        """Return the arguments of the plugins that custom entries ran as, with the release's keys."""
         if not self.release.runs_plugins:
             return ()
         args: dict[str, dict[str, Any]] = {
@@ -172,7 +171,7 @@ class _Chooser:
         return tuple(PluginConfig(name, Raw(read_json(json.dumps(given)))) for name, given in told.items() if given)
 
     def conflict(self) -> str:
-        """Return the complaint about labels that are asked for both to be there and not to be there, if any."""
+        """Return the error about labels that must be both present and absent; empty if there are none."""
         if not self.release.forces_names:
             return ""
         return _conflict(self._present, self._absent) or _conflict(self._preferred_present, self._preferred_absent)
@@ -190,7 +189,7 @@ def _conflict(present: Sequence[str], absent: Sequence[str]) -> str:
 
 
 def _predicate(cls: type[Plugin], name: str, *labels: Sequence[str]) -> PredicateFactory:
-    """Return what makes a predicate under another name, with the labels that it has now."""
+    """Return a factory of a predicate with another name and the current labels."""
     make = _priority(cls, name, *map(tuple, labels))
     return lambda context, handle: [make(context, handle)]
 

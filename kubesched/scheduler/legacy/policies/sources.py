@@ -1,7 +1,6 @@
-"""Where a scheduler of then is described: in a policy file, in a ConfigMap, or by the name of a provider.
+"""Where predicates and priorities come from: a policy file, a ConfigMap, or an algorithm provider.
 
-In: the old flags. Out: a source, by the rules of the release, and from what it holds a `Policy`. Nothing is fetched
-here: whoever talks to the API hands in the ConfigMap, or what went wrong with it.
+`source_of` decides that from the old flags by the release's rules. Nothing is fetched here; the caller passes the ConfigMap.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from kubesched.scheduler.legacy.releases import LATEST, Release, release_of
 
 @dataclass(frozen=True, slots=True)
 class PolicyFlags:
-    """The flags that choose what predicates and priorities run, as they were given."""
+    """The old flags about policies and providers."""
 
     algorithm_provider: str = ""
     policy_config_file: str = ""
@@ -29,7 +28,7 @@ class PolicyFlags:
 
     @property
     def are_given(self) -> bool:
-        """Return whether any of them asks for a scheduler of then."""
+        """Return whether one of them is set."""
         return bool(
             self.algorithm_provider or self.policy_config_file or self.policy_configmap or self.use_legacy_policy_config
         )
@@ -61,10 +60,10 @@ Source = FromFile | FromConfigMap | FromProvider
 
 
 def source_of(flags: PolicyFlags, version: str | Release = LATEST) -> Source:
-    """Return what the flags mean to a release.
+    """Return the source that the flags mean in a release.
 
-    Up to 1.6 a policy file that does not exist is passed over for the provider. Later a file wins if it is asked for or
-    if there is no ConfigMap, and must then be there.
+    Up to 1.6 the provider is used if the policy file does not exist. Later the file wins with --use-legacy-policy-config or
+    without a ConfigMap, and must exist.
     """
     release = release_of(version)
     provider = FromProvider(flags.algorithm_provider or DEFAULT_PROVIDER)

@@ -1,8 +1,7 @@
-"""What all predicates have in common, and several predicates taken as one.
+"""The base of predicates, and `AllOf`: several predicates as one.
 
-A predicate is a plugin that filters. Its reasons depend on the release: up to 1.6 a node was refused with the short
-name of a failure, later with a sentence; and from 1.17 on, when predicates ran as plugins, each gave one reason only,
-as they had done in 1.3.
+A predicate is a Filter plugin whose reasons depend on the release. Up to 1.6 a reason is the short name of a failure, later a
+sentence. In 1.3 and 1.17 a predicate gives one reason against a node, in between all that it has.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from kubesched.scheduler.framework import (
     Wakeup,
 )
 from kubesched.scheduler.framework.runtime import lifting
-from kubesched.scheduler.legacy.context import LegacyContext
+from kubesched.scheduler.legacy.releases import LegacyContext
 
 Cases = list[tuple[Bools, Reason]]
 P = TypeVar("P", bound=Plugin)
@@ -36,10 +35,10 @@ def named(cls: type[P], name: str) -> type[P]:
 
 
 class Predicate(Plugin):
-    """The base of predicates. Whatever happens in the cluster gives refused pods another try, as it did then."""
+    """The base. It has no `wakes_on`: any event moves refused pods, as in old releases."""
 
     failure: ClassVar[str] = ""
-    """The failure's short name, shown up to 1.6; the predicate's own name if there is no other."""
+    """The short name of the failure, shown up to 1.6; empty: the predicate's name."""
 
     def __init__(self, context: LegacyContext, handle: Handle) -> None:
         super().__init__(context, handle)
@@ -47,15 +46,13 @@ class Predicate(Plugin):
         self.release = context.release
 
     def reason(self, sentence: str, *, resolvable: bool = True, failure: str = "") -> Reason:
-        """Return a reason in the words of the release."""
+        """Return a reason with the text of the release."""
         text = (failure or self.failure or self.name) if self.release.names_failures else sentence
         return Reason(text, resolvable=resolvable)
 
     def refuse(self, nodes: Snapshot, cases: Cases) -> Rejections:
-        """Refuse nodes for all reasons that hold, or for one of them where the release gave only one.
-
-        That one is the first that no eviction can help, or else the first of all.
-        """
+        """Refuse nodes for all reasons that hold; in releases with one reason, for the first that an eviction cannot help, else
+        for the first."""
         if not cases:
             return Rejections.none(nodes)
         if not self.release.gives_one_reason:
@@ -64,26 +61,27 @@ class Predicate(Plugin):
 
 
 class AllOf(Plugin):
-    """Several predicates as one: a node is refused for all reasons that any of them has."""
+    """Several predicates as one: a node is refused for the reasons of all of them."""
 
     parts: ClassVar[tuple[Plugin, ...]] = ()
 
     @staticmethod
     def under(name: str, parts: Sequence[Plugin], handle: Handle) -> AllOf:
-        """Return a plugin of that name that does what its parts do."""
+        """Return a plugin with this name and these parts."""
         points: dict[str, Any] = {"name": name, "parts": tuple(parts), "__doc__": AllOf.__doc__}
         cls: type[AllOf] = type("AllOf", (AllOf,), points)
         return cls(None, handle)
 
     def wakeups(self) -> tuple[Wakeup, ...] | None:
-        """Return what wakes any of the parts; nothing declared by one of them means everything."""
+        """Return the events of all parts; None, which means all events, if a part declares none."""
         declared = [part.wakeups() for part in self.parts]
         if any(wakeups is None for wakeups in declared):
             return None
-        # A hint is a method of its own plugin; here the event alone decides.
+        # Without hints, because a hint is a method of its own plugin.
         return tuple(dict.fromkeys(Wakeup(wakeup.event) for wakeups in declared for wakeup in wakeups or ()))
 
     def pre_filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> PreFilterAnswer:
+        """Call PreFilter of all parts. The nodes are those that all parts name; AllOf is skipped if all parts are."""
         skipping: set[str] = set()
         names: frozenset[str] | None = None
         for part in self.parts:

@@ -1,7 +1,5 @@
-"""Predicates about a node's reported condition, from the time before conditions became taints.
-
-No column holds conditions, as nothing today decides by them. They are read off the node objects (`nodewise`).
-"""
+"""Predicates about the conditions of a node, from before conditions became taints. They are read from the node objects
+(`nodewise`)."""
 
 from __future__ import annotations
 
@@ -12,8 +10,8 @@ import numpy as np
 from kubesched.kube.api import Node
 from kubesched.scheduler.cluster import PodView, Snapshot
 from kubesched.scheduler.framework import CycleState, Handle, NodeNames, Plugin, PreFilterAnswer, Rejections
-from kubesched.scheduler.legacy.context import LegacyContext
 from kubesched.scheduler.legacy.predicates.base import Cases, Predicate
+from kubesched.scheduler.legacy.releases import LegacyContext
 from kubesched.scheduler.legacy.shared.nodewise import NodeColumn
 from kubesched.scheduler.legacy.shared.pod_requests import is_best_effort
 
@@ -24,22 +22,22 @@ def has_status(node: Node, kind: str, *statuses: str) -> bool:
 
 
 def lacks_status(node: Node, kind: str, status: str) -> bool:
-    """Return whether a node reports a condition, and with another status than this one."""
+    """Return whether a node reports a condition with another status."""
     return any(condition.type == kind and condition.status != status for condition in node.status.conditions)
 
 
 def is_not_ready(node: Node) -> bool:
-    """Return whether a node says that it is anything but ready."""
+    """Return whether a node reports Ready with another status than True."""
     return lacks_status(node, "Ready", "True")
 
 
 def is_out_of_disk(node: Node) -> bool:
-    """Return whether a node's disk is full, or may be."""
+    """Return whether a node reports OutOfDisk as True or Unknown."""
     return lacks_status(node, "OutOfDisk", "False")
 
 
 def has_no_network(node: Node) -> bool:
-    """Return whether a node's network is not there, or may not be."""
+    """Return whether a node reports NetworkUnavailable as True or Unknown."""
     return lacks_status(node, "NetworkUnavailable", "False")
 
 
@@ -79,7 +77,7 @@ class _Pressure(Predicate):
 
 
 class CheckNodeMemoryPressure(_Pressure):
-    """Keep pods that promise nothing about their memory off nodes that are short of it."""
+    """Keep best-effort pods off nodes with memory pressure."""
 
     failure = "NodeUnderMemoryPressure"
     condition = "MemoryPressure"
@@ -92,7 +90,7 @@ class CheckNodeMemoryPressure(_Pressure):
 
 
 class CheckNodeDiskPressure(_Pressure):
-    """Keep pods off nodes that are short of disk."""
+    """Keep pods off nodes with disk pressure."""
 
     failure = "NodeUnderDiskPressure"
     condition = "DiskPressure"
@@ -100,7 +98,7 @@ class CheckNodeDiskPressure(_Pressure):
 
 
 class CheckNodePIDPressure(_Pressure):
-    """Keep pods off nodes that are short of process numbers."""
+    """Keep pods off nodes with PID pressure."""
 
     failure = "NodeUnderPIDPressure"
     condition = "PIDPressure"
@@ -108,7 +106,7 @@ class CheckNodePIDPressure(_Pressure):
 
 
 class ListedNodes(Plugin):
-    """Up to 1.6 nobody ever looked at a node that was not ready, or cordoned: it was not in the list."""
+    """Leave out nodes that are cordoned or not ready before any predicate runs, as up to 1.6."""
 
     def __init__(self, context: LegacyContext, handle: Handle) -> None:
         super().__init__(context, handle)

@@ -1,6 +1,11 @@
-"""Predicates about the node itself: its name, labels, ports, taints, resources, and whether it is cordoned."""
+"""Predicates about the node itself: its name, labels, ports, taints, resources, and whether it is cordoned.
+
+Where an old predicate refuses the same nodes as a plugin of today, it calls that plugin and has only a reason of its own.
+"""
 
 from __future__ import annotations
+
+from typing import ClassVar
 
 import numpy as np
 
@@ -8,36 +13,51 @@ from kubesched.kube.api import (
     CPU,
     EPHEMERAL_STORAGE,
     MEMORY,
-    UNSCHEDULABLE_TAINT,
     HostPort,
-    compile_required_node_affinity,
     find_untolerated,
 )
 from kubesched.scheduler.cluster import ABSENT, PodView, Snapshot, match_required
-from kubesched.scheduler.framework import CycleState, Handle, Input, Reason, Rejections
-from kubesched.scheduler.legacy.context import LegacyContext
+from kubesched.scheduler.framework import CycleState, Handle, Input, Plugin, Reason, Rejections
 from kubesched.scheduler.legacy.predicates.base import Cases, Predicate
+from kubesched.scheduler.legacy.releases import LegacyContext
 from kubesched.scheduler.legacy.shared.pod_requests import asked, host_ports
+from kubesched.scheduler.plugins.node_name import NodeName
+from kubesched.scheduler.plugins.node_unschedulable import NodeUnschedulable
 
 GPU = "alpha.kubernetes.io/nvidia-gpu"
 OPAQUE_PREFIX = "pod.alpha.kubernetes.io/opaque-int-resource-"
 _NAMES_OF_1_3 = {"pods": "PodCount", CPU: "CPU", MEMORY: "Memory", GPU: "NvidiaGpu"}
 
 
-class HostName(Predicate):
-    """A pod that names its node fits that node only."""
+class _AsToday(Predicate):
+    """A predicate that refuses the nodes that a plugin of today refuses, for a reason of its own."""
 
-    depends_on = (Input.POD_NODE_NAME, Input.NODE)
+    plugin: ClassVar[type[Plugin]]
+    sentence: ClassVar[str]
+
+    def __init__(self, context: LegacyContext, handle: Handle) -> None:
+        super().__init__(context, handle)
+        self._plugin = self.plugin(None, handle)
 
     def filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Rejections:
-        wanted = pod.pod.spec.node_name
-        if not wanted:
+        refused = self._plugin.filter(pod, nodes, state)
+        if refused.bits is None:
             return Rejections.none(nodes)
-        other = np.ones(nodes.n, dtype=np.bool_)
-        row = nodes.row(wanted)
-        if row >= 0:
-            other[row] = False
-        return Rejections.where(other, self.reason("node(s) didn't match the requested hostname", resolvable=False))
+        return Rejections.where(refused.has(0), self.reason(self.sentence, resolvable=False))
+
+
+class HostName(_AsToday):
+    """A pod that names its node fits that node only."""
+
+    plugin, sentence = NodeName, "node(s) didn't match the requested hostname"
+    depends_on = (Input.POD_NODE_NAME, Input.NODE)
+
+
+class CheckNodeUnschedulable(_AsToday):
+    """Keep pods off cordoned nodes, unless they tolerate the cordon."""
+
+    plugin, sentence = NodeUnschedulable, "node(s) were unschedulable"
+    depends_on = (Input.POD_TEMPLATE, Input.NODE)
 
 
 class MatchNodeSelector(Predicate):
@@ -48,9 +68,8 @@ class MatchNodeSelector(Predicate):
     def filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Rejections:
         if not pod.pod.spec.node_selector and pod.pod.spec.affinity is None:
             return Rejections.none(nodes)
-        required = pod.template.remember("legacy.selector", lambda: compile_required_node_affinity(pod.pod))
-        reason = self.reason("node(s) didn't match node selector", resolvable=False)
-        return Rejections.where(~match_required(required, nodes), reason)
+        refused = ~match_required(pod.template.required_node_affinity, nodes)
+        return Rejections.where(refused, self.reason("node(s) didn't match node selector", resolvable=False))
 
 
 class PodFitsHostPorts(Predicate):
@@ -71,19 +90,8 @@ class PodFitsHostPorts(Predicate):
         return Rejections.where(nodes.port_conflicts(wanted), reason)
 
 
-class CheckNodeUnschedulable(Predicate):
-    """Keep pods off cordoned nodes, unless they tolerate the cordon."""
-
-    depends_on = (Input.POD_TEMPLATE, Input.NODE)
-
-    def filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Rejections:
-        if not nodes.is_unschedulable.any() or pod.tolerates(UNSCHEDULABLE_TAINT):
-            return Rejections.none(nodes)
-        return Rejections.where(nodes.is_unschedulable, self.reason("node(s) were unschedulable", resolvable=False))
-
-
 class PodToleratesNodeTaints(Predicate):
-    """Every taint that keeps pods away, or drives them out, must be tolerated."""
+    """Every NoSchedule and NoExecute taint must be tolerated."""
 
     depends_on = (Input.POD_TEMPLATE, Input.NODE)
 
@@ -118,8 +126,8 @@ class CheckNodeLabelPresence(Predicate):
 class PodFitsResources(Predicate):
     """The node must have room for one more pod and for everything that it asks for.
 
-    Unlike today, a pod that asks for anything at all is measured against cpu, memory and ephemeral storage even where it
-    asks for none of them: on a node that is overbooked in one of them, it does not fit.
+    Unlike today, a pod with any request is compared in cpu, memory and ephemeral storage, also where it requests none: with
+    requests of 5 cpu on a node of 4, a pod that requests only memory does not fit.
     """
 
     depends_on = (Input.POD_TEMPLATE, Input.NODE, Input.PODS_ON_NODE)

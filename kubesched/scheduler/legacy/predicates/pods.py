@@ -1,4 +1,4 @@
-"""Predicates about the other pods: inter-pod affinity, even spreading, and service affinity's idea of togetherness."""
+"""Predicates about other pods: MatchInterPodAffinity, EvenPodsSpread and CheckServiceAffinity."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import numpy as np
 from kubesched.kube.api import Namespace, matching
 from kubesched.scheduler.cluster import ABSENT, Bools, PodView, Snapshot
 from kubesched.scheduler.framework import SKIP, CycleState, Handle, Input, PreFilterAnswer, Reason, Rejections, failed, wakeups
-from kubesched.scheduler.legacy.context import LegacyContext
 from kubesched.scheduler.legacy.predicates.base import Cases, Predicate
+from kubesched.scheduler.legacy.releases import LegacyContext
 from kubesched.scheduler.legacy.shared.affinity import counting
 from kubesched.scheduler.legacy.shared.siblings import services_of
 from kubesched.scheduler.legacy.shared.spread_counts import SpreadCounts, constraints_of, with_all_keys
@@ -26,8 +26,8 @@ ANTI = Reason("node(s) didn't match pod anti-affinity rules")
 class MatchInterPodAffinity(Predicate):
     """Place pods next to, or away from, other pods.
 
-    The counting is today's. Otherwise than today, the anti-affinity of the pods that are there is looked at first, and
-    the first pod of a group that wants to be near its own kind fits nodes without the topology's label, too.
+    Today's plugin counts. Unlike today, the anti-affinity of placed pods is checked first, and the first pod of a group with
+    affinity to itself also fits nodes without the topology's label.
     """
 
     depends_on = (Input.POD_TEMPLATE, Input.NODE, Input.COUNTED_PODS, Namespace)
@@ -39,7 +39,7 @@ class MatchInterPodAffinity(Predicate):
     def pre_filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> PreFilterAnswer:
         if pod.template.affinity.error is not None:
             return failed(pod.template.affinity.error)
-        # What today is left out because nobody minds may begin to mind in a what-if: then, nobody was left out.
+        # Counted always: today's plugin skips pods without terms, but old releases did not, which shows in a what-if.
         self._counting.counters(pod, nodes, state)
         return None
 
@@ -71,9 +71,9 @@ class MatchInterPodAffinity(Predicate):
 
 
 class EvenPodsSpread(Predicate):
-    """A hard constraint refuses nodes whose domain would hold too many more matching pods than the emptiest one.
+    """A hard constraint refuses nodes whose domain would have more than maxSkew matching pods more than the emptiest domain.
 
-    Where no node has all the labels there is nothing to be uneven, and every node fits.
+    If no node has the labels of all constraints, every node fits.
     """
 
     depends_on = (Input.POD_TEMPLATE, Input.NODE, Input.COUNTED_PODS)
@@ -107,16 +107,16 @@ class EvenPodsSpread(Predicate):
 
 @dataclass(frozen=True, slots=True)
 class _Company:
-    """The pods that an incoming pod joins, as (uid, node), in the order in which the cluster lists them."""
+    """The placed pods of the incoming pod's service, as (uid, node), in the order of the visit."""
 
     members: tuple[tuple[str, str], ...]
 
 
 class CheckServiceAffinity(Predicate):
-    """All pods of a service go where the first of them went, as far as some labels of the nodes are concerned.
+    """All pods of a service run on nodes with equal values of some labels.
 
-    For each of the labels the pod's node selector may fix the value. Where it does not, and the pod belongs to a
-    service, the node of the first pod with the same labels does.
+    The pod's node selector may set the value of a label. Otherwise, if a service selects the pod, the node of the first placed
+    pod with the same labels sets it: labels [region], web-1 on a node in eu  ->  web-2 must go to region eu.
     """
 
     wakes_on = (*wakeups.INTERESTED_IN_ALL, wakeups.on("Service", wakeups.ALL))
@@ -164,7 +164,7 @@ def _joins(pod: PodView, namespace: str, labels: Mapping[str, str]) -> bool:
 
 
 def _company(pod: PodView, whole: Snapshot) -> Iterable[PodView]:
-    """Return the placed pods that carry all of a pod's labels, node by node in visiting order."""
+    """Return the placed pods that have all labels of a pod, in the order in which nodes are visited."""
     here = whole.slots.by_namespace.get(pod.namespace, ())
     alike = [other.number for other in here if _joins(pod, pod.namespace, other.labels)]
     if not alike:
@@ -181,7 +181,7 @@ def _company(pod: PodView, whole: Snapshot) -> Iterable[PodView]:
 
 
 def _have(wanted: Mapping[str, str], nodes: Snapshot) -> Bools:
-    """Return which nodes have all these labels with these values."""
+    """Return the nodes with all these labels."""
     held = np.ones(nodes.n, dtype=np.bool_)
     for key, value in wanted.items():
         column = nodes.label(key)

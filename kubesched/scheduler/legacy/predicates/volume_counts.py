@@ -1,8 +1,8 @@
-"""The Max*VolumeCount predicates of older releases, as 1.17 had them.
+"""The Max*VolumeCount predicates: no more volumes of a kind on a node than it takes.
 
-How many volumes of a kind a node takes stands in its allocatable, or in a table of what clouds usually allow; for CSI
-drivers also in its CSINode. Counted are the distinct volumes of the pods on a node, by the same index that today's
-NodeVolumeLimits uses, told to look for other volumes. VolumeAttachments and inline CSI forms were not known yet.
+The limit is in the node's allocatable, else KUBE_MAX_PD_VOLS, else the cloud's usual limit (39 for EBS); for CSI drivers it is
+in the CSINode first. The distinct volumes of the node's pods count. The index is that of today's NodeVolumeLimits
+(`Attachments`) with another resolver: without VolumeAttachments, and without inline CSI volumes, which did not exist then.
 """
 
 from __future__ import annotations
@@ -39,29 +39,30 @@ _INSTANCE_TYPES = ("beta.kubernetes.io/instance-type", "node.kubernetes.io/insta
 _NITRO = re.compile(r"^[cmr]5.*|t3|z1d")
 _CSI_LIMIT_PREFIX = "attachable-volumes-csi-"
 _LONGEST_RESOURCE_NAME = 63
+_VOLUME_NAMES = {
+    csi.AWS_EBS: ("aws_elastic_block_store", "volume_id"),
+    csi.GCE_PD: ("gce_persistent_disk", "pd_name"),
+    csi.AZURE_DISK: ("azure_disk", "disk_name"),
+    csi.CINDER: ("cinder", "volume_id"),
+}
+"""By in-tree plugin: the field of a volume, and in it the name by which volumes are counted."""
 
 
 def max_volumes_from(environment: Mapping[str, str]) -> int | None:
-    """Return the limit that an environment variable sets for nodes that state none; None if it sets none."""
+    """Return the limit in KUBE_MAX_PD_VOLS, None if there is none."""
     text = environment.get(MAX_VOLUMES_VARIABLE, "")
     return int(text) if text.isdecimal() and int(text) > 0 else None
 
 
 def in_tree_name(plugin: str, source: Volume | PersistentVolumeSources) -> str:
-    """Return the name that an in-tree kind has for a volume; empty for volumes of other kinds."""
-    if plugin == csi.AWS_EBS and source.aws_elastic_block_store is not None:
-        return source.aws_elastic_block_store.volume_id
-    if plugin == csi.GCE_PD and source.gce_persistent_disk is not None:
-        return source.gce_persistent_disk.pd_name
-    if plugin == csi.AZURE_DISK and source.azure_disk is not None:
-        return source.azure_disk.disk_name
-    if plugin == csi.CINDER and source.cinder is not None:
-        return source.cinder.volume_id
-    return ""
+    """Return the name of a volume of an in-tree kind; empty for volumes of other kinds."""
+    field, name = _VOLUME_NAMES[plugin]
+    volume = getattr(source, field)
+    return getattr(volume, name) if volume is not None else ""
 
 
 class InTreeResolver(Resolver):
-    """Finds the volumes of one in-tree kind, under the kind's own name for them."""
+    """Finds the volumes of one in-tree kind, by its own names."""
 
     def __init__(self, objects: Objects, stand_in: str, plugin: str) -> None:
         super().__init__(objects, stand_in)
@@ -88,7 +89,7 @@ class InTreeResolver(Resolver):
 
 
 class CsiResolver(Resolver):
-    """Finds CSI volumes behind claims. In-tree volumes stay with the predicates of their own kinds."""
+    """Finds the CSI volumes of claims; in-tree volumes count in their own predicates."""
 
     def claim(self, claim: PersistentVolumeClaim) -> Attached | None:
         """Return the volume behind a claim if a CSI driver has it."""
@@ -101,7 +102,7 @@ class CsiResolver(Resolver):
 
 
 def stated_limit(node: Node, resource: str) -> int:
-    """Return how many volumes a node's allocatable says it takes, NO_LIMIT if it does not say."""
+    """Return the limit in a node's allocatable, NO_LIMIT if there is none."""
     amounts = node.status.allocatable
     if resource not in amounts:
         return NO_LIMIT
@@ -110,11 +111,10 @@ def stated_limit(node: Node, resource: str) -> int:
 
 
 class VolumeCountPredicate(Plugin):
-    """The base of the predicates that count volumes; a subclass says which, and where the limits are. The argument is a limit
-    for nodes that state none."""
+    """The base of these predicates. Its argument is the limit of nodes that state none (KUBE_MAX_PD_VOLS)."""
 
     counts_when_all_there: ClassVar[bool] = False
-    """Refuse an overloaded node even if it has all of the pod's volumes already."""
+    """Whether a node above its limit is refused although it has all of the pod's volumes already."""
 
     def __init__(self, max_volumes: int | None, handle: Handle) -> None:
         super().__init__(max_volumes, handle)
@@ -123,7 +123,7 @@ class VolumeCountPredicate(Plugin):
         self.attachments = Attachments(self.resolver, with_attachments=False)
 
     def make_resolver(self, objects: Objects, stand_in: str) -> Resolver:
-        """Return what finds the volumes that count."""
+        """Return the resolver that finds the volumes."""
         raise NotImplementedError
 
     def limits(self, driver: str, nodes: Snapshot) -> Ints:
@@ -134,7 +134,7 @@ class VolumeCountPredicate(Plugin):
         return None if pod.pod.spec.volumes else SKIP
 
     def filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Rejections:
-        """Refuse nodes that would have more volumes than they take."""
+        """Refuse nodes that would exceed their limit."""
         try:
             attempt: Wanted = state.get(self.name, lambda: self._wanted(pod))
         except VolumeError as error:
@@ -152,7 +152,7 @@ class VolumeCountPredicate(Plugin):
         return Rejections(refused.bits, refused.reasons, errors or None)
 
     def add_pod(self, pod: PodView, other: PodView, row: int, nodes: Snapshot, state: CycleState) -> None:
-        """Remember that the row differs from the cluster."""
+        """Note the row: its volumes are counted pod by pod."""
         attempt: Wanted = state.get(self.name, lambda: self._wanted(pod))
         state.write(self.name, attempt.touching(row))
 
@@ -170,6 +170,7 @@ class VolumeCountPredicate(Plugin):
         return new
 
     def _exceeded(self, driver: str, volumes: tuple[Attached, ...], touched: frozenset[int], nodes: Snapshot) -> Bools:
+        """Return the nodes of a view that would exceed the limit of a driver; rows of a what-if are counted pod by pod."""
         limits = self.limits(driver, nodes)
         counts = self.attachments.count(driver)
         added = self.new_volumes(volumes, nodes)
@@ -189,7 +190,7 @@ class VolumeCountPredicate(Plugin):
 
 
 class InTreeVolumeCount(VolumeCountPredicate):
-    """Count the volumes of one in-tree kind; nodes that left the kind to its CSI driver are not asked."""
+    """Counts the volumes of one in-tree kind, except on nodes that have migrated it to CSI."""
 
     plugin: ClassVar[str] = ""
     resource: ClassVar[str] = ""
@@ -215,7 +216,7 @@ class InTreeVolumeCount(VolumeCountPredicate):
         return self.args if self.args is not None else self.usual_limit(node)
 
     def usual_limit(self, node: Node) -> int:
-        """Return the limit of a node that states none, where nobody sets one either."""
+        """Return the limit of a node that states none, without KUBE_MAX_PD_VOLS."""
         return self.usual
 
 
@@ -225,7 +226,7 @@ class MaxEBSVolumeCount(InTreeVolumeCount):
     plugin, resource, usual = csi.AWS_EBS, "attachable-volumes-aws-ebs", 39
 
     def usual_limit(self, node: Node) -> int:
-        """Return 39, or 25 for machines of the kinds that take fewer."""
+        """Return 39, or 25 for Nitro instance types, which take fewer."""
         found = [node.metadata.labels[key] for key in _INSTANCE_TYPES if key in node.metadata.labels]
         return 25 if found and _NITRO.search(found[-1]) else self.usual
 
@@ -267,7 +268,7 @@ class MaxCSIVolumeCountPred(VolumeCountPredicate):
 
 
 def csi_limit_resource(driver: str) -> str:
-    """Return the resource by which a node's allocatable names a driver's limit; long names are cut and hashed."""
+    """Return the resource name of a driver's limit; long names are cut and hashed."""
     if len(_CSI_LIMIT_PREFIX) + len(driver) < _LONGEST_RESOURCE_NAME:
         return _CSI_LIMIT_PREFIX + driver
     return _CSI_LIMIT_PREFIX + driver[:23] + hashlib.sha1(driver.encode(), usedforsecurity=False).hexdigest()[:16]

@@ -1,9 +1,8 @@
-"""The volume predicates of older releases, as 1.17 had them, on the arithmetic of today's plugins.
+"""The volume predicates NoDiskConflict, NoVolumeZoneConflict and CheckVolumeBinding, on the arithmetic of today's plugins.
 
-NoDiskConflict, NoVolumeZoneConflict and CheckVolumeBinding; `volume_counts` has the Max*VolumeCount family. Differences
-from today's plugins are those of the old release: only old zone labels count, storage capacity was not known, and what
-is broken about a claim is an error and not a refusal. `volume_predicate` puts them into the words of each release and
-under its gates.
+Differences to today: only the beta zone labels count, storage capacity does not, and a broken claim is an error, not a refusal.
+`volume_predicate` makes a predicate with the reasons and gates of a release. `volume_counts` has the Max*VolumeCount
+predicates.
 """
 
 from __future__ import annotations
@@ -17,7 +16,6 @@ from kubesched.kube.api import PersistentVolume, PersistentVolumeClaim, Pod, Sto
 from kubesched.kube.values import BETA_REGION, BETA_ZONE
 from kubesched.scheduler.cluster import Ints, Objects, PodView, Snapshot, class_of_claim
 from kubesched.scheduler.framework import SKIP, Code, CycleState, Handle, Plugin, PreFilterAnswer, Reason, Rejections, Status
-from kubesched.scheduler.legacy.context import LegacyContext
 from kubesched.scheduler.legacy.predicates.volume_counts import (
     InTreeVolumeCount,
     MaxAzureDiskVolumeCount,
@@ -27,12 +25,11 @@ from kubesched.scheduler.legacy.predicates.volume_counts import (
     MaxGCEPDVolumeCount,
     VolumeCountPredicate,
 )
+from kubesched.scheduler.legacy.releases import LegacyContext
 from kubesched.scheduler.plugins.shared.volumes import WAIT_FOR_FIRST_CONSUMER, VolumeError, claim_not_found, direct_claim_names
 from kubesched.scheduler.plugins.volume_binding import VolumeBinding
-from kubesched.scheduler.plugins.volume_binding.args import VolumeBindingArgs
-from kubesched.scheduler.plugins.volume_binding.plugin import NO_SPACE, NOTHING_TO_BIND, VOLUME_MISSING
-from kubesched.scheduler.plugins.volume_restrictions.disks import DisksInUse
-from kubesched.scheduler.plugins.volume_restrictions.plugin import DISK_CONFLICT
+from kubesched.scheduler.plugins.volume_binding.plugin import NO_SPACE, NOTHING_TO_BIND, VOLUME_MISSING, VolumeBindingArgs
+from kubesched.scheduler.plugins.volume_restrictions import DISK_CONFLICT, DisksInUse
 from kubesched.scheduler.plugins.volume_zone import ZONE_CONFLICT, VolumeTopology, placements_of_volume, zone_conflicts
 
 COUNTED = "MaxVolumeCount"
@@ -55,7 +52,7 @@ class NoDiskConflict(Plugin):
         return Rejections.where(self._disks.conflicts(pod, nodes, self._touched(state)), DISK_CONFLICT)
 
     def add_pod(self, pod: PodView, other: PodView, row: int, nodes: Snapshot, state: CycleState) -> None:
-        """Remember that the row differs from the cluster."""
+        """Note the row: its pods are compared one by one."""
         state.write(self.name, self._touched(state) | {row})
 
     remove_pod = add_pod
@@ -71,7 +68,7 @@ class NoVolumeZoneConflict(Plugin):
         return None if direct_claim_names(pod.pod) else SKIP
 
     def filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Rejections:
-        """Refuse nodes in other zones than the volumes; nodes without zone labels are not even asked."""
+        """Refuse nodes in other zones. Claims are read only if a node has a zone label."""
         judged = np.zeros(nodes.n, dtype=np.bool_)
         for key in OLD_ZONE_LABELS:
             judged |= nodes.codes(key) >= 0
@@ -84,7 +81,7 @@ class NoVolumeZoneConflict(Plugin):
 
 
 def _old_placements(pod: Pod, objects: Objects) -> list[VolumeTopology] | str:
-    """Return where a pod's bound volumes are, or what is broken about one of them."""
+    """Return the topology labels of a pod's bound volumes, or the error of one."""
     found: list[VolumeTopology] = []
     for name in direct_claim_names(pod):
         if not name:
@@ -110,13 +107,13 @@ def _old_placements(pod: Pod, objects: Objects) -> list[VolumeTopology] | str:
 
 
 class CheckVolumeBinding(VolumeBinding):
-    """VolumeBinding with the old text, with what is broken as an error, and without asking for storage capacity."""
+    """VolumeBinding with the old text, errors for broken claims, and without storage capacity."""
 
     reasons = (OLD_AFFINITY, NOTHING_TO_BIND, NO_SPACE, VOLUME_MISSING)
     heeds_capacity = False
 
     def pre_filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> PreFilterAnswer:
-        """Sort the pod's claims; remember what keeps the pod from being placed anywhere."""
+        """Sort the pod's claims; keep a refusal of the pod for Filter."""
         answer = super().pre_filter(pod, nodes, state)
         if isinstance(answer, Status) and answer.code is Code.UNRESOLVABLE:
             state.write(self.name, answer)
@@ -124,10 +121,10 @@ class CheckVolumeBinding(VolumeBinding):
         return answer
 
     def filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Rejections:
-        """Refuse nodes where the pod's volumes cannot be.
+        """Refuse nodes that the pod's volumes cannot reach.
 
-        What is broken, a bound volume that does not exist among it, is an error on the nodes that came this far: where
-        predicates before this one refused all of them, nobody finds out.
+        A broken claim or a missing volume is an error on each node that this predicate filters, as then: if earlier predicates
+        refuse all nodes, there is no error.
         """
         broken = state.find(self.name)
         if isinstance(broken, Status):
@@ -141,7 +138,7 @@ class CheckVolumeBinding(VolumeBinding):
 
 
 class ClaimsExist(Plugin):
-    """Before any node is looked at, the claims that a pod names must exist and not be on their way out (1.17)."""
+    """Before any predicate, the claims of a pod must exist and not be terminating (1.17)."""
 
     def pre_filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> PreFilterAnswer:
         for name in direct_claim_names(pod.pod):
@@ -170,7 +167,7 @@ VOLUME_PREDICATES: dict[str, type[Plugin]] = {
 
 
 def volume_predicate(name: str, context: LegacyContext, handle: Handle) -> Plugin:
-    """Return the volume predicate of that name as a release had it."""
+    """Return a volume predicate as the release of `context` has it."""
     cls = VOLUME_PREDICATES[name]
     points: dict[str, Any] = {"name": name, "__doc__": cls.__doc__}
     if context.gates.balance_attached_node_volumes and issubclass(cls, InTreeVolumeCount):
@@ -189,7 +186,7 @@ def volume_predicate(name: str, context: LegacyContext, handle: Handle) -> Plugi
 
 
 class _Terse(Plugin):
-    """Give the first reason of a node only; a mixin."""
+    """A mixin: give only the first reason against a node."""
 
     def filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Rejections:
         verdict = super().filter(pod, nodes, state)
@@ -200,7 +197,7 @@ class _Terse(Plugin):
 
 
 class _Renamed(Plugin):
-    """Show the failure's short name for whatever reason there is; a mixin."""
+    """A mixin: give the short name of the failure as reason."""
 
     failure: ClassVar[str] = ""
 
@@ -212,7 +209,7 @@ class _Renamed(Plugin):
 
 @dataclass(frozen=True, slots=True)
 class AttachedVolumes:
-    """How many more volumes of the kind that the pod brings every node takes, and how many would be new to it."""
+    """How many more volumes of the pod's kind each node takes, and how many of the pod's volumes would be new to it."""
 
     KEY: ClassVar[str] = "legacy.attached volumes"
 
@@ -221,7 +218,7 @@ class AttachedVolumes:
 
 
 class _Noted(InTreeVolumeCount):
-    """Leave a note of the volumes for BalancedResourceAllocation; a mixin."""
+    """A mixin: write the volumes to the state, for BalancedResourceAllocation."""
 
     def filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Rejections:
         verdict = super().filter(pod, nodes, state)

@@ -1,8 +1,5 @@
-"""What all priorities have in common: map and reduce, over a range of 0 to 10 or 0 to 100.
-
-Map gives every node a number of its own, reduce brings the numbers of the feasible nodes into the range. They are the
-contract's `score` and `normalize`; here stand the two reductions that several priorities share.
-"""
+"""The base of priorities. A priority's map function is `score`, its reduce function is `normalize`. The highest score is 10, in
+1.17 100."""
 
 from __future__ import annotations
 
@@ -10,7 +7,7 @@ import numpy as np
 
 from kubesched.scheduler.cluster import Bools, Ints
 from kubesched.scheduler.framework import Handle, Plugin
-from kubesched.scheduler.legacy.context import LegacyContext
+from kubesched.scheduler.legacy.releases import LegacyContext
 
 
 class Priority(Plugin):
@@ -24,7 +21,7 @@ class Priority(Plugin):
 
 
 def scaled(scores: Ints, feasible: Bools, most: int, *, reverse: bool = False) -> Ints:
-    """Return each node's share of the largest feasible score, out of `most`; reversed, what is missing to `most`."""
+    """Scale the scores so that the highest feasible one becomes `most`; with `reverse`, a score of 0 becomes `most`."""
     largest = int(scores[feasible].max(initial=0))
     if largest == 0:
         return np.full(len(scores), most, dtype=np.int64) if reverse else np.zeros(len(scores), dtype=np.int64)

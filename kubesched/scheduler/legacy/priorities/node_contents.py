@@ -1,4 +1,4 @@
-"""Priorities by what a node holds or offers: images that are there already, and room for the pod's limits."""
+"""Priorities by what a node has: the pod's images, and enough for the pod's limits."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ import numpy as np
 from kubesched.kube.api import CPU, MEMORY, Node
 from kubesched.scheduler.cluster import Ints, PodView, Snapshot
 from kubesched.scheduler.framework import CycleState, Handle, Input
-from kubesched.scheduler.legacy.context import LegacyContext
 from kubesched.scheduler.legacy.priorities.base import Priority
+from kubesched.scheduler.legacy.releases import LegacyContext
 from kubesched.scheduler.legacy.shared.pod_requests import asked
 from kubesched.scheduler.plugins.image_locality import LEAST, MEBI, with_tag
 
 MOST = 1000 * MEBI
-"""Unlike today the same for a pod of many containers."""
+"""Unlike today, not multiplied by the number of containers."""
 
 
 class ImageHolders:
-    """How many nodes hold an image, as each node was told when it was last written.
+    """The number of nodes with an image, as each node knew it when it was last written (a bug of 1.17).
 
-    The old cache counted an image's holders while it took in a node, and left the number with that node until the node
-    changed again: of three nodes that come one after the other with the same image, the first knows of one holder, the
-    last of three. The recorded decisions of 1.17 show it. Here nodes come in the order of their rows.
+    The old cache counted the nodes with an image while it read a node, and kept the number until that node changed: of three
+    nodes that are added one after the other with the same image, the first has the number 1, the last 3. Here nodes are read in
+    the order of rows.
     """
 
     def __init__(self) -> None:
@@ -31,7 +31,7 @@ class ImageHolders:
         self._columns: dict[str, Ints] = {}
 
     def column(self, image: str, nodes: Snapshot) -> Ints:
-        """Return for every node of a view the number that it was told, zero where it does not hold the image."""
+        """Return the number that each node of a view knows, 0 for nodes without the image."""
         whole = nodes.everything()
         self._follow(whole)
         column = self._columns.get(image)
@@ -41,6 +41,7 @@ class ImageHolders:
         return column if nodes.rows is None else column[nodes.rows]
 
     def _follow(self, whole: Snapshot) -> None:
+        """Read new and changed nodes, in the order of rows, and drop removed ones."""
         names = whole.names
         changed = [(name, whole.node(row)) for row, name in enumerate(names) if self._seen.get(name) is not whole.node(row)]
         gone = self._seen.keys() - set(names) if len(self._seen) + len(changed) > len(names) else set()
@@ -70,8 +71,7 @@ class ImageHolders:
 class ImageLocalityPriority(Priority):
     """Prefer nodes that hold the images of the pod's containers.
 
-    Up to 1.6 a node's own images counted in full, by their exact names; later each in proportion to how many nodes have
-    it, so that not all pods of an image run after the first node that has it.
+    Up to 1.6 an image counts with its full size, by its exact name; later in proportion to the share of nodes that have it.
     """
 
     def __init__(self, context: LegacyContext, handle: Handle) -> None:
@@ -93,7 +93,7 @@ class ImageLocalityPriority(Priority):
         return scores
 
     def _count(self, name: str, rows: set[int], nodes: Snapshot) -> Ints:
-        """Return on each holder of an image how many nodes hold it, zero elsewhere."""
+        """Return the number of nodes with an image on each of them, 0 on the others."""
         if self.context.to_the_letter:
             return self._holders.column(name, nodes)
         return nodes.mask(rows) * len(rows)
@@ -111,7 +111,7 @@ class ImageLocalityPriority(Priority):
 
 
 class ResourceLimitsPriority(Priority):
-    """One for a node whose cpu or memory is enough for the pod's limit of it, if the pod has one."""
+    """Score 1 on nodes with enough cpu or memory for the pod's limit."""
 
     depends_on = (Input.POD_TEMPLATE, Input.NODE)
 

@@ -1,4 +1,4 @@
-"""Priorities by what pods and nodes prefer: node affinity, taints, other pods, avoided pods, labels."""
+"""Priorities by preferences: node affinity, taints, inter-pod affinity, avoided pods, labels."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ import numpy as np
 from kubesched.kube.api import Node, matching
 from kubesched.scheduler.cluster import ABSENT, Bools, Ints, PodView, Snapshot, match_term
 from kubesched.scheduler.framework import CycleState, Handle, Input, Status
-from kubesched.scheduler.legacy.context import LegacyContext
 from kubesched.scheduler.legacy.priorities.base import Priority, scaled
+from kubesched.scheduler.legacy.releases import LegacyContext
 from kubesched.scheduler.legacy.shared.affinity import counting
 from kubesched.scheduler.legacy.shared.nodewise import NodeColumn
-from kubesched.scheduler.plugins.taint_toleration.plugin import count_soft_taints
+from kubesched.scheduler.plugins.taint_toleration import count_soft_taints
 
 AVOID_PODS = "scheduler.alpha.kubernetes.io/preferAvoidPods"
 AVOIDABLE = ("ReplicationController", "ReplicaSet")
 
 
 class NodeAffinityPriority(Priority):
-    """The weights of the pod's preferred terms that match; what they say of fields is not looked at."""
+    """Prefer nodes that match the pod's preferred terms. matchFields are ignored."""
 
     depends_on = (Input.POD_TEMPLATE, Input.NODE)
 
@@ -48,7 +48,7 @@ def _wishes(pod: PodView) -> tuple[matching.PreferredNodeTerm, ...]:
 
 
 class TaintTolerationPriority(Priority):
-    """Few soft taints that the pod does not tolerate."""
+    """Prefer nodes with few PreferNoSchedule taints that the pod does not tolerate."""
 
     depends_on = (Input.POD_TEMPLATE, Input.NODE)
 
@@ -60,9 +60,9 @@ class TaintTolerationPriority(Priority):
 
 
 class InterPodAffinityPriority(Priority):
-    """What the preferences of the pod and of those that are there add up to; the counting is today's.
+    """The preferred inter-pod affinity of the pod and of placed pods; today's plugin counts.
 
-    Nodes are placed between the least and the largest sum, but the least is never above zero, nor the largest below.
+    Unlike today, the lowest sum is at most 0 and the highest at least 0: sums 2 and 4 give 5 and 10, not 0 and 10.
     """
 
     def __init__(self, context: LegacyContext, handle: Handle) -> None:
@@ -111,14 +111,14 @@ class _AvoidPods(msgspec.Struct, frozen=True, rename=_joined):
 
 
 def _folded(value: Any) -> Any:
-    """Return a value with keys in lower case and without nulls: names in any case are read, nulls stand for nothing."""
+    """Return a value with keys in lower case and without nulls, because Go reads keys in any case."""
     if isinstance(value, dict):
         return {key.lower(): _folded(item) for key, item in value.items() if item is not None}
     return [_folded(item) for item in value] if isinstance(value, list) else value
 
 
 def avoided(node: Node) -> frozenset[tuple[str, str]]:
-    """Return the controllers, as (kind, uid), whose pods a node asks to be spared in an annotation that can be read."""
+    """Return the controllers, as (kind, uid), whose pods a node's annotation asks to avoid; none if it cannot be parsed."""
     text = node.metadata.annotations.get(AVOID_PODS)
     if not text:
         return frozenset()
@@ -131,7 +131,7 @@ def avoided(node: Node) -> frozenset[tuple[str, str]]:
 
 
 class NodePreferAvoidPodsPriority(Priority):
-    """Nothing for a node that asks to be spared the pods of the pod's controller, everything for the others."""
+    """Score 0 on a node whose annotation asks to avoid the pods of the pod's controller, the highest score elsewhere."""
 
     def __init__(self, context: LegacyContext, handle: Handle) -> None:
         super().__init__(context, handle)
@@ -149,7 +149,7 @@ class NodePreferAvoidPodsPriority(Priority):
 
 
 class NodeLabelPriority(Priority):
-    """Everything for a node that has (or does not have) a label, whatever its value; several are averaged."""
+    """The highest score on nodes that have (or do not have) a label; several labels are averaged."""
 
     name = "NodeLabel"
     depends_on = (Input.POD_TEMPLATE, Input.NODE)

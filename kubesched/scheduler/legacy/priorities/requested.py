@@ -1,7 +1,11 @@
-"""Priorities by how full a node would be: LeastRequested, MostRequested, Balanced, RequestedToCapacityRatio.
+"""Priorities by how full a node would be: LeastRequested, MostRequested, BalancedResourceAllocation, RequestedToCapacityRatio.
 
-"Requested" takes a container that asks for no cpu or memory as 100m and 200Mi, on the node as in the pod. Whole numbers
-are divided towards zero. Unlike today, a node that would be overfull scores nothing in MostRequested.
+    most 10; node: 4000m cpu, 1000m requested; 8Gi memory, 4Gi requested; pod: 1000m, 1Gi
+    LeastRequested: cpu 2000 * 10 // 4000 = 5, memory 3 * 10 // 8 = 3, mean (5 + 3) // 2 = 4
+    Balanced (1.13): cpu 1/2, memory 5/8, (1 - 1/8) * 10 = 8
+
+A container without requests counts as 100m and 200Mi, on the node and in the pod. Unlike today, a node that would be overfull
+scores 0 in MostRequested.
 """
 
 from __future__ import annotations
@@ -15,9 +19,9 @@ from kubesched.kube.api import CPU, MEMORY
 from kubesched.scheduler import kernels
 from kubesched.scheduler.cluster import Ints, PodView, Snapshot
 from kubesched.scheduler.framework import CycleState, Handle, Input
-from kubesched.scheduler.legacy.context import LegacyContext
 from kubesched.scheduler.legacy.predicates.volumes import AttachedVolumes
 from kubesched.scheduler.legacy.priorities.base import Priority
+from kubesched.scheduler.legacy.releases import LegacyContext
 from kubesched.scheduler.legacy.shared.pod_requests import asked
 from kubesched.scheduler.plugins.shared.allocation import shape_table
 
@@ -28,17 +32,17 @@ class _Requested(Priority):
     depends_on = (Input.POD_TEMPLATE, Input.NODE, Input.PODS_ON_NODE)
 
     def usage(self, pod: PodView, nodes: Snapshot, name: str) -> tuple[Ints, Ints]:
-        """Return what would be requested of a resource with the pod, and what the nodes offer of it."""
+        """Return the requests with the pod, and the allocatable amount, of a resource."""
         resource = nodes.resource(name)
         wanted = asked(pod, overhead=self.context.gates.pod_overhead)
         extra = wanted.overhead.get(name, 0)
         if name == CPU and self.context.to_the_letter:
-            extra = -(-extra // 1000)  # whole cpus, rounded up and then taken for thousandths: 1.17's mistake
+            extra = -(-extra // 1000)  # a bug of 1.17: whole cpus, counted as thousandths
         amount = wanted.scoring.get(name, 0) + extra
         return nodes.non_zero_requested(resource) + amount, nodes.allocatable(resource)
 
     def mean_share(self, pod: PodView, nodes: Snapshot, *, of_free: bool) -> Ints:
-        """Return the mean of what would be free, or used, of cpu and of memory, from 0 to the release's most."""
+        """Return the mean of the free or used shares of cpu and memory, from 0 to `most`."""
         total = np.zeros(nodes.n, dtype=np.int64)
         for name in (CPU, MEMORY):
             requested, offered = self.usage(pod, nodes, name)
@@ -47,28 +51,28 @@ class _Requested(Priority):
 
 
 def _fitting(requested: Ints, offered: Ints, part: Ints, most: int) -> Ints:
-    """Return `most` times a part of what is offered; zero where nothing is, or less than requested."""
+    """Return `most` times the share of `part`; 0 on nodes without the resource or with too little."""
     there = (offered > 0) & (requested <= offered)
     shares: Ints = np.where(there, part * most // np.where(there, offered, 1), 0)
     return shares
 
 
 class LeastRequestedPriority(_Requested):
-    """The emptier, the better."""
+    """Prefer empty nodes."""
 
     def score(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Ints:
         return self.mean_share(pod, nodes, of_free=True)
 
 
 class MostRequestedPriority(_Requested):
-    """The fuller, the better."""
+    """Prefer full nodes."""
 
     def score(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Ints:
         return self.mean_share(pod, nodes, of_free=False)
 
 
 class BalancedResourceAllocation(_Requested):
-    """The closer cpu and memory would be used to the same degree, the better; a full node gets nothing."""
+    """Prefer nodes where cpu and memory would be used to the same degree; a full node scores 0."""
 
     def score(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Ints:
         cpu, memory = self._degrees(pod, nodes)
@@ -81,7 +85,7 @@ class BalancedResourceAllocation(_Requested):
         return scores
 
     def _degrees(self, pod: PodView, nodes: Snapshot) -> tuple[Floats, Floats]:
-        """Return to what degree cpu and memory would be used; a node that offers none is full."""
+        """Return the used fractions of cpu and memory; 1 for a node that has none."""
         cpu, memory = (self.usage(pod, nodes, name) for name in (CPU, MEMORY))
         return _degree(*cpu), _degree(*memory)
 
@@ -93,7 +97,7 @@ def _degree(requested: Ints, offered: Ints) -> Floats:
 
 
 class BalancedWithVolumes(BalancedResourceAllocation):
-    """The same behind the gate BalanceAttachedNodeVolumes: the disks that the pod brings count as a third degree."""
+    """With the gate BalanceAttachedNodeVolumes: the pod's volumes count as a third fraction."""
 
     name = "BalancedResourceAllocation"
 
@@ -115,10 +119,8 @@ class BalancedWithVolumes(BalancedResourceAllocation):
 
 
 class RequestedToCapacityRatioPriority(_Requested):
-    """A shape of one's own: a line through given points from utilization (percent) to score.
-
-    A resource that scores nothing does not enter the average. Without arguments, the emptier the better.
-    """
+    """A configured shape, from used percent to score. From 1.16 on, a resource that scores 0 does not count in the mean.
+    Without arguments empty nodes are preferred."""
 
     def __init__(
         self,

@@ -1,6 +1,10 @@
-"""Priorities that keep pods which belong together apart: SelectorSpread, ServiceSpreading, ServiceAntiAffinity, EvenPodsSpread.
+"""Priorities that spread pods: SelectorSpread, ServiceSpreading, ServiceAntiAffinity, EvenPodsSpread.
 
-Map counts a pod's siblings on each node; reduce prefers nodes, zones or values of a label with few of them.
+Score counts the pods that belong with the pod on each node; NormalizeScore prefers nodes, zones or label values with few of
+them:
+
+    SelectorSpread, most 10      nodes: a1 with 2 pods, a2 with 0 (zone a), b1 with 1 (zone b)
+    by node: 0, 10, 5            by zone: a has 2, b has 1, so 0, 0, 5            1/3 node + 2/3 zone: 0, 3, 5
 """
 
 from __future__ import annotations
@@ -13,8 +17,8 @@ import numpy.typing as npt
 from kubesched.kube.api import Selector, SelectorError
 from kubesched.scheduler.cluster import ABSENT, REGION_LABELS, ZONE_LABELS, Bools, Ints, PodView, Snapshot
 from kubesched.scheduler.framework import SKIP, CycleState, Handle, Input, Status, failed
-from kubesched.scheduler.legacy.context import LegacyContext
 from kubesched.scheduler.legacy.priorities.base import Priority
+from kubesched.scheduler.legacy.releases import LegacyContext
 from kubesched.scheduler.legacy.shared.siblings import all_of, count_matching, owner_selectors, service_selectors
 from kubesched.scheduler.legacy.shared.spread_counts import SpreadCounts, constraints_of, with_all_keys
 
@@ -24,13 +28,13 @@ Floats = npt.NDArray[np.float64]
 
 
 class SelectorSpreadPriority(Priority):
-    """Few siblings on the node and, counting twice as much, few in its zone.
+    """Prefer nodes with few pods of the same services and controllers; the zone counts twice as much as the node.
 
-    Up to 1.6 a pod was a sibling if any service or controller selected both; later all of them had to.
+    Up to 1.6 one service or controller had to select both pods, later all of them.
     """
 
     def selectors(self, pod: PodView) -> Sequence[Selector]:
-        """Return the selectors of which one must match a sibling."""
+        """Return the selectors; a pod counts if it matches one of them."""
         found = owner_selectors(pod, self.handle.objects)
         return found if self.release.minor < 10 else all_of(found)
 
@@ -40,7 +44,7 @@ class SelectorSpreadPriority(Priority):
     def normalize(self, scores: Ints, feasible: Bools, pod: PodView, nodes: Snapshot, state: CycleState) -> Ints:
         most = float(self.most)
         counted = np.where(feasible, scores, 0)
-        if not counted.any():  # nobody anywhere: all nodes are equally empty, in equally empty zones
+        if not counted.any():  # no such pod anywhere
             return np.full(nodes.n, self.most, dtype=np.int64)
         of_node = _emptiness(counted, most)
         zones = _zones(nodes)
@@ -55,7 +59,7 @@ class SelectorSpreadPriority(Priority):
 
 
 class ServiceSpreadingPriority(SelectorSpreadPriority):
-    """The same with services alone. From 1.10 on it read the selectors of controllers too, a mistake that stayed."""
+    """The same with services only. Kept quirk: from 1.10 on it reads controllers too."""
 
     def selectors(self, pod: PodView) -> Sequence[Selector]:
         if self.release.minor >= 10:
@@ -64,7 +68,7 @@ class ServiceSpreadingPriority(SelectorSpreadPriority):
 
 
 def _emptiness(counts: Ints, most: float) -> Floats:
-    """Return `most` where there is nothing and zero where there is most, as the share in between elsewhere."""
+    """Return `most` for a count of 0, 0 for the highest count, and the share in between."""
     largest = int(counts.max(initial=0))
     if largest == 0:
         return np.full(len(counts), most)
@@ -95,7 +99,7 @@ def _values(nodes: Snapshot, keys: Sequence[str]) -> tuple[Ints, int]:
 
 
 class ServiceAntiAffinity(Priority):
-    """Few pods of the pod's first service on nodes that share the value of a label; several labels are averaged."""
+    """Prefer values of a label with few pods of the pod's first service; several labels are averaged."""
 
     def __init__(self, context: LegacyContext, handle: Handle, labels: tuple[str, ...]) -> None:
         super().__init__(context, handle)
@@ -125,11 +129,10 @@ class ServiceAntiAffinity(Priority):
 
 
 class EvenPodsSpreadPriority(Priority):
-    """Few matching pods in the domains that a node belongs to, for constraints that are wishes. A node that lacks a label of
-    any constraint gets nothing.
+    """Prefer domains with few matching pods (ScheduleAnyway). A node without a label of some constraint scores 0.
 
-    The first release of topology spread: the matching pods of all constraints are added up, however wide their topologies.
-    1.17 counted those of all namespaces here, which it did not elsewhere; that is put right, unless asked for.
+    The counts of all constraints are added without weights. 1.17 counted pods of all namespaces here by mistake;
+    `to_the_letter` repeats that.
     """
 
     depends_on = (Input.POD_TEMPLATE, Input.NODE, Input.COUNTED_PODS)

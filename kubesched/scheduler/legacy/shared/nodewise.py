@@ -1,7 +1,6 @@
-"""What node objects say that no column of the cluster holds: conditions, annotations, limits of volumes.
+"""Columns of facts that the store does not keep: conditions, annotations and volume limits of nodes.
 
-In: a function of one node. Out: its answers as a column. An object is asked once; as long as the cluster holds the very
-same objects, which is a comparison of two lists, the column stands.
+A column calls a function for each node object, and again only for objects that changed.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from kubesched.scheduler.cluster import Snapshot
 
 
 class NodeColumn:
-    """One function, and what it said of every node last: yes or no, or a number."""
+    """A function of a node, and its answers for all nodes: bool or int."""
 
     __slots__ = ("_answers", "_asked", "_function")
 
@@ -27,7 +26,7 @@ class NodeColumn:
         self._answers: npt.NDArray[Any] = np.zeros(0, dtype=dtype)
 
     def on(self, nodes: Snapshot) -> npt.NDArray[Any]:
-        """Return the answer for every node of a view."""
+        """Return the answers for the nodes of a view."""
         objects = nodes.everything().node_objects
         if self._asked != objects:
             self._ask(list(objects))

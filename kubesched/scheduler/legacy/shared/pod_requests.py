@@ -1,9 +1,10 @@
-"""What a pod asks for, as the old releases read it.
+"""The requests of a pod as old releases compute them.
 
-They knew neither sidecars nor pod-level resources, and overhead only behind a gate: a container that restarts among the
-init containers was an init container like any other. Each container's amounts were rounded on their own before they
-were added. What is already on the nodes is not read here: those columns are shared with everybody and count as today,
-unless whoever fills them puts pods in as `as_placed` sees them.
+    to fit:    max(sum of containers, largest init container), plus overhead behind the gate PodOverhead
+    to score:  the sum of containers, where one without cpu or memory counts as 100m and 200Mi; init containers do not count
+
+There are no sidecars and no pod-level resources. The amounts of each container are rounded before they are added. Pods on nodes
+count as today, because the columns are shared, unless they were stored as `as_placed` returns them.
 """
 
 from __future__ import annotations
@@ -35,26 +36,26 @@ Amounts = dict[str, int]
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A pod's wishes by resource name: cpu in thousandths, the rest in whole units."""
+    """A pod's requests by resource name: cpu in thousandths, others in whole units."""
 
     fitting: Mapping[str, int]
-    """Containers together or the largest init container, whichever is more: what must fit."""
+    """What must fit."""
     scoring: Mapping[str, int]
-    """Containers alone, where one that asks for no cpu or memory counts as 100m and 200Mi: what is scored with."""
+    """What counts for scores."""
     overhead: Mapping[str, int]
-    """What comes on top of `scoring`; it is in `fitting` already."""
+    """The pod's overhead, to add to `scoring`; `fitting` includes it."""
     limits: Mapping[str, int]
-    """As `fitting`, from limits instead of requests."""
+    """Like `fitting`, from limits."""
 
 
 def asked(pod: PodView, *, overhead: bool) -> Asked:
-    """Return what a pod asks for; `overhead` is the gate PodOverhead."""
+    """Return the requests of a pod; `overhead` is the gate PodOverhead."""
     found: Asked = pod.template.remember(("legacy.asked", overhead), lambda: _read(pod.pod, overhead))
     return found
 
 
 def host_ports(pod: PodView) -> tuple[HostPort, ...]:
-    """Return the ports of the node that a pod's containers want."""
+    """Return the host ports of a pod's containers."""
     ports: tuple[HostPort, ...] = pod.template.remember(
         "legacy.ports",
         lambda: tuple(
@@ -68,7 +69,7 @@ def host_ports(pod: PodView) -> tuple[HostPort, ...]:
 
 
 def is_best_effort(pod: Pod) -> bool:
-    """Return whether no container of a pod asks for, or is limited in, cpu or memory."""
+    """Return whether a pod has no request and no limit for cpu and memory."""
     return not any(
         name in (CPU, MEMORY) and parse(amount) > 0
         for container in (*pod.spec.containers, *pod.spec.init_containers)
@@ -78,9 +79,9 @@ def is_best_effort(pod: Pod) -> bool:
 
 
 def as_placed(pod: Pod, *, overhead: bool) -> Pod:
-    """Return a pod that uses today what this one used then, once it was placed: what its containers ask for, no more.
+    """Return a pod that uses as much of its node today as this pod did then: the requests of its containers.
 
-    Init containers were left out: they were done soon. What a container really has, after a resize, was not known.
+    Init containers did not count for a placed pod, and resizes did not exist.
     """
     spec, status = pod.spec, pod.status
     containers = tuple(
@@ -137,7 +138,7 @@ def _non_zero(container: Container) -> Amounts:
 
 
 def _largest(together: Iterable[Amounts], one_by_one: Iterable[Amounts]) -> Amounts:
-    """Return the larger of both by name; what init containers ask nothing of, only containers can name."""
+    """Return, for each resource, the larger of the sum of `together` and each of `one_by_one`."""
     total = _sum(together)
     for alone in one_by_one:
         total.update({name: amount for name, amount in alone.items() if amount > total.get(name, 0)})

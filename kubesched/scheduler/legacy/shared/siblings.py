@@ -1,7 +1,6 @@
-"""Which placed pods belong with an incoming one: by the services and controllers whose selectors match its labels.
+"""The pods that belong with a pod: those that the same services and controllers select.
 
-Unlike today, who owns a pod does not matter: any controller of the namespace that would select the pod counts. Counting
-is done per node: each distinct set of labels is judged once, and its pods are added up by row.
+Unlike today, the owner reference does not matter: all controllers of the namespace that select the pod count.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from kubesched.scheduler.cluster import Ints, Objects, PodView, Snapshot
 
 
 def services_of(pod: PodView, objects: Objects) -> list[Service]:
-    """Return the services that select a pod; one without a selector selects nobody."""
+    """Return the services that select a pod, without services that have no selector."""
     return [
         service
         for service in objects.named(Service, pod.namespace).values()
@@ -60,13 +59,13 @@ def owner_selectors(pod: PodView, objects: Objects) -> list[Selector]:
 
 
 def all_of(selectors: Sequence[Selector]) -> list[Selector]:
-    """Return one selector for what all of these select together; none if they ask for nothing."""
+    """Return one selector with the requirements of all; none if they have no requirement."""
     requirements = tuple(dict.fromkeys(r for selector in selectors for r in selector.requirements))
     return [Selector(requirements)] if requirements else []
 
 
 def count_matching(selectors: Sequence[Selector], namespace: str, nodes: Snapshot) -> Ints:
-    """Return how many pods of a namespace on each node match any of the selectors, pods on their way out left out."""
+    """Return how many pods on each node, of a namespace and not terminating, match one of the selectors."""
     counts = np.zeros(nodes.total, dtype=np.int64)
     counted = np.zeros(len(nodes.templates.label_classes), dtype=np.bool_)
     for other in nodes.slots.by_namespace.get(namespace, ()):

@@ -1,8 +1,7 @@
-"""Counting for the first topology spread (1.16 and 1.17, behind a gate): matching pods in each domain of a constraint.
+"""Counting for EvenPodsSpread (1.16 and 1.17, behind a gate): matching pods by domain of a constraint.
 
-In: a pod's constraints of one kind, the nodes, the placed pods. Out: a number for every node. Simpler than today: all
-keys of all constraints must be on a node for it to count, pods on their way out count, and a selector for everything
-counts everybody.
+Differences to today (plugins/pod_topology_spread/counts): a node counts only if it has the labels of all constraints,
+terminating pods count, and a selector that selects everything counts all pods.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from kubesched.scheduler.framework import CycleState, PodCounts
 
 @dataclass(frozen=True, slots=True)
 class Constraint:
-    """A constraint, ready to count with."""
+    """A constraint, its selector compiled."""
 
     key: str
     max_skew: int
@@ -28,7 +27,7 @@ class Constraint:
 
 
 def constraints_of(pod: PodView, when_unsatisfiable: str) -> tuple[Constraint, ...]:
-    """Return a pod's constraints of one kind; raise SelectorError for a selector that is none."""
+    """Return a pod's constraints with one `whenUnsatisfiable`; raise SelectorError for an invalid selector."""
     given: Iterable[TopologySpreadConstraint] = pod.pod.spec.topology_spread_constraints
     return tuple(
         Constraint(c.topology_key, c.max_skew, matching.compile_selector(c.label_selector))
@@ -46,7 +45,7 @@ def with_all_keys(constraints: Iterable[Constraint], nodes: Snapshot) -> Bools:
 
 
 class SpreadCounts(PodCounts):
-    """How many pods match each constraint, by domain. `namespace` None counts those of all namespaces."""
+    """The matching pods of each constraint by domain; namespace None: of all namespaces."""
 
     def __init__(self, constraints: tuple[Constraint, ...], pod: PodView, namespace: str | None) -> None:
         super().__init__()
@@ -58,7 +57,7 @@ class SpreadCounts(PodCounts):
     def of(
         constraints: tuple[Constraint, ...], pod: PodView, nodes: Snapshot, namespace: str | None, state: CycleState, name: str
     ) -> SpreadCounts:
-        """Return the counters of a pod's template, kept under the name of the plugin that asks."""
+        """Return the counters of a pod's template, kept under the plugin's name."""
         declaration = (name, pod.template.signature)
         return state.counted(name, declaration, nodes, lambda: SpreadCounts(constraints, pod, namespace))
 
@@ -94,7 +93,7 @@ class SpreadCounts(PodCounts):
         return not self._eligible.any()
 
     def on(self, i: int, nodes: Snapshot) -> Ints:
-        """Return the matching pods in each node's domain; the nodes without the label share a zero."""
+        """Return the matching pods in each node's domain; 0 for nodes without the label."""
         counts: Ints = self._counts[i][nodes.codes(self.constraints[i].key)]
         return counts
 

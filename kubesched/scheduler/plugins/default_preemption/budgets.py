@@ -1,13 +1,16 @@
-"""Disruption budgets: which pods cannot be evicted without breaking one.
+"""PodDisruptionBudgets: the eviction of which pods would violate one.
 
-In: the cluster's PodDisruptionBudgets, pods in order of importance. Out: which of them violate. Every budget that
-selects a pod is charged for it, most important pod first, each node for itself; the pods that find a budget used up
-violate it. A pod without labels is selected by none, nor is anybody by an empty, absent or broken selector, and a pod
-that the budget already counts as disrupted costs nothing.
+For each node the pods are charged to the budgets that select them, the most important pod first. A pod violates a budget that
+has nothing left when it is charged.
 
-Since 1.37, and for groups before, the reference charges a pod to its budgets only up to the first that is used up, in an order
-that is chance. To charge all of them is what it does in one of these orders: that in which a budget comes before those that
-are used up earlier.
+    budget web: disruptionsAllowed 1       pods of the node: web-1 (priority 5), db-1, web-2 (priority 1)
+    charge web-1: 0 left      db-1: no budget selects it      charge web-2: -1 left, web-2 violates
+
+A budget selects no pod without labels, and nothing with an empty, absent or broken selector. A pod in the budget's
+`status.disruptedPods` costs nothing.
+
+Since 1.37 (for groups before, too) kube-scheduler stops charging a pod at its first budget without anything left, and the order
+of the budgets is random. Here all budgets are charged, which is its result in one of these orders.
 """
 
 from __future__ import annotations
@@ -24,7 +27,7 @@ from kubesched.scheduler.cluster import Bools, Codes, Ints, LabelClass, LabelCla
 
 @dataclass(eq=False, slots=True)
 class _Budget:
-    """One budget: whom it selects, how many of them may go, and who is counted as gone already, by name."""
+    """One budget: its selector, `disruptionsAllowed`, and the names of its disrupted pods."""
 
     selector: matching.Selector
     allowed: int = 0
@@ -38,12 +41,12 @@ class _Budget:
 
 
 class Budgets:
-    """The budgets that can be charged. One for each store; `meaning` moves when other pods may be selected than before, and
-    `version` whenever anything changed."""
+    """All budgets with a valid selector; one object for each store. `meaning` changes when selectors change, `version` with
+    every change."""
 
     @property
     def version(self) -> int:
-        """Return a number that moves with every change to a budget."""
+        """Return the version of the store's budgets."""
         return self._objects.version(PodDisruptionBudget)
 
     def __init__(self, objects: Objects) -> None:
@@ -55,7 +58,7 @@ class Budgets:
         self._of_class: WeakKeyDictionary[LabelClass, tuple[_Budget, ...]] = WeakKeyDictionary()
 
     def follow(self) -> None:
-        """Take in what changed."""
+        """Read the budgets that changed."""
         changes = self._reader.changed(self._objects.log(PodDisruptionBudget))
         if changes is None:
             self._budgets.clear()
@@ -98,7 +101,7 @@ class Budgets:
         return found
 
     def _is_over(self, pod: PodView, left: dict[_Budget, int]) -> bool:
-        """Charge a pod to its budgets, of which so much is left; return whether it violates one."""
+        """Charge a pod to its budgets; return whether it violates one. `left` is what is left of each budget."""
         is_over = False
         for budget in self.of_class(pod.template.label_class):
             if pod.name not in budget.disrupted:
@@ -107,7 +110,8 @@ class Budgets:
         return is_over
 
     def violations(self, groups: Sequence[Sequence[PodView]], *, charges_all: bool = True) -> list[int]:
-        """Return how many pods of each group violate a budget. Unless all are charged, a group is looked at up to the first."""
+        """Return how many pods of each unit violate a budget; without `charges_all`, a unit is charged up to its first
+        violation."""
         left: dict[_Budget, int] = {}
         found = []
         for pods in groups:
@@ -122,8 +126,13 @@ class Budgets:
     def charge(
         self, class_ids: Ints, slots: Codes, views: Sequence[PodView | None], classes: LabelClasses
     ) -> tuple[Bools, Bools] | None:
-        """Do the same for many nodes, one line a node: return which pods violate a budget and which nodes have pods
-        that are selected by any; None if there are none. Class 0 fills short lines up."""
+        """Do the same for many nodes at once. `class_ids` and `slots` have one line a node; class 0 fills short lines.
+
+        Return which pods violate a budget, and which nodes have pods that a budget selects; None if no budget selects any.
+
+        Every (line, budget) pair is one account. Its charges are sorted by rank, and the n-th charge of an account violates
+        the budget if n > disruptionsAllowed: that is `nth_charge`, a running number that restarts with each account.
+        """
         if not any(self._budgets.values()):
             return None
         present = np.unique(class_ids)

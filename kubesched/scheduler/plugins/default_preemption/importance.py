@@ -1,9 +1,8 @@
-"""The pods of each node, most important first: who would be spared longest.
+"""The pods of each node, most important first, as arrays: the order in which preemption puts them back.
 
-In: snapshots, one after the other. Out: for given rows the pods below a priority, as arrays with one line a row.
-More important is who has the higher priority, and among equals who started earlier; a pod that has not started yet is
-the least important of its priority. A row is put in order when it is first asked for and again after its pods changed,
-so a decision pays for the rows that it looks at and not for the cluster.
+A pod is more important if its priority is higher, and among equals if it started earlier. A pod that has not started is the
+least important of its priority. A row is sorted when it is first read, and again after its pods changed, so an attempt pays
+only for the rows that it reads.
 """
 
 from __future__ import annotations
@@ -23,9 +22,9 @@ from kubesched.scheduler.framework import TemplateNumbers
 Floats = npt.NDArray[np.float64]
 
 MOST_PODS = 256
-"""Rows with more pods than this are not kept as arrays: one crowded node would make every line as long."""
+"""Rows with more pods are not kept as arrays, because the fullest row sets the length of all lines."""
 _NOBODY = np.int64(1) << np.int64(40)
-"""The priority of an empty place: above every real one."""
+"""The priority of an empty place: higher than any real one."""
 
 
 @lru_cache(maxsize=1 << 14)
@@ -34,14 +33,17 @@ def _seconds(text: str) -> float:
 
 
 def started_at(pod: PodView) -> float:
-    """Return when a pod started, in seconds since the epoch; one that has not yet will start after all others."""
+    """Return when a pod started, in seconds since the epoch; infinity if it has not started."""
     text = pod.pod.status.start_time
     return _seconds(text) if text else inf
 
 
 def most_important_first(pods: Iterable[PodView], *, reverses_unstarted: bool = False) -> list[PodView]:
-    """Return the pods of a node in order. Those that have not started follow each other as the node has them; before 1.37
-    the other way round: the reference asked the clock anew for each comparison, so the one asked first was the older."""
+    """Return the pods of a node, sorted. Pods that have not started keep the node's order.
+
+    `reverses_unstarted`: in reverse order, as before 1.37. There kube-scheduler took the current time as the start of such a
+    pod, anew in each comparison, so the pod that was compared first counted as the older one.
+    """
     keyed = []
     for at, pod in enumerate(pods):
         started = started_at(pod)
@@ -52,7 +54,7 @@ def most_important_first(pods: Iterable[PodView], *, reverses_unstarted: bool = 
 
 @dataclass(frozen=True, slots=True)
 class Lines:
-    """The pods below a priority, most important first; one line a row, short ones filled up with number 0."""
+    """The pods below a priority, most important first: one line a row, short lines filled with slot -1 and number 0."""
 
     slots: Codes
     numbers: Codes
@@ -62,7 +64,7 @@ class Lines:
 
 
 class Importance:
-    """Placed pods in order. One for each store, shared by its profiles."""
+    """The sorted pods of all rows; one object for each store."""
 
     def __init__(self, objects: Objects) -> None:
         self.book = TemplateNumbers()
@@ -72,13 +74,13 @@ class Importance:
         self._ordered: Bools = np.zeros(0, dtype=np.bool_)
         self._size: Codes = np.zeros(0, dtype=np.int32)
         self._members: Codes = np.zeros((0, 8), dtype=np.int32)
-        # By slot, with one element more at the end: that is where an empty place, slot -1, looks.
+        # By slot. The last element is for an empty place, whose slot is -1.
         self._priority: Ints = np.full(1, _NOBODY)
         self._started: Floats = np.full(1, inf)
         self._number: Codes = np.zeros(1, dtype=np.int32)
 
     def follow(self, nodes: Snapshot) -> None:
-        """Take notice of the rows whose pods changed."""
+        """Note the rows whose pods changed."""
         changes, reordered = self._reader.changed(nodes.journal), self._reordered.changed(nodes.slots.reordered)
         if changes is not None and reordered is not None:
             for row in (*(change.row for change in changes), *reordered):
@@ -90,7 +92,7 @@ class Importance:
             self._members = np.full((nodes.total, self._members.shape[1]), -1, dtype=np.int32)
 
     def order(self, rows: Ints, nodes: Snapshot) -> None:
-        """Put rows of the whole cluster in order, as far as they are not."""
+        """Sort those rows that are not sorted."""
         waiting = rows[~self._ordered[rows]]
         if not len(waiting):
             return
@@ -103,6 +105,8 @@ class Importance:
         self._ordered[waiting] = True
 
     def _order(self, row: int, pods: list[PodView]) -> None:
+        """Sort the pods of one row. The arrays by slot get the pods' priority, start and template number, so that `below`
+        needs no pod objects."""
         size = self._size[row] = len(pods)
         if size > MOST_PODS:
             return
@@ -123,24 +127,25 @@ class Importance:
         self._number = np.append(self._number, np.zeros(more, dtype=np.int32))
 
     def is_crowded(self, rows: Ints) -> Bools:
-        """Return which rows have too many pods to be kept as arrays."""
+        """Return which rows have more than MOST_PODS pods."""
         return self._size[rows] > MOST_PODS
 
     def below(self, rows: Ints, priority: int) -> Lines:
-        """Return the pods of lower priority on rows that are in order and not crowded."""
+        """Return the pods of lower priority on rows that are sorted and not crowded."""
         width = int(self._size[rows].max(initial=0))
         members = self._members[rows, :width] if width else np.zeros((len(rows), 0), dtype=np.int32)
         lower = self._priority[members] < priority
         count = np.count_nonzero(lower, axis=1)
         longest = int(count.max(initial=0))
-        # Lines are sorted by priority: those below it are the tails. Shift every tail to the front of its line.
+        # Lines are sorted by falling priority, so the pods below it are the tail. Move each tail to the front of its line:
+        # size 5, 2 pods below -> take the places 3 and 4, and one place of padding for each longer tail.
         at = (self._size[rows] - count)[:, None] + np.arange(longest)
         padded: Codes = np.concatenate((members, np.full((len(rows), longest), -1, dtype=np.int32)), axis=1)
         slots: Codes = np.take_along_axis(padded, at, axis=1)
         return Lines(slots, self._number[slots], self._priority[slots], self._started[slots], count)
 
     def pods(self, row: int, priority: int, nodes: Snapshot) -> list[PodView]:
-        """Return the pods of lower priority on one row, in order, whatever their number."""
+        """Return the pods of lower priority on one row, sorted; for crowded rows too."""
         if self._ordered[row] and self._size[row] <= MOST_PODS:
             views = nodes.slots.views
             there = (views[slot] for slot in self._members[row, : self._size[row]].tolist())

@@ -1,9 +1,14 @@
-"""DefaultPreemption: when nothing fits, find the cheapest pods of lower priority to evict.
+"""DefaultPreemption: when no node fits, find the pods of lower priority whose eviction costs least.
 
-A pod group needs room as a whole (plugins/default_preemption/group_preemption); where pods of groups have places, they go
-as their group says. Nodes on which an eviction may help are visited from a random one on, until enough candidates are
-found; among them the node is chosen whose victims matter least. The plugin only decides: it returns the node and the
-victims, and the engine evicts them (engine/acting/eviction). While it does, the pod is kept out of the active queue.
+PostFilter runs in these steps:
+
+1. Is the pod allowed to preempt (`_why_not_eligible`, `_why_not_in_group`)?
+2. On which nodes may an eviction help? Not where a filter said UnschedulableAndUnresolvable (`_may_be_helped`).
+3. Visit these nodes, from a random one on, until there are enough candidates (`_candidates`). `dry_run` finds the victims.
+4. Choose the candidate with the lowest cost (`_costs_of_rows`), and return it as a proposal.
+
+The engine evicts the victims (engine/acting/eviction); until it is done, PreEnqueue keeps the pod out of the active queue. For
+pod groups see `groups`.
 """
 
 from __future__ import annotations
@@ -48,11 +53,9 @@ from kubesched.scheduler.framework import (
     workload_of,
 )
 from kubesched.scheduler.plugins.default_preemption.budgets import Budgets
-from kubesched.scheduler.plugins.default_preemption.dry_run_results import CANDIDATE, ERROR, PRIORITY_OFFSET, DryRunResults
-from kubesched.scheduler.plugins.default_preemption.group_preemption import make_room
+from kubesched.scheduler.plugins.default_preemption.dry_run import CANDIDATE, ERROR, PRIORITY_OFFSET, DryRun, DryRunResults
+from kubesched.scheduler.plugins.default_preemption.groups import VictimUnits, make_room, makes_way
 from kubesched.scheduler.plugins.default_preemption.importance import Importance, started_at
-from kubesched.scheduler.plugins.default_preemption.victim_units import VictimUnits, makes_way
-from kubesched.scheduler.plugins.default_preemption.victims import DryRun
 
 
 class DefaultPreemptionArgs(Args, frozen=True, rename="camel"):
@@ -88,16 +91,15 @@ FOR_THE_GROUP = "not eligible due to workload aware preemption enabled"
 GROUP_PREFIX = "pod group preemption: "
 
 Narrow = Callable[[PodView, Sequence[Preemption], Snapshot], Sequence[Preemption]]
-"""(preemptor, candidates, nodes) -> those of the candidates that are left, maybe with other victims. Raises a
-SchedulerError if the attempt must end."""
+"""(preemptor, candidates, nodes) -> the candidates that an extender accepts, maybe with other victims. A SchedulerError ends
+the attempt."""
 
 _MOST_REMEMBERED = 16
 _SMALLEST_WINDOW = 64
 
 
 class DefaultPreemption(Plugin):
-    """The policy. `attempts` counts how often a way out was asked for; `narrow` holds what extenders have to say about
-    the candidates, called in order until none is left."""
+    """`attempts` counts the calls of PostFilter; `narrow` are the extenders that filter candidates, called in order."""
 
     Args = DefaultPreemptionArgs
     wakes_on = (on(POD, DELETE, "pod_went", by_template=True),)
@@ -115,11 +117,11 @@ class DefaultPreemption(Plugin):
         weighs_by_group = gates.behaviour.weighs_victims_by_group
         self._units = VictimUnits(self._hierarchy, handle.groups, weighs_by_group=weighs_by_group)
         self._counts_groups = gates.is_enabled("GenericWorkload") and gates.behaviour.judges_groups_whole
-        """Whether pods of groups go with their group, and count with its priority, when a single pod needs room, too."""
+        """Whether a single pod also evicts pods of groups with their group, and compares itself with the group's priority."""
         self._results: OrderedDict[tuple[bytes, frozenset[str]], DryRunResults] = OrderedDict()
 
     def pre_enqueue(self, pod: PodView) -> Status | None:
-        """Keep a pod back whose victims, or whose group's, are just being evicted."""
+        """Keep a pod gated while its victims, or those of its group, are being evicted."""
         preempting = self.handle.preempting
         if not len(preempting):
             return None
@@ -131,13 +133,13 @@ class DefaultPreemption(Plugin):
         return GROUP_UNDER_WAY if group is not None and preempting.is_under_way(group.metadata.uid) else None
 
     def pod_went(self, pod: PodView, old: Pod, new: Pod | None) -> bool:
-        """Return False: whether the pod fits now is for the plugins to say that refused it."""
+        """Return False: the plugins that refused the pod have hints for deleted pods."""
         return False
 
     def post_filter(
         self, pod: PodView, nodes: Snapshot, state: CycleState, diagnosis: Diagnosis, profile: Profile
     ) -> PostFiltered:
-        """Find the node whose pods of lower priority it costs least to evict."""
+        """Propose the node whose victims cost least."""
         self.attempts += 1
         why_not = self._why_not_in_group(pod) or self._why_not_eligible(pod, nodes, diagnosis)
         if why_not:
@@ -153,12 +155,15 @@ class DefaultPreemption(Plugin):
         answer = self._choose(rows, run) if len(rows) else _explain(potential, run)
         own_row = run.coming.row_of(pod.uid)
         if own_row >= 0:
-            run.results.forget(own_row)  # where a pod is nominated itself, the results are its own, not its class's
+            run.results.forget(own_row)  # its own nomination changes the result, so other pods of the class must not reuse it
         return answer
 
     def _why_not_in_group(self, pod: PodView) -> str:
-        """Return why a member of a pod group may not evict anybody: its group must lie in one domain, and what is freed
-        elsewhere is of no use. Empty if it may."""
+        """Return why a member of a pod group may not preempt alone; empty if it may.
+
+        Evictions are for the whole group (`pod_group_post_filter`), and a group with a topology constraint must lie in one
+        domain, so a place elsewhere does not help it.
+        """
         key = workload_of(pod) if self._has_placements or self._evicts_for_groups else None
         if key is None:
             return ""
@@ -172,7 +177,7 @@ class DefaultPreemption(Plugin):
         return FOR_THE_GROUP if self._evicts_for_groups else ""
 
     def _why_not_eligible(self, pod: PodView, nodes: Snapshot, diagnosis: Diagnosis) -> str:
-        """Return why a pod may not evict anybody; empty if it may."""
+        """Return why a pod may not preempt; empty if it may."""
         if pod.pod.spec.preemption_policy == "Never":
             return NEVER
         nominated = pod.pod.status.nominated_node_name
@@ -188,7 +193,7 @@ class DefaultPreemption(Plugin):
     # For a group
 
     def pod_group_post_filter(self, failed: FailedGroup, trial: GroupTrial) -> GroupPostFiltered:
-        """Find the pods of lower priority, wherever they are, that have to go so that a group fits."""
+        """Find victims of lower priority, on any node, so that a whole group fits."""
         if self._has_policies:
             never = failed.group.spec.preemption_policy == "Never"
         else:
@@ -205,11 +210,11 @@ class DefaultPreemption(Plugin):
             return found
         return replace(found, status=Status(status.code, (GROUP_PREFIX + status.message,)))
 
-    # Where groups lie about
+    # Victims that are evicted with their group
 
     def _evict_units(self, potential: Ints, run: DryRun) -> PostFiltered:
-        """Propose the cheapest eviction for a pod where pods of groups go with their group: node by node, from a random one
-        on, until there are enough candidates."""
+        """Propose the cheapest eviction if a pod of a group is evicted with its group: one node after the other, from a random
+        one on, until there are enough candidates."""
         limit, offset = self._visit_plan(len(potential))
         clean: list[Preemption] = []
         breaking: list[Preemption] = []
@@ -225,10 +230,10 @@ class DefaultPreemption(Plugin):
         candidates = [*clean[:limit], *breaking[:limit]]
         return self._narrowed(candidates, run) if candidates else _explain(potential, run)
 
-    # Node by node
+    # Victims that are evicted alone
 
     def _dry_run(self, what_if: WhatIfFilters, nodes: Snapshot, *, remembers: bool) -> DryRun:
-        """Return a dry run that starts from what is remembered for the pod's class, if anything may be."""
+        """Return a dry run, with the cached results of the pod's class if these may be reused."""
         pod, objects = what_if.pod, nodes.objects
         coming = nominated_by_row(nodes, self.handle.nominations)
         importance, budgets = objects.shared(Importance), objects.shared(Budgets)
@@ -252,13 +257,13 @@ class DefaultPreemption(Plugin):
         return DryRun(pod, nodes, what_if, coming, importance, budgets, results)
 
     def _visit_plan(self, n: int) -> tuple[int, int]:
-        """Return how many candidates are enough among n nodes, and where the visit begins."""
+        """Return how many candidates are enough among n nodes, and the index of the first node to visit."""
         args: DefaultPreemptionArgs = self.args
         enough = max(n * args.min_candidate_nodes_percentage // 100, args.min_candidate_nodes_absolute)
         return min(n, enough), self.handle.random.randrange(n)
 
     def _candidates(self, potential: Ints, run: DryRun) -> Ints:
-        """Return the rows to choose from: visit some at a time, until there are enough, those that break no budget first."""
+        """Return the candidates, those that violate no budget first. Nodes are tried in windows that double in size."""
         limit, at = self._visit_plan(len(potential))
         end = at + len(potential)
         found, window = potential[:0], max(limit, _SMALLEST_WINDOW)
@@ -272,13 +277,13 @@ class DefaultPreemption(Plugin):
                 return chosen
 
     def _choose(self, rows: Ints, run: DryRun) -> PostFiltered:
-        """Propose the cheapest of the candidates, or of those that extenders leave."""
+        """Propose the cheapest of the candidates that extenders accept."""
         if not self.narrow:
             return self._proposal(_preemption(int(rows[self._pick(_costs_of_rows(rows, run.results))]), run))
         return self._narrowed([_preemption(row, run) for row in rows.tolist()], run)
 
     def _narrowed(self, candidates: Sequence[Preemption], run: DryRun) -> PostFiltered:
-        """Propose the cheapest of the candidates that extenders leave."""
+        """Propose the cheapest of the candidates that all extenders accept."""
         try:
             for narrow in self.narrow:
                 candidates = narrow(run.pod, candidates, run.nodes)
@@ -298,7 +303,8 @@ class DefaultPreemption(Plugin):
         return PostFiltered(status, Nomination(preemption.node_name), preemption)
 
     def _pick(self, costs: Iterator[Array]) -> int:
-        """Return the index of the cheapest candidate: by the first cost, among equals by the second, and so on."""
+        """Return the index of the cheapest candidate: the lowest first cost, among equals the lowest second, and so on; of the
+        rest a random one."""
         left: Ints | None = None
         for cost in costs:
             mine = cost if left is None else cost[left]
@@ -314,8 +320,11 @@ class DefaultPreemption(Plugin):
 
 
 def _enough(rows: Ints, limit: int, results: DryRunResults) -> tuple[Ints, bool]:
-    """Return those of the candidates, given in the order of the visit, that are found before there are enough, and
-    whether there are: so many in all, one of which breaks no budget. Of each kind no more than that are kept."""
+    """Return the candidates that kube-scheduler would have when it stops the visit, and whether it stops.
+
+    It stops at the first node with which there are `limit` candidates in all, one of them without a violation. Of both kinds,
+    with and without violations, it keeps at most `limit`. `rows` are in the order of the visit.
+    """
     breaks = results.violations[rows] > 0
     if not breaks.any():
         return rows[:limit], limit > 0 and len(rows) >= limit
@@ -330,7 +339,8 @@ def _enough(rows: Ints, limit: int, results: DryRunResults) -> tuple[Ints, bool]
 
 
 def _may_be_helped(diagnosis: Diagnosis, nodes: Snapshot) -> Bools:
-    """Return which nodes were refused with a code that says that removing pods could help."""
+    """Return the nodes that filters refused as Unschedulable, where removing pods may help; not
+    UnschedulableAndUnresolvable."""
     verdicts = diagnosis.verdicts
     hopeful = verdicts.has_code(Code.UNSCHEDULABLE) if verdicts is not None else np.zeros(nodes.n, dtype=np.bool_)
     if diagnosis.absent.code is Code.UNSCHEDULABLE:
@@ -343,7 +353,7 @@ def _may_be_helped(diagnosis: Diagnosis, nodes: Snapshot) -> Bools:
 
 
 def _explain(potential: Ints, run: DryRun) -> PostFiltered:
-    """Return why there is no candidate at all."""
+    """Return the message about why there is no candidate."""
     results = run.results
     outcome = results.outcome[potential]
     broken = potential[outcome == ERROR]
@@ -370,8 +380,8 @@ def _preemption(row: int, run: DryRun) -> Preemption:
 
 
 def _costs_of_rows(rows: Ints, results: DryRunResults) -> Iterator[Array]:
-    """Yield what candidates cost, in the order in which it counts: broken budgets, the highest priority among the
-    victims, the sum of their priorities, their number, and how late the first of the most important ones started."""
+    """Yield the costs of candidates, the first that differs decides: violated budgets, the highest priority of a victim, the
+    sum of their priorities, their number, and the earliest start among the most important victims (a late start is cheap)."""
     yield results.violations[rows]
     yield results.top_priority[rows]
     yield results.total_priority[rows]
@@ -380,7 +390,7 @@ def _costs_of_rows(rows: Ints, results: DryRunResults) -> Iterator[Array]:
 
 
 def _costs(candidates: Sequence[Preemption]) -> Iterator[Array]:
-    """Yield the same for candidates whose victims are not those of the dry run."""
+    """Yield the same for candidates whose victims an extender may have changed."""
     yield np.array([c.violations for c in candidates])
     yield np.array([c.victims[0].priority for c in candidates])
     yield np.array([sum(victim.priority + PRIORITY_OFFSET for victim in c.victims) for c in candidates])

@@ -1,8 +1,12 @@
-"""Extended resources served by devices: the special claim that stands in for them.
+"""Extended resources that devices serve: the special claim with the requests for them.
 
-In: a pod that asks for resources which a device class serves. Out: on which nodes devices must serve which of them, and
-the claim with one request a container that asks for them. Short-lived init containers use the devices of the containers
-that start after them; only what those cannot cover is asked for in addition, and only once.
+    pod                                      special claim init container i: gpu 3                  request
+    container-0-request-0, count 1   (3 - the 2 of the container that starts later) container a: gpu 2
+    request container-1-request-0, count 2
+
+Containers and sidecars run together, so each has a request of its own. An init container ends before the containers after it
+start, so it uses their devices. Only what these do not cover is requested in addition: for the init container that lacks most,
+and shared by all init containers. The mappings say which containers use which requests.
 """
 
 from __future__ import annotations
@@ -31,19 +35,19 @@ from kubesched.scheduler.cluster import DeviceClassMap, PodView
 from kubesched.scheduler.plugins.dynamic_resources.allocation.shapes import EXACT_COUNT
 
 SPECIAL_NAME = "<extended-resources>"
-"""What the claim is called while it exists in memory only."""
+"""The name of the claim while it exists in memory only."""
 
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """The special claim as it is on nodes where devices serve some of the resources."""
+    """The special claim for nodes where devices serve certain resources, and which request serves which container."""
 
     claim: ResourceClaim
     mappings: tuple[ContainerExtendedResourceRequest, ...]
 
 
 def wanted_resources(pod: PodView) -> tuple[str, ...]:
-    """Return the extended resources that a pod asks for, sorted by name."""
+    """Return the extended resources that a pod requests, sorted by name."""
     names = pod.template.interners.resources.values
     return tuple(
         sorted(
@@ -56,7 +60,7 @@ def wanted_resources(pod: PodView) -> tuple[str, ...]:
 
 
 def special_claim(pod: Pod, uid: str) -> ResourceClaim:
-    """Return the claim that is made for a pod, still without requests; it exists in memory only."""
+    """Return a special claim without requests, which exists in memory only."""
     owner = OwnerReference(api_version="v1", kind="Pod", name=pod.metadata.name, uid=pod.metadata.uid, controller=True)
     return ResourceClaim(
         metadata=ObjectMeta(
@@ -71,7 +75,7 @@ def special_claim(pod: Pod, uid: str) -> ResourceClaim:
 
 
 def make_variant(pod: Pod, claim: ResourceClaim, resources: Iterable[str], classes: DeviceClassMap) -> Variant:
-    """Return the special claim with the requests for the resources that devices must serve."""
+    """Return the special claim with requests for these resources."""
     made: list[DeviceRequest] = []
     long_mappings: list[ContainerExtendedResourceRequest] = []
     for resource in resources:
@@ -87,6 +91,20 @@ def make_variant(pod: Pod, claim: ResourceClaim, resources: Iterable[str], class
 def _requests_for(
     pod: Pod, resource: str, class_name: str
 ) -> tuple[list[DeviceRequest], list[ContainerExtendedResourceRequest]]:
+    """Return the requests and mappings for one resource."""
+
+    def request(name: str, count: int) -> DeviceRequest:
+        exactly = ExactDeviceRequest(device_class_name=class_name, allocation_mode=EXACT_COUNT, count=count)
+        return DeviceRequest(name=name, exactly=exactly)
+
+    def request_name(container: int) -> str:
+        asked = containers[container].resources.requests
+        return f"container-{container}-request-{sorted(asked).index(resource)}"
+
+    def mapping(container: int, name: str) -> ContainerExtendedResourceRequest:
+        who = containers[container].name
+        return ContainerExtendedResourceRequest(container_name=who, resource_name=resource, request_name=name)
+
     containers = (*pod.spec.init_containers, *pod.spec.containers)
     n_init = len(pod.spec.init_containers)
     long_lived: dict[int, tuple[str, int]] = {}
@@ -97,36 +115,22 @@ def _requests_for(
         if count <= 0:
             continue
         if i >= n_init or container.is_restartable:
-            long_lived[i] = _request_name(pod, i, resource), count
+            long_lived[i] = request_name(i), count
         else:
             short_lived[i] = count
-    made = [_request(name, class_name, count) for name, count in long_lived.values()]
-    mappings = [_mapping(containers[i].name, resource, name) for i, (name, _) in long_lived.items()]
+    made = [request(name, count) for name, count in long_lived.values()]
+    mappings = [mapping(i, name) for i, (name, _) in long_lived.items()]
     lacking = {i: count - sum(n for j, (_, n) in long_lived.items() if j >= i) for i, count in short_lived.items()}
     rest_name = ""
     if max(lacking.values(), default=0) > 0:
         most = max(lacking, key=lacking.__getitem__)
-        rest_name = _request_name(pod, most, resource)
-        made.append(_request(rest_name, class_name, lacking[most]))
+        rest_name = request_name(most)
+        made.append(request(rest_name, lacking[most]))
     for i, count in short_lived.items():
         for j, (name, there) in long_lived.items():
             if j >= i and count > 0:
-                mappings.append(_mapping(containers[i].name, resource, name))
+                mappings.append(mapping(i, name))
                 count -= there
         if count > 0:
-            mappings.append(_mapping(containers[i].name, resource, rest_name))
+            mappings.append(mapping(i, rest_name))
     return made, mappings
-
-
-def _request_name(pod: Pod, container: int, resource: str) -> str:
-    asked = (*pod.spec.init_containers, *pod.spec.containers)[container].resources.requests
-    return f"container-{container}-request-{sorted(asked).index(resource)}"
-
-
-def _request(name: str, class_name: str, count: int) -> DeviceRequest:
-    exactly = ExactDeviceRequest(device_class_name=class_name, allocation_mode=EXACT_COUNT, count=count)
-    return DeviceRequest(name=name, exactly=exactly)
-
-
-def _mapping(container: str, resource: str, request: str) -> ContainerExtendedResourceRequest:
-    return ContainerExtendedResourceRequest(container_name=container, resource_name=resource, request_name=request)

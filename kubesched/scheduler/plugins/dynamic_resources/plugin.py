@@ -1,10 +1,17 @@
 """DynamicResources: find, reserve and allocate the devices that a pod claims.
 
-PreFilter collects the pod's claims. Those that have devices tie the pod to the nodes where these can be used; for the
-others Filter finds devices on every node, all claims together, and Reserve promises those of the chosen node. PreBind
-writes the promise into the claims and waits for devices that must be made ready. When no node will do, PostFilter gives
-back an allocation that stands in the way. A pod that asks for extended resources which devices serve gets one more
-claim, made for it, with the resources as requests. A pod without any of this costs nothing.
+* PreEnqueue waits until all claims of the pod exist.
+* PreFilter collects them. Some are allocated already; the others are pending.
+* Filter refuses nodes that cannot reach the devices of an allocated claim. For the pending claims it searches devices on every
+  node, for all claims together (`allocation/allocator`). Nodes that reach the same devices are one group with one search.
+* Score prefers nodes where requests with alternatives (firstAvailable) get an early one.
+* Reserve promises the devices that were found on the chosen node, so that no other pod gets them.
+* PreBind writes the promise to the claims, and waits for devices with binding conditions.
+* PostFilter, if no node fits, gives back an allocation of the pod that is on the wrong nodes.
+
+A pod may also request an extended resource (`example.com/gpu: 1`) that a device class serves. It gets one more claim, the
+*special claim*, with a request for each container (`extended`). Which resources devices serve depends on the node: a node may
+offer some of them itself. So `served` numbers the cases: bit i is set where devices serve resource i of the pod.
 """
 
 from __future__ import annotations
@@ -55,23 +62,24 @@ from kubesched.scheduler.framework import (
     unschedulable,
     workload_of,
 )
-from kubesched.scheduler.plugins.dynamic_resources import conditions, extended
+from kubesched.scheduler.plugins.dynamic_resources import extended
 from kubesched.scheduler.plugins.dynamic_resources.allocation import results
 from kubesched.scheduler.plugins.dynamic_resources.allocation.offers import Offer, offers
 from kubesched.scheduler.plugins.dynamic_resources.allocation.outcomes import OutcomeBook, Outcomes
 from kubesched.scheduler.plugins.dynamic_resources.allocation.pools import Pools
-from kubesched.scheduler.plugins.dynamic_resources.args import DynamicResourcesArgs
+from kubesched.scheduler.plugins.dynamic_resources.args import DynamicResourcesArgs, Features
 from kubesched.scheduler.plugins.dynamic_resources.claims import (
+    Allocated,
+    PodClaims,
     can_be_deallocated,
     check_requests,
     claims_of,
+    has_binding_conditions,
     is_reserved_for,
+    is_unusable,
     shared_with_group,
 )
-from kubesched.scheduler.plugins.dynamic_resources.features import Features
-from kubesched.scheduler.plugins.dynamic_resources.node_allocatable import ClaimStatus
-from kubesched.scheduler.plugins.dynamic_resources.node_resources import NodeResources, Refusals
-from kubesched.scheduler.plugins.dynamic_resources.pod_claims import Allocated, PodClaims
+from kubesched.scheduler.plugins.dynamic_resources.node_allocatable import ClaimStatus, NodeResources, Refusals
 from kubesched.scheduler.plugins.dynamic_resources.writes import BindError, ClaimWriter, with_finalizer
 from kubesched.scheduler.plugins.shared.normalizing import scale_to_best
 
@@ -90,8 +98,6 @@ DEFAULT_FILTER_TIMEOUT, DEFAULT_BINDING_TIMEOUT = 10.0, 600.0
 
 
 class DynamicResources(Plugin):
-    """Find, reserve and allocate devices."""
-
     Args = DynamicResourcesArgs
     wakes_on = (
         on(
@@ -124,10 +130,10 @@ class DynamicResources(Plugin):
         self._errands: set[asyncio.Task[None]] = set()
         self._node_resources = NodeResources(self._pools, handle.gates)
         if features.node_allocatable:
-            vars(self)["depends_on"] = (*self.depends_on, Input.PODS_ON_NODE)  # what is left of a node's resources counts, too
+            vars(self)["depends_on"] = (*self.depends_on, Input.PODS_ON_NODE)  # it compares with the free resources of nodes
 
     def offers(self, pod: PodView, nodes: Snapshot) -> list[Offer]:
-        """Return which nodes have the devices that a pod claims, for people to read."""
+        """Return for each request of a pod the nodes that have such devices, for `why`."""
         return offers(pod.pod, nodes, self.handle.objects, self._book, self._pools)
 
     def _deadline(self) -> Callable[[], bool] | None:
@@ -148,23 +154,23 @@ class DynamicResources(Plugin):
     # Before the queue
 
     def pre_enqueue(self, pod: PodView) -> Status | None:
-        """Keep a pod back until all its claims are there."""
+        """Gate a pod until all its claims exist."""
         if not pod.pod.spec.resource_claims:
             return None
         found = self._claims_of(pod.pod)
         return unresolvable(found) if isinstance(found, str) else None
 
     def wakeups(self) -> tuple[Wakeup, ...]:
-        """Return what could help; claims that are deleted only in releases that look at them."""
+        """Return the events that may help; deleted claims only since 1.37."""
         wakes: tuple[Wakeup, ...] = self.wakes_on
         if self._features.behaviour.wakes_by_deleted_claims:
             wakes += (on(RESOURCE_CLAIM, DELETE, "claim_may_help"),)
         if self._features.node_allocatable:
-            wakes += (on(POD, DELETE),)  # what a node has too little of may be left by any pod that goes
+            wakes += (on(POD, DELETE),)  # any deleted pod frees resources of its node
         return wakes
 
     def claim_may_help(self, pod: PodView, old: ResourceClaim | None, new: ResourceClaim | None) -> bool:
-        """Wake if devices were given back, or if a claim of the pod changed where it matters."""
+        """Return whether a claim was deallocated, or the status of a claim of the pod changed."""
         if new is None:
             return old is not None and old.status.allocation is not None
         found = self._claims_of(pod.pod)
@@ -177,13 +183,13 @@ class DynamicResources(Plugin):
         return old is None or old.status != new.status
 
     def pod_got_claims(self, pod: PodView, old: Pod | None, new: Pod) -> bool:
-        """Wake if the pod's own claims are there now."""
+        """Return whether the waiting pod itself changed and all its claims exist now."""
         return new.metadata.uid == pod.uid and not isinstance(self._claims_of(new), str)
 
     # Which nodes
 
     def pre_filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> PreFilterAnswer:
-        """Collect the pod's claims; refuse the pod if one of them cannot be served on any node."""
+        """Collect the pod's claims; refuse the pod if a claim cannot be used on any node."""
         state.write(self.name, PodClaims())
         wanted = self._wanted(pod) if self._features.extended_resources else ()
         if not pod.pod.spec.resource_claims and not wanted:
@@ -216,11 +222,12 @@ class DynamicResources(Plugin):
         return None
 
     def _collect(self, claim: ResourceClaim, mine: PodClaims, turn: GroupTurn | None) -> Status | None:
+        """Put a claim among the allocated or the pending ones; return a refusal of the pod if the claim cannot be used now."""
         allocation = claim.status.allocation
         promised = self._book.promised(claim.metadata.uid) if allocation is None else None
         if promised is not None:
-            # Members of a group that is being tried share what those before them were promised. All others wait until it
-            # is written: somebody else's promise may be taken back.
+            # A member of a group shares the promise to an earlier member of the same attempt. Other pods wait until it is
+            # written, because a promise may be taken back.
             if turn is None or not self._book.is_promised_to(claim.metadata.uid, turn.uids):
                 return unresolvable(f"resource claim {claim.key} is in the process of being allocated")
             allocation = promised.status.allocation
@@ -238,7 +245,7 @@ class DynamicResources(Plugin):
         return refused
 
     def filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Rejections:
-        """Refuse nodes where the pod's devices are not, or where there are none left for it."""
+        """Refuse nodes that cannot reach the pod's devices, or have no free devices for its pending claims."""
         mine: PodClaims = state.read(self.name)
         if mine.is_empty:
             return Rejections.none(nodes)
@@ -246,7 +253,7 @@ class DynamicResources(Plugin):
             return Rejections.where(np.ones(nodes.n, dtype=np.bool_), STALE_CLAIM)
         mine.nodes = nodes.everything()
         served = self._served(mine, nodes)
-        refusals = Refusals(nodes.n, (CANNOT_ALLOCATE, INVALID_POOLS))  # in the order of the bits of `outcomes`
+        refusals = Refusals(nodes.n, (CANNOT_ALLOCATE, INVALID_POOLS))  # the order of NONE_BIT and INVALID_POOLS_BIT
         self._refuse_unserved(mine, nodes, refusals)
         if self._features.node_allocatable:
             self._pools.follow(nodes)
@@ -280,7 +287,7 @@ class DynamicResources(Plugin):
         return mine.footprints.get((self._served_on(mine, node_name), self._pools.group_of(node_name)), ())
 
     def _served(self, mine: PodClaims, nodes: Snapshot) -> Ints | None:
-        """Return for every row the set of extended resources that devices must serve there, as bits."""
+        """Return `served` for every row: the extended resources that devices must serve there, as bits; None without such."""
         if mine.special is None:
             return None
         served = np.zeros(nodes.n, dtype=np.int64)
@@ -290,7 +297,7 @@ class DynamicResources(Plugin):
         return served
 
     def _refuse_unserved(self, mine: PodClaims, nodes: Snapshot, refusals: Refusals) -> None:
-        """Refuse nodes where nobody knows a resource that the pod asks for."""
+        """Refuse nodes that neither list a resource of the pod nor have a device class for it."""
         for resource in mine.resources:
             if self._classes.find(resource) is None:
                 none = np.flatnonzero(nodes.allocatable(nodes.resource(resource)) == 0).tolist()
@@ -301,6 +308,7 @@ class DynamicResources(Plugin):
     def _collect_errors(
         self, found: Outcomes, claims: list[ResourceClaim], nodes: Snapshot, asked: Bools, errors: dict[int, str]
     ) -> None:
+        """Add the errors of the searches, and of those that ran out of time, by row."""
         groups = self._pools.rows(nodes)
         for row in np.flatnonzero(asked).tolist():
             group = int(groups[row])
@@ -310,11 +318,12 @@ class DynamicResources(Plugin):
                 errors[row] = f"node {nodes.name(row)}: timed out trying to allocate devices"
 
     def _unavailable(self, holder: Allocated, nodes: Snapshot) -> Bools | None:
-        """Return on which nodes a claim's devices cannot be used; None for nowhere."""
+        """Return the nodes on which an allocated claim cannot be used; None for none. All nodes if its devices failed or are
+        late."""
         if (
             self._features.binding_conditions
             and not holder.is_shared
-            and conditions.is_unusable(holder.claim, self.handle.clock.now(), self._binding_seconds)
+            and is_unusable(holder.claim, self.handle.clock.now(), self._binding_seconds)
         ):
             return np.ones(nodes.n, dtype=np.bool_)
         return holder.away(nodes)
@@ -322,7 +331,7 @@ class DynamicResources(Plugin):
     def post_filter(
         self, pod: PodView, nodes: Snapshot, state: CycleState, diagnosis: Diagnosis, profile: Profile
     ) -> PostFiltered:
-        """Give back one allocation that stands in the way; the pod is tried again when the API says so."""
+        """Deallocate one claim whose devices are on the wrong nodes; its update wakes the pod."""
         mine: PodClaims | None = state.find(self.name)
         if mine is None:
             return PostFiltered(failed("not found"))
@@ -337,7 +346,7 @@ class DynamicResources(Plugin):
         return PostFiltered(self._unhelped(STILL_NOT))
 
     def _unused(self, mine: PodClaims, diagnosis: Diagnosis, *uids: str) -> ResourceClaim | None:
-        """Return a claim whose devices are in the way where they are, and that nobody but these use."""
+        """Return a claim for which Filter refused a node (NOT_AVAILABLE) and that is reserved for these uids at most."""
         verdicts = diagnosis.verdicts
         if verdicts is None:
             return None
@@ -350,8 +359,8 @@ class DynamicResources(Plugin):
         return None
 
     def pod_group_post_filter(self, failed: FailedGroup, trial: GroupTrial) -> GroupPostFiltered:
-        """Do the same for each member of a group, and for what is reserved for the group as a whole while none of it has a
-        place. Before 1.37 devices were given back for pods only."""
+        """Do the same for each member of a group (since 1.37). While no member is scheduled, claims that are reserved for the
+        group may be deallocated too."""
         group = failed.group
         if not self._features.behaviour.has_pod_group_post_filter or not isinstance(group, PodGroup):
             return GroupPostFiltered(unschedulable())
@@ -376,7 +385,7 @@ class DynamicResources(Plugin):
     # Which of them
 
     def score(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Ints:
-        """Prefer nodes where requests get what stands first in their lists."""
+        """Prefer nodes where requests get an early alternative of their firstAvailable list."""
         mine: PodClaims | None = state.find(self.name)
         if mine is None or not mine.found:
             return nodes.uniform(0)
@@ -396,10 +405,10 @@ class DynamicResources(Plugin):
     def normalize(self, scores: Ints, feasible: Bools, pod: PodView, nodes: Snapshot, state: CycleState) -> Ints:
         return scale_to_best(scores, feasible, nodes)
 
-    # Booked and bound
+    # Reserve and bind
 
     def reserve(self, pod: PodView, node_name: str, state: CycleState) -> Status | None:
-        """Promise the devices that were found on the node."""
+        """Promise the devices that Filter found on the node."""
         mine: PodClaims | None = state.find(self.name)
         if mine is None or mine.is_empty:
             return None
@@ -434,7 +443,7 @@ class DynamicResources(Plugin):
         return int(served[0]) if served is not None and node.n else 0
 
     def unreserve(self, pod: PodView, node_name: str, state: CycleState) -> None:
-        """Take every promise back, and what was written of it."""
+        """Take the promises back, and undo in the API what was written of them."""
         mine: PodClaims | None = state.find(self.name)
         if mine is None:
             return
@@ -443,7 +452,7 @@ class DynamicResources(Plugin):
             self._book.release(claim.metadata.uid, pod.uid)
         turn: GroupTurn | None = state.find(GROUP_TURN)
         if turn is not None and turn.is_rehearsal:
-            return  # nothing was written in it, and what was written before it is used when it becomes real
+            return  # a rehearsal writes nothing
         for claim in (*(holder.claim for holder in mine.allocated), *(claim for claim, _ in booked)):
             latest = self._book.get(claim.metadata.name, claim.metadata.namespace)
             if latest is not None and latest.status.allocation is not None and is_reserved_for(latest, pod.uid):
@@ -455,7 +464,7 @@ class DynamicResources(Plugin):
             mine.created = None
 
     def _send(self, errand: Coroutine[Any, Any, None]) -> None:
-        """Run an errand beside the loop that we are in. Where there is none, nothing can have been written before."""
+        """Start a write in the running event loop. Without a loop (a simulation) nothing was written, so nothing is undone."""
         try:
             task = asyncio.get_running_loop().create_task(errand)
         except RuntimeError:
@@ -465,19 +474,19 @@ class DynamicResources(Plugin):
         task.add_done_callback(self._errands.discard)
 
     def pre_bind_pre_flight(self, pod: PodView, node_name: str, state: CycleState) -> Status | None:
-        """Skip if the pod has no claims."""
+        """Skip a pod without claims."""
         mine: PodClaims | None = state.find(self.name)
         return SKIP if mine is None or mine.is_empty else None
 
     async def pre_bind(self, pod: PodView, node_name: str, state: CycleState) -> Status | None:
-        """Write allocations and reservations, then wait for devices that must be made ready."""
+        """Write allocations and reservations, then wait for binding conditions."""
         mine: PodClaims = state.read(self.name)
         try:
             written = await self._write(pod, node_name, mine)
             statuses = pod.pod.status.node_allocatable_resource_claim_statuses
             if self._features.node_allocatable and statuses:
                 await self._writer.tell_uses(pod, statuses)
-            if self._features.binding_conditions and any(map(conditions.has_conditions, written)):
+            if self._features.binding_conditions and any(map(has_binding_conditions, written)):
                 note = f"waiting for binding conditions for device on node {node_name}"
                 self.handle.recorder.event(pod, "Normal", "BindingConditionsPending", "Scheduling", note)
                 await self._writer.wait_until_ready(written, pod, self._binding_seconds)
@@ -490,7 +499,7 @@ class DynamicResources(Plugin):
         for holder in mine.allocated:
             claim = holder.claim
             if holder.is_shared:
-                continue  # it is among the booked ones
+                continue  # Reserve has put it into `booked`
             consumer = mine.consumer(claim, pod)
             if not is_reserved_for(claim, consumer.uid):
                 claim = await self._writer.reserve(claim, None, pod, consumer)

@@ -1,7 +1,7 @@
-"""Everything that this plugin writes: allocations and reservations in PreBind, and taking them back.
+"""What DynamicResources writes to the API: allocations and reservations in PreBind, and undoing them.
 
-In: claims with the allocations that Reserve promised. Out: calls on the Writer port, and the books told what the API
-accepted. A write that finds the claim changed is tried again on its newest version, a few times.
+A write that conflicts is repeated a few times on the newest version of the claim. What the API accepts is told to the claim
+book (`DeviceClaims`), which then drops the promise.
 """
 
 from __future__ import annotations
@@ -21,16 +21,20 @@ from kubesched.kube.api import (
     AllocationResult,
     ContainerExtendedResourceRequest,
     NodeAllocatableResourceClaimStatus,
-    PodGroup,
     ResourceClaim,
-    ResourceClaimConsumerReference,
     ResourceClaimStatus,
     format_time,
 )
 from kubesched.scheduler.cluster import ClaimError, DeviceClaims, PodView
 from kubesched.scheduler.framework import Handle
-from kubesched.scheduler.plugins.dynamic_resources import conditions
-from kubesched.scheduler.plugins.dynamic_resources.claims import is_reserved_for
+from kubesched.scheduler.plugins.dynamic_resources.claims import (
+    Consumer,
+    binding_failure,
+    consumer_of,
+    is_overdue,
+    is_ready,
+    is_reserved_for,
+)
 
 log = logging.getLogger(__name__)
 
@@ -39,23 +43,13 @@ PAUSE_SECONDS = 0.01
 CACHE_WAIT_SECONDS = 120.0
 CACHE_POLL_SECONDS = 1.0
 CONDITION_POLL_SECONDS = 5.0
-CALLED_OFF_SECONDS = 4.0  # the framework waits five
+CALLED_OFF_SECONDS = 4.0  # the framework waits five seconds for a plugin that is cancelled
 SUCCESS, FAILURE, TIMEOUT, ERROR = "success", "failure", "timeout", "error"
-"""How metrics call the end of a wait for devices."""
-
-Consumer = ResourceClaimConsumerReference
-
-
-def consumer_of(pod: PodView, group: PodGroup | None = None) -> Consumer:
-    """Return whom a claim is reserved for: a pod, or its group."""
-    if group is not None:
-        meta = group.metadata
-        return Consumer(api_group="scheduling.k8s.io", resource="podgroups", name=meta.name, uid=meta.uid)
-    return Consumer(resource="pods", name=pod.name, uid=pod.uid)
+"""The results of a wait for devices, as metrics name them."""
 
 
 class BindError(SchedulerError):
-    """The claims of a pod could not be made ready; the text says which and why. The pod is tried again."""
+    """PreBind failed; the text names the claim and the reason. The pod goes back to the queue."""
 
     def __init__(self, text: str, ended: str = ERROR) -> None:
         super().__init__(text)
@@ -63,7 +57,7 @@ class BindError(SchedulerError):
 
 
 class ClaimWriter:
-    """Writes claims through a handle's writer."""
+    """Writes claims through the handle's writer. `with_timestamp`: allocations get a time, for the binding timeout."""
 
     def __init__(self, handle: Handle, book: DeviceClaims, with_timestamp: bool) -> None:
         self._handle = handle
@@ -77,12 +71,13 @@ class ClaimWriter:
     async def reserve(
         self, claim: ResourceClaim, allocation: AllocationResult | None, pod: PodView, consumer: Consumer
     ) -> ResourceClaim:
-        """Write a claim's allocation, if it is ours to write, and its reservation for the pod, or for the pod's group; return
-        the stored claim.
+        """Write a claim's allocation (None: it is written already) and its reservation; return the stored claim.
 
-        Members of a group that share a promised allocation come here at the same time. One after another they write what
-        is not written yet; one that fails gives up its own part of the promise only. One that is called off leaves the write
-        to come to its end, and the promise stands until it is known what became of it: the device may be given by then.
+        Members of a group that share a promised allocation call this at the same time. A lock for each claim makes them write
+        one after the other; the later ones find the allocation and add only their reservation. If one fails, it releases
+        only its own part of the promise.
+
+        A cancelled call does not cancel the write: the API may have accepted it, so the promise must hold until that is known.
         """
         write = asyncio.ensure_future(self._reserve(claim, allocation, pod, consumer))
         self._under_way.add(write)
@@ -90,13 +85,13 @@ class ClaimWriter:
         try:
             return await asyncio.shield(write)
         except asyncio.CancelledError:
-            await asyncio.wait([write], timeout=CALLED_OFF_SECONDS)  # mostly it ends, and can be taken back as a whole
+            await asyncio.wait([write], timeout=CALLED_OFF_SECONDS)  # mostly it ends in time
             raise
 
     def _written(self, write: asyncio.Task[ResourceClaim]) -> None:
         self._under_way.discard(write)
         if not write.cancelled() and write.exception() is not None:
-            log.debug("%s", write.exception())  # nobody may be there any more to hear it
+            log.debug("%s", write.exception())  # the caller may have been cancelled
 
     async def _reserve(
         self, claim: ResourceClaim, allocation: AllocationResult | None, pod: PodView, consumer: Consumer
@@ -170,10 +165,10 @@ class ClaimWriter:
                 self._accept(error.latest)
         raise BindError(f"add allocation and reservation to claim {claim.key}: {conflict}") from conflict
 
-    # The claim that stands in for extended resources
+    # The special claim, for extended resources
 
     async def create(self, claim: ResourceClaim) -> ResourceClaim:
-        """Create the special claim; what exists in memory only (its name, its uid) is left to the API."""
+        """Create the special claim. Its name and uid exist in memory only; the API gives it new ones."""
         metadata = msgspec.structs.replace(claim.metadata, name="", uid="")
         wanted = msgspec.structs.replace(claim, metadata=metadata, status=ResourceClaimStatus())
         try:
@@ -189,7 +184,7 @@ class ClaimWriter:
     async def reserve_special(
         self, created: ResourceClaim, booked_uid: str, allocation: AllocationResult, pod: PodView
     ) -> ResourceClaim:
-        """Write the special claim's allocation, and keep the devices booked until the cache knows the claim."""
+        """Write the special claim's allocation. The promise under the old uid holds until the cache knows the new claim."""
         stored = await self._retry(created, lambda current: self._reserve_once(current, allocation, consumer_of(pod)))
         deadline = self._handle.clock.monotonic() + CACHE_WAIT_SECONDS
         while True:
@@ -207,7 +202,7 @@ class ClaimWriter:
     async def tell_pod(
         self, pod: PodView, claim: ResourceClaim, mappings: tuple[ContainerExtendedResourceRequest, ...]
     ) -> None:
-        """Write into the pod's status which request of the special claim serves which container."""
+        """Write to the pod's status which request of the special claim serves which container."""
         if not mappings:
             raise BindError(f"nil or empty request mappings, no update of pod {pod.key} ExtendedResourceClaimStatus")
         status = {
@@ -219,7 +214,7 @@ class ClaimWriter:
         await self._patch_status(pod, status, f"update pod {pod.key} ExtendedResourceClaimStatus")
 
     async def tell_uses(self, pod: PodView, statuses: Sequence[NodeAllocatableResourceClaimStatus]) -> None:
-        """Write into the pod's status what its devices use up of the node."""
+        """Write to the pod's status what its devices use of the node."""
         status = {"nodeAllocatableResourceClaimStatuses": [msgspec.to_builtins(each) for each in statuses]}
         await self._patch_status(pod, status, f"updating pod {pod.key} NodeAllocatableResourceClaimStatuses")
 
@@ -230,7 +225,7 @@ class ClaimWriter:
             raise BindError(f"{what}: {error}") from error
 
     async def clear_uses(self, pod: PodView) -> None:
-        """Take that back; failures are only logged."""
+        """Remove that from the pod's status; a failure is only logged."""
         try:
             await self._handle.writer.patch_pod_status(pod, {"nodeAllocatableResourceClaimStatuses": None})
         except SchedulerError as error:
@@ -239,8 +234,9 @@ class ClaimWriter:
     # Waiting for devices
 
     async def wait_until_ready(self, claims: Sequence[ResourceClaim], pod: PodView, timeout_seconds: float) -> None:
-        """Wait until all devices of these claims are ready; raise if one will not be in time."""
-        started, ended = self._handle.clock.monotonic(), ERROR
+        """Wait until all devices of these claims are ready; raise BindError if one fails or is late. Metrics get the result."""
+        clock, meter, profile = self._handle.clock, self._handle.meter, pod.pod.spec.scheduler_name
+        started, ended = clock.monotonic(), ERROR
         try:
             await self._poll(claims, started + timeout_seconds, timeout_seconds)
             ended = SUCCESS
@@ -248,40 +244,40 @@ class ClaimWriter:
             ended = error.ended
             raise
         finally:
-            self._report(claims, pod, ended, self._handle.clock.monotonic() - started)
-
-    def _report(self, claims: Sequence[ResourceClaim], pod: PodView, ended: str, seconds: float) -> None:
-        profile, meter = pod.pod.spec.scheduler_name, self._handle.meter
-        for claim in claims:
-            allocation = claim.status.allocation
-            for result in allocation.devices.results if allocation is not None else ():
-                meter.device_waited(profile, result.driver, ended, seconds)
-                if result.binding_conditions:
-                    meter.device_bound(profile, result.driver, ended)
+            for claim in claims:
+                allocation = claim.status.allocation
+                for result in allocation.devices.results if allocation is not None else ():
+                    meter.device_waited(profile, result.driver, ended, clock.monotonic() - started)
+                    if result.binding_conditions:
+                        meter.device_bound(profile, result.driver, ended)
 
     async def _poll(self, claims: Sequence[ResourceClaim], deadline: float, timeout_seconds: float) -> None:
+        """Read the claims every five seconds until all are ready. A claim that was deleted meanwhile is not waited for."""
+        clock = self._handle.clock
         while True:
-            found = [self._book.get(claim.metadata.name, claim.metadata.namespace) for claim in claims]
-            waiting = False
-            for claim in (claim for claim in found if claim is not None):
-                broken = conditions.failure(claim)
+            is_waiting = False
+            for claim in claims:
+                latest = self._book.get(claim.metadata.name, claim.metadata.namespace)
+                if latest is None:
+                    continue
+                broken = binding_failure(latest)
                 if broken is not None:
                     raise BindError(broken, FAILURE)
-                if not conditions.is_ready(claim):
-                    waiting = True
-                    if conditions.is_overdue(claim, self._handle.clock.now(), timeout_seconds):
-                        raise BindError(f"device binding timeout: claim={claim.metadata.name}", TIMEOUT)
-            if not waiting:
+                if not is_ready(latest):
+                    is_waiting = True
+                    if is_overdue(latest, clock.now(), timeout_seconds):
+                        raise BindError(f"device binding timeout: claim={latest.metadata.name}", TIMEOUT)
+            if not is_waiting:
                 return
-            left = deadline - self._handle.clock.monotonic()
+            left = deadline - clock.monotonic()
             if left <= 0:
                 raise BindError("device binding timeout: context deadline exceeded", TIMEOUT)
-            await self._handle.clock.sleep(min(CONDITION_POLL_SECONDS, left))
+            await clock.sleep(min(CONDITION_POLL_SECONDS, left))
 
-    # Giving back
+    # Undo
 
     async def deallocate(self, *claims: ResourceClaim) -> None:
-        """Clear claims' allocations, reservations and device reports; a failure is logged and tried again."""
+        """Clear the status of claims: allocation, reservations and device reports; a failure is only logged."""
         for claim in claims:
             empty = msgspec.structs.replace(claim, status=ResourceClaimStatus())
             try:
@@ -290,7 +286,7 @@ class ClaimWriter:
                 log.error("deallocate claim %s: %s", claim.key, error)
 
     async def unreserve(self, name: str, namespace: str, pod: PodView) -> None:
-        """Take the pod's reservation of a claim back; failures are only logged, the API's controller cleans up."""
+        """Remove the pod's reservation of a claim; a failure is only logged, because the claim controller cleans up."""
         try:
             for attempt in range(TRIES):
                 if attempt:
@@ -311,8 +307,7 @@ class ClaimWriter:
             log.error("unreserve claim %s/%s for pod %s: %s", namespace, name, pod.key, error)
 
     async def delete_quietly(self, claim: ResourceClaim) -> None:
-        """Delete a special claim, its finalizer first. Failures are only logged: the claim is found again in the pod's next
-        attempt."""
+        """Delete a special claim, its finalizer first. A failure is only logged: the pod's next attempt finds the claim."""
         try:
             if DELETE_PROTECTION_FINALIZER in claim.metadata.finalizers:
                 left = tuple(name for name in claim.metadata.finalizers if name != DELETE_PROTECTION_FINALIZER)
@@ -324,9 +319,11 @@ class ClaimWriter:
             log.error("delete claim %s: %s", claim.key, error)
 
     def _accept(self, stored: ResourceClaim | None) -> bool:
-        """Know a claim as it was written, or as a conflict shows it: that may have our own write already, whose answer was
-        lost, and whoever then gives up a promise must not take the device for free. Return False if it is gone from the
-        cache, or newer there."""
+        """Put a claim into the cache, as it was written or as a conflict returns it; return False if the cache has a newer one.
+
+        The version in a conflict may contain our own write, if its answer was lost. If the cache did not know that, the device
+        would look free once the promise is released.
+        """
         try:
             if stored is not None:
                 self._book.assume(stored)
@@ -337,7 +334,7 @@ class ClaimWriter:
 
 
 def with_finalizer(claim: ResourceClaim) -> ResourceClaim:
-    """Return a claim with the finalizer that protects its allocation."""
+    """Return the claim with the finalizer that protects allocated claims."""
     if DELETE_PROTECTION_FINALIZER in claim.metadata.finalizers:
         return claim
     finalizers = (*claim.metadata.finalizers, DELETE_PROTECTION_FINALIZER)

@@ -1,10 +1,24 @@
-"""Counting for inter-pod affinity: which domains hold pods that incoming pods want near or want away from, which hold pods that
-do not want them, and what the wishes of both sides add up to.
+"""Counting for InterPodAffinity: by topology domain, the pods that affinity terms are about.
 
-In: the terms of incoming pods and what others say of them, nodes, placed pods. Out: counters per topology domain. Each
-distinct label set and each distinct affinity of placed pods is judged once; after that only pods that come and go are
-counted (framework/equivalence_cache/counters). All pods share the counters that say the same of others and of whom others
-say the same, whatever labels each of them has: the pods of a StatefulSet have one each that nobody asks about.
+Four counters, each by topology key and domain (a value of that label):
+
+    affinity        pods that match *all* required affinity terms of the incoming pod; one per term and pod
+    anti_affinity   pods that match a required anti-affinity term of the incoming pod
+    existing_anti   pods with a required anti-affinity term that matches the incoming pod
+    preferences     sums of weights: preferred terms of the incoming pod that match a placed pod, preferred terms of placed pods
+                    that match the incoming pod, and hardPodAffinityWeight for each required affinity term of a placed pod
+
+    Incoming pod: affinity to app=db over zone, anti-affinity to app=web over hostname.
+    Placed: db-1 (zone a, host 1), web-1 (zone a, host 2), db-2 (zone b, host 3)
+    affinity[zone]       = {a: 1, b: 1}     a node needs a count > 0 for each required term: hosts 1, 2, 3
+    anti_affinity[host]  = {2: 1}           a node with a count > 0 is refused: hosts 1 and 3 are left
+
+What one placed pod adds is its `Effect`. It depends on its labels (the incoming pod's terms) and on its affinity (its own
+terms), so it is worked out once for each label class and each affinity group. After the first count only the pods that come and
+go are counted (framework/equivalence_cache/counters).
+
+Counters are shared by all pods with equal terms, about which the placed pods' terms say the same. Their labels may differ: each
+pod of a StatefulSet has a label of its own, which no term mentions.
 """
 
 from __future__ import annotations
@@ -16,22 +30,21 @@ import numpy as np
 
 from kubesched.kube.api import AffinityTerm, Namespace, PodAffinityTerms, matching
 from kubesched.scheduler.cluster import AffinityGroup, Change, Ints, LabelClass, Memo, Templates
-from kubesched.scheduler.framework import DomainCounts, DomainVerdicts, PodCounts, PodView, Snapshot
+from kubesched.scheduler.framework import Bits, DomainCounts, PodCounts, PodView, Snapshot
 
 _NO_SELECTION = matching.compile_selector(None)
 
 EXISTING_ANTI, AFFINITY, ANTI_AFFINITY, PREFERENCES = COUNTED = ("existing_anti", "affinity", "anti_affinity", "preferences")
-"""What is counted, by the attribute of `AffinityCounts` that holds it. All but preferences are required: they can make the
-difference between a node that passes and one that does not."""
+"""The counters, by the name of the attribute of `AffinityCounts`. All but preferences decide whether a node is feasible."""
 
 Effect = tuple[tuple[str, str, int], ...]
-"""What one placed pod adds to the counters: to which of them, for which topology key, how much."""
+"""What one placed pod adds: (counter, topology key, amount) for each term."""
 
 _NOTHING: Effect = ()
 
 
-class _Said:
-    """What groups say of one label class, up to the newest group that was read."""
+class _EffectsOnClass:
+    """The effects of affinity groups on pods of one label class, up to the newest group that was read."""
 
     __slots__ = ("effects", "namespace_labels", "newest")
 
@@ -42,22 +55,23 @@ class _Said:
 
 
 class SaidByOthers:
-    """What pods mean to incoming pods by their own terms: each group is judged once for a label class."""
+    """The effects of placed pods by their own terms. Pods with equal terms are one affinity group, judged once for a label
+    class."""
 
     def __init__(self, templates: Templates, hard_weight: int) -> None:
         self.groups = templates.affinity_groups
         self._hard_weight = hard_weight
-        self._of_class: Memo[_Said] = Memo(templates.label_classes)
+        self._of_class: Memo[_EffectsOnClass] = Memo(templates.label_classes)
 
     def of(self, pod: PodView, nodes: Snapshot) -> Mapping[int, Effect]:
-        """Return what pods of each group mean to the incoming pod, by the group's serial number; groups that do not mean it are
-        left out."""
+        """Return the effect of a pod of each group on the incoming pod, by the group's serial number, without groups that have
+        none. A namespace with new labels makes all of them be judged again."""
         label_class, groups = pod.template.label_class, self.groups
         own = nodes.objects.get(Namespace, pod.namespace)
         namespace_labels = own.metadata.labels if own is not None else {}
         said = self._of_class.get(label_class.serial)
         if said is None or said.namespace_labels != namespace_labels:
-            said = self._of_class[label_class.serial] = _Said(namespace_labels)
+            said = self._of_class[label_class.serial] = _EffectsOnClass(namespace_labels)
         for gone in [serial for serial in said.effects if serial not in groups]:
             del said.effects[gone]
         if said.newest < groups.newest:
@@ -83,12 +97,12 @@ class SaidByOthers:
 
 
 def matches_itself(terms: PodAffinityTerms, pod: PodView) -> bool:
-    """Return whether a pod meets all its own required affinity terms."""
+    """Return whether a pod matches all its own required affinity terms."""
     return all(is_about(term, pod.namespace, pod.labels) for term in terms.required)
 
 
 class AffinityCounts(PodCounts):
-    """Pods per domain, as far as they matter to incoming pods of these terms, of whom others say this."""
+    """The counters for incoming pods with these terms and these effects of others (module docstring)."""
 
     def __init__(
         self,
@@ -110,20 +124,20 @@ class AffinityCounts(PodCounts):
             key for effect in others.values() for _, key, _ in effect
         )
         self.newest_group = 0
-        """The newest affinity group that was read when a pod was last found to be of this declaration."""
+        """The newest affinity group for which `is_for` compared the effects."""
         self._forget()
 
     def is_for(self, pod: PodView, nodes: Snapshot) -> bool:
         groups, said = self._said_by_others.groups, self._said_by_others.of(pod, nodes)
-        # Nobody is counted for a group that is gone.
+        # A group without pods adds nothing, so it may be missing on one side.
         if said != {serial: effect for serial, effect in self._others.items() if serial in groups}:
             return False
         self.newest_group = groups.newest
         return True
 
     def imagine(self, pod: PodView, other: PodView, row: int, sign: int, nodes: Snapshot) -> None:
-        """Take in a pod that comes or goes in a what-if for an incoming pod, whose own these counters are by then."""
-        if other.template.affinity_group.serial > self.newest_group:  # nobody had such wishes when the attempt began
+        """Count a pod that a what-if adds or removes. These counters are a clone for the incoming pod alone."""
+        if other.template.affinity_group.serial > self.newest_group:  # a group that did not exist when the attempt began
             self._others = dict(self._said_by_others.of(pod, nodes))
             self.newest_group = self._said_by_others.groups.newest
         self.count(other, row, sign, nodes)
@@ -133,8 +147,8 @@ class AffinityCounts(PodCounts):
         self.affinity = DomainCounts()
         self.anti_affinity = DomainCounts()
         self.preferences = DomainCounts()
-        self.judged: DomainVerdicts | None = None
-        """What was concluded for the domains of the only key that matters, kept up to date."""
+        self.judged: tuple[str, Bits] | None = None
+        """If only one topology key decides, this key and the verdict on each of its domains, updated by `_add`."""
 
     def clone(self) -> AffinityCounts:
         copied = copy(self)
@@ -144,12 +158,15 @@ class AffinityCounts(PodCounts):
         return copied
 
     def keys(self) -> set[str]:
-        """Return the topology keys that decide whether a node passes."""
+        """Return the topology keys that decide whether a node is feasible."""
         required = (*self.terms.required, *self.terms.required_anti)
         return {term.topology_key for term in required}.union(self.existing_anti.keys)
 
     def is_first(self) -> bool:
-        """Return whether nobody is there that the pod wants to be near, and it is itself such a pod."""
+        """Return whether no placed pod matches the required affinity terms and the pod matches them itself.
+
+        Such a pod may start a group: otherwise the first pod of a set with affinity to itself could never be placed.
+        """
         return self.affinity.is_empty and self._matches_itself
 
     def recount(self, whole: Snapshot) -> None:
@@ -161,7 +178,7 @@ class AffinityCounts(PodCounts):
         self._count(said, len(groups), whole.pod_affinities(), whole)
 
     def _count(self, effects: Mapping[int, Effect], n_numbers: int, numbers: Ints, whole: Snapshot) -> None:
-        """Count all placed pods, by the numbers that their effects go by."""
+        """Count all placed pods: `numbers` is the label class or affinity group of every pod, `effects` are by that number."""
         alike: dict[Effect, list[int]] = {}
         for number, effect in effects.items():
             if effect:
@@ -201,26 +218,43 @@ class AffinityCounts(PodCounts):
         return not is_known or any(name != PREFERENCES for name, _, _ in self._effect(other))
 
     def _effect(self, other: PodView) -> Effect:
-        """Return what a pod like this one means: by the terms of incoming pods, and by its own."""
+        """Return the effect of a placed pod: by the incoming pod's terms, and by its own."""
         template = other.template
         said = self._others.get(template.affinity_group.serial, _NOTHING)
         return self._class_effect(template.label_class) + said if self._has_terms else said
 
     def _add(self, name: str, key: str, amount: int, row: int, sign: int, nodes: Snapshot) -> None:
-        """Change one counter, and what was concluded from it."""
+        """Change one counter, and the verdict on its domain if that depends on it."""
         counts: DomainCounts = getattr(self, name)
         was_empty = counts.is_empty
         change = counts.add(key, nodes, row, amount, sign)
         if self.judged is None or change is None or name == PREFERENCES:
             return
         code, before, after = change
-        if was_empty or counts.is_empty or key != self.judged.key:
-            self.judged = None  # a key more or less, or the first of all: judge again
+        judged_key, bits = self.judged
+        if was_empty or counts.is_empty or key != judged_key:
+            self.judged = None  # another key decides now, or `is_first` may have changed: judge all domains again
         elif (before > 0) != (after > 0):
-            self.judged.put(code, self.verdict(key, code))
+            bits[code] = self._verdict(key, code)
 
-    def verdict(self, key: str, code: int) -> int:
-        """Return the verdict on one domain of the only key that matters."""
+    def judge(self, key: str, nodes: Snapshot) -> Bits:
+        """Return the bit of the first reason against each domain of the only key that decides, 0 if there is none. The last
+        element is for nodes without the label. The bits are in the order of `_REASONS` in the plugin."""
+        if self.judged is None:
+            bits = np.zeros(nodes.n_values(key) + 1, dtype=np.uint64)
+            if not self.existing_anti.is_empty:
+                bits[self.existing_anti.by_code(key, nodes) > 0] = 4
+            if not self.anti_affinity.is_empty:
+                bits[self.anti_affinity.by_code(key, nodes) > 0] = 2
+            if self.terms.required:
+                if not self.is_first():
+                    bits[self.affinity.by_code(key, nodes) <= 0] = 1
+                bits[-1] = 1
+            self.judged = key, bits
+        return self.judged[1]
+
+    def _verdict(self, key: str, code: int) -> int:
+        """Return the same for one domain."""
         if self.terms.required and not self.is_first() and self.affinity.at(key, code) <= 0:
             return 1
         if self.anti_affinity.at(key, code) > 0:
@@ -228,7 +262,7 @@ class AffinityCounts(PodCounts):
         return 4 if self.existing_anti.at(key, code) > 0 else 0
 
     def _class_effect(self, other: LabelClass) -> Effect:
-        """Return what a pod of a label class means to incoming pods, by their terms."""
+        """Return the effect of a placed pod of a label class by the incoming pod's terms."""
         effect = self._by_class.get(other.serial)
         if effect is None:
             terms = self.terms
@@ -246,7 +280,7 @@ class AffinityCounts(PodCounts):
 
 
 def _preferences(terms: PodAffinityTerms, is_meant: Callable[[AffinityTerm], bool]) -> Iterator[tuple[str, str, int]]:
-    """Yield what the wishes of one side add up to, as far as the other side is meant."""
+    """Yield the effects of the preferred terms that match."""
     for sign, wishes in ((1, terms.preferred), (-1, terms.preferred_anti)):
         for wish in wishes:
             if is_meant(wish.term):
@@ -254,16 +288,17 @@ def _preferences(terms: PodAffinityTerms, is_meant: Callable[[AffinityTerm], boo
 
 
 def is_about(term: AffinityTerm, namespace: str, labels: Mapping[str, str]) -> bool:
-    """Return whether an expanded term of the incoming pod is about another pod.
+    """Return whether an expanded term of the incoming pod matches another pod.
 
-    The selector for namespaces is asked about empty labels, whatever the namespace: those that really match were added
-    by name. So where it is kept (before 1.37) a selector of negations alone matches every namespace.
+    Kept quirk: the namespaceSelector is matched against no labels, because `expanded` has added the matching namespaces by
+    name. So in 1.36, which keeps the selector, one that only excludes (`team NotIn [a]`) matches every namespace.
     """
     return term.matches(namespace, labels, {})
 
 
 def expanded(terms: PodAffinityTerms, namespaces: list[Namespace], *, keeps_selectors: bool) -> PodAffinityTerms:
-    """Put the names of the namespaces that its selector matches now into every term, beside the selector or for it."""
+    """Return the terms with the names of the namespaces that their namespaceSelector matches now; `keeps_selectors` as in
+    1.36."""
 
     def expand(term: AffinityTerm) -> AffinityTerm:
         if term.ns_selector.is_everything or term.ns_selector.is_nothing:
@@ -284,7 +319,7 @@ def expanded(terms: PodAffinityTerms, namespaces: list[Namespace], *, keeps_sele
 
 
 def _candidates(terms: PodAffinityTerms, nodes: Snapshot) -> set[LabelClass]:
-    """Return the label classes of placed pods that some term could be about."""
+    """Return the label classes of placed pods that a term may match, from the index of label values."""
     slots, label_classes = nodes.slots, nodes.templates.label_classes
     found: set[LabelClass] = set()
     for term in terms.every_term:

@@ -1,8 +1,8 @@
 """InterPodAffinity: place pods next to, or away from, other pods.
 
-Everything is counted per topology domain: which domains hold pods that the incoming pod wants near or wants away from,
-which hold pods that do not want it, and what the preferences of both sides add up to (`_affinity_counts`). Filter and score
-then look a node's domain up.
+`counts` counts, by topology domain, the pods that the terms of the incoming pod match, and the pods whose terms match the
+incoming pod; it has an example. PreFilter looks the counters up. Filter and Score read them by each node's domain.
+NormalizeScore puts the lowest feasible sum at 0 and the highest at 100.
 """
 
 from __future__ import annotations
@@ -25,12 +25,9 @@ from kubesched.scheduler.framework import (
     POD,
     SKIP,
     Action,
+    AddsScores,
     Advice,
-    CountsPods,
     CycleState,
-    DomainScores,
-    DomainVerdicts,
-    FeasibleNodes,
     Handle,
     Input,
     PodView,
@@ -53,7 +50,6 @@ from kubesched.scheduler.plugins.inter_pod_affinity.counts import (
     matches_itself,
 )
 from kubesched.scheduler.plugins.shared.demands import advise_on_neighbours
-from kubesched.scheduler.plugins.shared.domain_scores import ScoredDomains
 
 
 class InterPodAffinityArgs(Args, frozen=True, rename="camel"):
@@ -73,27 +69,12 @@ EXISTING_ANTI_AFFINITY = Reason("node(s) didn't satisfy existing pods anti-affin
 _REASONS = (NO_AFFINITY_MATCH, ANTI_AFFINITY, EXISTING_ANTI_AFFINITY)
 
 
-class _Share:
-    """The lowest count scores 0, the highest 100, the others their share; all score 0 where all counts are the same."""
-
-    def column(self, counts: Ints, low: int, high: int) -> Ints:
-        return np.zeros(len(counts), dtype=np.int64) if low == high else _scaled(counts, low, high)
-
-    def one(self, count: int, low: int, high: int) -> int:
-        return 0 if low == high else int(100.0 * ((count - low) / float(high - low)))
-
-
-_SHARE = _Share()
-_SCORED = "InterPodAffinity.scored"
-"""The scores of domains belong to a class, whose feasible nodes they are relative to; the counts are shared."""
-
-
-def _is_nobody_concerned(pod: PodView, nodes: Snapshot, state: CycleState) -> bool:
-    """Return whether nobody says anything about anybody, which is not worth counting for one pod alone."""
+def _has_no_terms(pod: PodView, nodes: Snapshot, state: CycleState) -> bool:
+    """Return whether neither the pod nor a placed pod has a term, in an attempt that keeps no counters: nothing to count."""
     return state.counters is None and not pod.template.affinity_group.serial and not nodes.slots.affinities
 
 
-class InterPodAffinity(CountsPods):
+class InterPodAffinity(AddsScores):
     Args = InterPodAffinityArgs
     wakes_on = (
         on(POD, ADD | Action.POD_LABELS | DELETE, "pod_may_help", by_template=True),
@@ -110,12 +91,13 @@ class InterPodAffinity(CountsPods):
         self._behaviour = handle.gates.behaviour
         self._said_by_others: SaidByOthers | None = None
         self._class_effects: WeakValueDictionary[Hashable, Memo[Effect]] = WeakValueDictionary()
-        """By the terms of incoming pods; each is kept by the counters that use it."""
+        """By terms; an entry goes with the last counters that use it."""
 
     def pre_filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> PreFilterAnswer:
+        """Look the counters up. Skip a pod without required terms, unless a placed pod has anti-affinity to it."""
         if pod.template.affinity.error is not None:
             return unresolvable(f"parsing pod: {pod.template.affinity.error}")
-        if _is_nobody_concerned(pod, nodes, state):
+        if _has_no_terms(pod, nodes, state):
             return SKIP
         counters = self.counters(pod, nodes, state)
         terms = counters.terms
@@ -124,13 +106,13 @@ class InterPodAffinity(CountsPods):
         return None
 
     def counters(self, pod: PodView, nodes: Snapshot, state: CycleState) -> AffinityCounts:
-        """Return the counters of an attempt, counted when they are first asked for."""
+        """Return the counters of the attempt; the first call finds them in the cache or counts."""
         counters: AffinityCounts | None = state.find(self.name)
         if counters is None:
             group, templates, said = pod.template.affinity_group, nodes.templates, self._said_by_others
             if said is None or said.groups is not templates.affinity_groups:
                 said = self._said_by_others = SaidByOthers(templates, self.args.hard_pod_affinity_weight)
-            # The group's serial number stands for its terms, unless they depend on what namespaces there are.
+            # The serial number of the affinity group identifies the terms, unless they depend on the namespaces.
             terms = group.terms
             own: Hashable = group.serial
             if group.selects_namespaces:
@@ -153,10 +135,14 @@ class InterPodAffinity(CountsPods):
         return advise_on_neighbours(refused)
 
     def filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Rejections:
+        """Refuse a node for the first of three reasons: a required affinity term without a matching pod in its domain, a
+        matching pod for an anti-affinity term, or a placed pod with anti-affinity to this one. With several topology keys each
+        term is looked up by its own key."""
         counters: AffinityCounts = state.read(self.name)
-        judged = self.filter_domains(pod, nodes, state)
-        if judged is not None:
-            return judged.rejections(nodes)
+        keys = counters.keys() if counters.judged is None else {counters.judged[0]}
+        if len(keys) == 1:
+            (key,) = keys
+            return Rejections.by_domain(nodes, key, counters.judge(key, nodes), _REASONS)
         terms = counters.terms
         cases: list[tuple[Bools, Reason]] = []
         if terms.required:
@@ -172,28 +158,6 @@ class InterPodAffinity(CountsPods):
             cases.append((counters.existing_anti.any_positive(nodes), EXISTING_ANTI_AFFINITY))
         return Rejections.first(*cases) if cases else Rejections.none(nodes)
 
-    def filter_domains(self, pod: PodView, nodes: Snapshot, state: CycleState) -> DomainVerdicts | None:
-        """Judge every domain of the only key that matters, and at the end the nodes that are in none."""
-        counters: AffinityCounts = state.read(self.name)
-        if counters.judged is not None:
-            return counters.judged
-        keys = counters.keys()
-        if len(keys) != 1:
-            return None
-        (key,) = keys
-        if counters.existing_anti.is_empty:
-            refused = np.zeros(nodes.n_values(key) + 1, dtype=np.uint64)
-        else:
-            refused = np.multiply(counters.existing_anti.by_code(key, nodes).values > 0, 4, dtype=np.uint64)
-        if not counters.anti_affinity.is_empty:
-            refused[counters.anti_affinity.by_code(key, nodes).values > 0] = 2
-        if counters.terms.required:
-            if not counters.is_first():
-                refused[counters.affinity.by_code(key, nodes).values <= 0] = 1
-            refused[-1] = 1
-        counters.judged = DomainVerdicts(key, refused, _REASONS)
-        return counters.judged
-
     def add_pod(self, pod: PodView, other: PodView, row: int, nodes: Snapshot, state: CycleState) -> None:
         counters: AffinityCounts = state.read(self.name)
         counters.imagine(pod, other, row, 1, nodes)
@@ -203,17 +167,13 @@ class InterPodAffinity(CountsPods):
         counters.imagine(pod, other, row, -1, nodes)
 
     def pre_score(self, pod: PodView, nodes: Snapshot, feasible: Bools, state: CycleState) -> Status | None:
-        return self._skips(pod, nodes, state)
-
-    def _skips(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Status | None:
-        """Return SKIP where nobody wishes for anything, or what is wrong with the pod's wishes."""
-        if pod.template.affinity.error is not None:
-            return failed(f"failed to parse pod: {pod.template.affinity.error}")
-        if _is_nobody_concerned(pod, nodes, state):
-            return SKIP
-        return self._skips_counted(self.counters(pod, nodes, state))
-
-    def _skips_counted(self, counters: AffinityCounts) -> Status | None:
+        counters: AffinityCounts | None = state.find(self.name)
+        if counters is None:
+            if pod.template.affinity.error is not None:
+                return failed(f"failed to parse pod: {pod.template.affinity.error}")
+            if _has_no_terms(pod, nodes, state):
+                return SKIP
+            counters = self.counters(pod, nodes, state)
         if counters.preferences.is_empty:
             return SKIP
         terms = counters.terms
@@ -229,30 +189,30 @@ class InterPodAffinity(CountsPods):
         return scores
 
     def normalize(self, scores: Ints, feasible: Bools, pod: PodView, nodes: Snapshot, state: CycleState) -> Ints:
-        return _SHARE.column(scores, *(kernels.ends_within(scores, feasible) or (0, 0)))
+        low, high = kernels.ends_within(scores, feasible) or (0, 0)
+        return nodes.uniform(0) if low == high else _scaled(scores, low, high)
 
-    def score_domains(
-        self, pod: PodView, nodes: Snapshot, feasible: FeasibleNodes, state: CycleState
-    ) -> DomainScores | Status | None:
-        counters: AffinityCounts | None = state.find(self.name)
-        skipped = self._skips(pod, nodes, state) if counters is None else self._skips_counted(counters)
-        if skipped is not None:
-            return skipped
-        preferences = (counters or state.read(self.name)).preferences
-        if len(preferences.keys) > 1:
-            return None
-        (key,) = preferences.keys
-        scored: ScoredDomains | None = state.find(_SCORED)
-        if scored is None or scored.key != key:
-            scored = ScoredDomains(key)
-            state.write(_SCORED, scored)
-        return scored.table(preferences.by_code(key, nodes), feasible.domains(key), _SHARE)
+    def add_scores(
+        self, pod: PodView, nodes: Snapshot, feasible: Bools, state: CycleState, totals: Ints, weight: int
+    ) -> Ints | Status | None:
+        status = self.pre_score(pod, nodes, feasible, state)
+        if status is not None:
+            return status
+        scores = self.score(pod, nodes, state)
+        low, high = kernels.ends_within(scores, feasible) or (0, 0)
+        if low == high:
+            return totals
+        counters: AffinityCounts = state.read(self.name)
+        keys = counters.preferences.keys
+        if len(keys) > 1:
+            return totals + _scaled(scores, low, high) * weight
+        by_domain = _scaled(counters.preferences.by_code(keys[0], nodes), low, high) * weight
+        return totals + by_domain.take(nodes.codes(keys[0]))
 
-    # What may help. Terms are taken as written: namespace selectors are not expanded here, and other pods' namespaces
-    # have no labels, as in the reference.
+    # Queueing hints. Kept quirk: namespace selectors are not expanded here, and matched against no labels.
 
     def pod_may_help(self, pod: PodView, old: Pod | None, new: Pod | None) -> bool:
-        """Return whether a pod that came, went or changed its labels makes the difference for the waiting pod."""
+        """Return whether a pod that was added, deleted or relabelled now matches an affinity, or no longer an anti-affinity."""
         if old is not None and new is not None and new.metadata.uid == pod.uid:
             return True
         if any(p is not None and not p.spec.node_name and not p.status.nominated_node_name for p in (old, new)):
@@ -278,7 +238,7 @@ class InterPodAffinity(CountsPods):
         return any(is_about(term, pod.metadata.namespace, pod.metadata.labels) for term in terms.required_anti)
 
     def node_may_help(self, pod: PodView, old: Node | None, new: Node) -> bool:
-        """Return whether a node came into, or left, a topology that the waiting pod's terms speak of."""
+        """Return whether a node was added to a topology of the waiting pod's terms, or moved to another domain of it."""
         terms, after = pod.template.affinity, new.metadata.labels
         before = old.metadata.labels if old is not None else None
         if _has_unread(terms, pod.pod):
@@ -298,9 +258,10 @@ class InterPodAffinity(CountsPods):
 
 
 def _scaled(scores: Ints, low: int, high: int) -> Ints:
-    """Spread scores over 0 to 100. Divide first, then multiply: the reference's order, which decides the last digit.
+    """Return 100 * (score - low) / (high - low), rounded down.
 
-    Scores outside the range are of nodes that are not feasible; nobody reads what becomes of them.
+    Go divides in floating point first and multiplies by 100 then, which decides the last digit: (29 / 50) * 100 gives 57, not
+    58. Scores outside the range belong to nodes that are not feasible; they are not read.
     """
     span = high - low
     if span < len(scores) // 2:  # few different scores: work each out once
@@ -311,12 +272,12 @@ def _scaled(scores: Ints, low: int, high: int) -> Ints:
 
 @lru_cache(maxsize=256)
 def _steps(span: int) -> Ints:
-    """Return what each score from 0 to `span` becomes."""
+    """Return the scaled value of each score from 0 to `span`."""
     return (100.0 * (np.arange(span + 1) / float(span))).astype(np.int64)
 
 
 def _has_unread(terms: PodAffinityTerms, pod: Pod, *, anti_only: bool = False) -> bool:
-    """Return whether a required term of the pod's cannot be read: then nobody can say what would not help."""
+    """Return whether a required term of the pod cannot be parsed. Any event may help such a pod."""
     if terms.error is None or pod.spec.affinity is None:
         return False
     near, away = pod.spec.affinity.pod_affinity, pod.spec.affinity.pod_anti_affinity

@@ -1,7 +1,14 @@
 """NodeResourcesFit: refuse nodes that cannot hold a pod's requests, and score the others by how full they would be.
 
-Filtering looks at plain requests. Scoring takes a container that asks for nothing as 100m and 200Mi, on the node and in
-the pod, and does not look at pod-level requests: the reference's quirk, kept.
+Filter compares, for each resource, what is free on the node with what the pod requests:
+
+    requests of a pod   = max(sum of containers, largest init container), or the pod-level request, plus overhead
+    (kube/api/requests) of a resized pod    = the largest of spec, allocated and actual resources, until the kubelet has
+    finished node: allocatable 4 cpu, requested 3            pod: 2 cpu        "Insufficient cpu", resolvable: an eviction may
+    help node: allocatable 1 cpu                         pod: 2 cpu        the same text, not resolvable
+
+Score depends on the strategy (`shared/allocation`). Kept quirk: scoring counts 100m and 200Mi for a container without requests,
+on the node and in the pod, and ignores pod-level requests.
 """
 
 from __future__ import annotations
@@ -61,7 +68,7 @@ from kubesched.scheduler.framework import (
     on,
 )
 from kubesched.scheduler.plugins.node_resources_fit.shortage import advise_on_resources
-from kubesched.scheduler.plugins.shared.allocation import Asked, Strategy, most_allocated, strategy_of
+from kubesched.scheduler.plugins.shared.allocation import Asked, Strategy, most_allocated
 from kubesched.scheduler.plugins.shared.device_classes import ServedByDevices, delegated
 
 LEAST_ALLOCATED = "LeastAllocated"
@@ -75,7 +82,7 @@ class RequestedToCapacityRatioParam(Wire, frozen=True, rename="camel"):
 
 
 class ScoringStrategy(Wire, frozen=True, rename="camel"):
-    """How a node is scored; a strategy that is given must name its type, there is no default for it."""
+    """How nodes are scored. If a strategy is given, its type has no default."""
 
     type: Annotated[str, Go("v1.ScoringStrategyType", omit_empty=True)] = ""
     resources: tuple[ResourceSpec, ...] = ()
@@ -145,11 +152,12 @@ class NodeResourcesFit(Plugin):
         self._delegates = handle.gates.is_enabled("DRAExtendedResource")
         self._devices = ServedByDevices(handle.objects, self._delegates)
         self._makes_room = handle.gates.is_enabled("InPlacePodVerticalScalingSchedulerPreemption")
-        self._strategy: Strategy = strategy_of(args.scoring_strategy, self._devices)
+        self._strategy = Strategy(args.scoring_strategy, self._devices)
 
     def wakeups(self) -> tuple[Wakeup, ...]:
+        """Return the events that may help. Resizes and device classes count behind their gates."""
         more = ADD | Action.NODE_ALLOCATABLE
-        alike = not self._makes_room  # which node a pod that is to grow lies on, its template does not say
+        alike = not self._makes_room  # a deferred resize depends on the pod's node, which its template does not have
         declared = [on(POD, DELETE, "pod_went", by_template=alike)]
         if self.handle.gates.is_enabled("InPlacePodVerticalScaling"):
             declared.append(on(POD, Action.POD_SCALE_DOWN, "pod_shrank", by_template=alike))
@@ -167,6 +175,8 @@ class NodeResourcesFit(Plugin):
         return advise_on_resources(refused, TOO_MANY_PODS.text)
 
     def filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Rejections:
+        """Refuse nodes with too many pods, and for each resource the nodes with too little free. A resource of which every
+        node has enough costs one comparison of the lowest free amount."""
         cases: list[tuple[Bools, Reason]] = []
         if not nodes.n:
             return Rejections.none(nodes)
@@ -183,12 +193,12 @@ class NodeResourcesFit(Plugin):
                 short &= allocatable != 0
             never = amount > allocatable
             for some, resolvable in ((short & ~never, True), (short & never, False)):
-                if some.any():  # there is room for 64 reasons, and most pods that want much want what no node has
+                if some.any():  # there are bits for 64 reasons only
                     cases.append((some, Reason(f"Insufficient {name}", resolvable=resolvable)))
         return Rejections.every(*cases) if cases else Rejections.none(nodes)
 
     def room_for(self, pod: PodView, nodes: Snapshot) -> Ints:
-        """Return how many more pods like this one each node takes, as far as this plugin is asked."""
+        """Return how many more pods like this one fit each node, by resources and number of pods."""
         room: Ints = np.maximum(nodes.allowed_pods - nodes.pod_count, 0)
         used_by_one = dict(pod.template.usage)
         for resource, amount in self._asked(pod):
@@ -199,6 +209,7 @@ class NodeResourcesFit(Plugin):
         return room
 
     def filter_node(self, pod: PodView, node: NodeView, state: CycleState) -> Refusal:
+        """Do the same for one node, with Go's wrapping subtraction."""
         reasons: list[Reason] = []
         if node.free_pods <= 0:
             reasons.append(TOO_MANY_PODS)
@@ -212,8 +223,8 @@ class NodeResourcesFit(Plugin):
         return tuple(reasons) or None
 
     def _asked(self, pod: PodView) -> tuple[tuple[int, int], ...]:
-        """Return the requests that count: native ones first; ignored ones are left out, and what is zero or, because it
-        overflowed, below."""
+        """Return (resource, amount) of the requests that count, native resources first; without ignored ones, and without
+        amounts of zero or, after an overflow, below."""
         asked: tuple[tuple[int, int], ...] = pod.template.remember(
             (self, "asked"),
             lambda: tuple(
@@ -241,7 +252,7 @@ class NodeResourcesFit(Plugin):
         return self._strategy.columns(self._usage(pod), nodes)
 
     def score_placement(self, group: GroupKey, proposal: Proposal, nodes: Snapshot) -> int | Status:
-        """Prefer the placement that would be fullest, whatever the strategy for single nodes."""
+        """Return how full the nodes of a placement would be together, whatever the strategy for single nodes."""
         rows = proposal.placement.rows
         asked = [self._usage(pod) for pod, _ in proposal.assignments]
         return most_allocated(asked, nodes if rows is None else nodes.take(rows))
@@ -250,24 +261,26 @@ class NodeResourcesFit(Plugin):
         asked: Asked = pod.template.remember((self, "usage"), lambda: self._strategy.read(pod))
         return asked
 
-    # What may help
+    # Queueing hints
 
     def pod_went(self, pod: PodView, old: Pod, new: Pod | None) -> bool:
-        """Return whether the pod that went held, or was to hold, a place on a node."""
+        """Return whether the deleted pod had a node or a nominated node; for a deferred resize, whether it was the pod's
+        node."""
         if self._is_to_grow(pod):
             return old.spec.node_name == pod.node_name
         return bool(old.spec.node_name or old.status.nominated_node_name)
 
     def _is_to_grow(self, pod: PodView) -> bool:
-        """Return whether a waiting pod lies on a node, and waits for more room on that one."""
+        """Return whether the waiting pod has a node, and waits there for its deferred resize."""
         return self._makes_room and is_resize_deferred(pod.pod)
 
     def pod_grew(self, pod: PodView, old: Pod, new: Pod) -> bool:
-        """Return whether the waiting pod has to look again for room to grow: it or a pod beside it asks for more now."""
+        """Return whether a pod on the node of a deferred resize requests more now, the waiting pod included: it is tried
+        again."""
         return self._is_to_grow(pod) and new.spec.node_name == pod.node_name
 
     def pod_shrank(self, pod: PodView, old: Pod, new: Pod) -> bool:
-        """Return whether a pod on a node now asks for less of something that the waiting pod wants."""
+        """Return whether a placed pod requests less than before of a resource that the waiting pod requests."""
         if self._is_to_grow(pod):
             if new.spec.node_name != pod.node_name:
                 return False
@@ -282,8 +295,8 @@ class NodeResourcesFit(Plugin):
         return any(amount > 0 and after.get(names[r], 0) < before.get(names[r], 0) for r, amount in pod.requests)
 
     def node_grew(self, pod: PodView, old: Node | None, new: Node) -> bool:
-        """Return whether the pod would fit the node if it were empty, and the node offers more than before of something
-        that matters to the pod."""
+        """Return whether the pod would fit the empty node, and the node has more than before of a resource that the pod
+        requests, or allows more pods."""
         if self._is_to_grow(pod) and new.metadata.name != pod.node_name:
             return False
         names = pod.template.interners.resources.values
@@ -305,7 +318,7 @@ class NodeResourcesFit(Plugin):
         return any(offer.get(name, 0) > before.get(name, 0) or is_served(name) for name, amount in wanted.items() if amount > 0)
 
     def class_serves(self, pod: PodView, old: DeviceClass | None, new: DeviceClass) -> bool:
-        """Return whether a device class newly serves a resource that the pod asks for."""
+        """Return whether a device class newly serves an extended resource of the pod."""
         names = pod.template.interners.resources.values
         wanted = {names[resource] for resource, _ in pod.requests}
         if old is not None and old.spec.extended_resource_name == new.spec.extended_resource_name:

@@ -1,7 +1,6 @@
-"""What is short on the nodes, and how much less a pod would have to ask for: the advice of NodeResourcesFit.
+"""The advice of NodeResourcesFit in `why`: what is short, and how much less the pod would have to request.
 
-In: what the plugin refuses. Out: advice about resources, read off what it said: it knows which resources are ignored and
-which are served by devices.
+It reads the reasons of the filter, because the filter knows which resources are ignored or served by devices.
 """
 
 from __future__ import annotations
@@ -20,12 +19,15 @@ _SHORT = "Insufficient "
 
 
 def advise_on_resources(refused: Refused, too_many_pods: str) -> list[Advice]:
-    """Return what to ask for so that the pod fits now, and whether it could fit were the nodes empty."""
+    """Return what to request so that the pod fits now, and whether it would fit empty nodes."""
     return [*_less(refused, too_many_pods), *([_size(refused)] if refused.owned.any() else ())]
 
 
 def _less(refused: Refused, too_many_pods: str) -> list[Advice]:
-    """Return what to ask for so that the pod fits now, and where only the number of pods is in the way."""
+    """Return what to request so that the pod fits the closest node, and the nodes where only the number of pods is too high.
+
+    The closest node is the one where the missing shares of all requests add up to least.
+    """
     nodes, asked, alone = refused.nodes, _short(refused), refused.alone
     full = np.zeros(nodes.n, dtype=np.bool_)
     for reason, where in refused.reasons:
@@ -46,7 +48,7 @@ def _less(refused: Refused, too_many_pods: str) -> list[Advice]:
     near = np.flatnonzero(alone & ~full & (lacking > 0))
     if not len(near):
         return found
-    large = near[~refused.beyond_eviction()[near]]  # room can be made there; a small node stays small
+    large = near[~refused.beyond_eviction()[near]]  # large enough when empty; a node that is too small is no goal
     near = large if len(large) else near
     closest = int(near[int(lacking[near].argmin())])
     free = {r: nodes.allocatable_at(r, closest) - nodes.requested_at(r, closest) for r in asked}
@@ -71,7 +73,7 @@ def _less(refused: Refused, too_many_pods: str) -> list[Advice]:
 
 
 def _asking_less(pod: Pod, lacking: Mapping[str, int]) -> Pod | None:
-    """Return the pod with so much less asked for by the container that asks for most of it; None if none asks for enough."""
+    """Return the pod with these amounts taken from the container that requests most; None if no container requests enough."""
     containers = list(pod.spec.containers)
     for resource, amount in lacking.items():
         asked = [_requested(container, resource) for container in containers]
@@ -83,21 +85,21 @@ def _asking_less(pod: Pod, lacking: Mapping[str, int]) -> Pod | None:
         resources = msgspec.structs.replace(
             one.resources,
             requests={**one.resources.requests, **less},
-            limits={**limits, **less} if "/" in resource and resource in limits else limits,  # these two are one amount
+            limits={**limits, **less} if "/" in resource and resource in limits else limits,  # equal by rule
         )
         containers[at] = msgspec.structs.replace(one, resources=resources)
     return msgspec.structs.replace(pod, spec=msgspec.structs.replace(pod.spec, containers=tuple(containers)))
 
 
 def _requested(container: Container, resource: str) -> int:
-    """Return what a container asks for, in the units of the columns: thousandths of a cpu, or ones."""
+    """Return what a container requests, in the units of the columns: thousandths of a cpu, else whole units."""
     nano = quantity.parse(container.resources.requests.get(resource, "0"))
     return -(-nano // (quantity.NANO // 1000 if resource == "cpu" else quantity.NANO))
 
 
 def _size(refused: Refused) -> Advice:
-    """Return whether the nodes that are short of resources would do if they were empty."""
-    # Those that are counted as short in the scheduler's message: a tainted node may be short too, and is not.
+    """Return how many of the nodes that are short of resources would fit the pod if they were empty."""
+    # Only nodes that the scheduler's message counts as short: a node that a taint refuses first may be short too.
     nodes, short, never = refused.nodes, refused.owned, refused.beyond_eviction()
     n, n_empty = int(np.count_nonzero(short)), int(np.count_nonzero(short & ~never))
     if n_empty:
@@ -115,13 +117,13 @@ def _size(refused: Refused) -> Advice:
 
 
 def _short(refused: Refused) -> dict[int, int]:
-    """Return the requests that are short on some node."""
+    """Return the requests of which some node has too little."""
     names = refused.nodes.templates.resources.values
     short = {reason.text.removeprefix(_SHORT) for reason, _ in refused.reasons if reason.text.startswith(_SHORT)}
     return {resource: amount for resource, amount in refused.pod.requests if amount and names[resource] in short}
 
 
 def _too_large(refused: Refused, rows: Bools) -> dict[int, int]:
-    """Return the resources of which none of some nodes has as much as is asked for, with the most that one has."""
+    """Return the resources of which no node of `rows` is large enough, with the amount of the largest."""
     offered = {r: int(refused.nodes.allocatable(r)[rows].max(initial=0)) for r in _short(refused)}
     return {r: offered[r] for r, amount in _short(refused).items() if offered[r] < amount}

@@ -1,12 +1,12 @@
-"""Which volumes are attached to which nodes, counted by driver.
+"""The volumes on each node, counted by CSI driver.
 
-In: placed pods, the claims, volumes and classes behind them, and VolumeAttachments. Out: for each driver a column with
-the number of distinct volumes on each node, and for one volume the nodes that hold it. A volume has the name
-`driver/handle`. One that is still unbound has a stand-in name made from its claim, so that two pods with the same claim
-count once; when the claim is bound, its holders move to the volume's own name.
+`Attachments` is the index over placed pods and VolumeAttachments: for each driver a column with the number of distinct volumes
+on each row, and for a volume the rows that hold it. `volumes_of` reads one pod without the index: the incoming pod, and the
+pods of a node in a what-if.
 
-`volumes_of` is the same arithmetic for one pod, without any index: for the pod that is to be placed, for the pods of a
-node in a what-if, and as the truth that the index is tested against.
+A volume is named `driver/handle`. The volume of an unbound claim has a stand-in name from its claim, so that two pods with one
+claim count once. What a claim stands for changes with the claim, its volume and its class; each *holder* (a volume of a pod, or
+a VolumeAttachment) lists the objects it depends on, and is read again when one of them changes.
 """
 
 from __future__ import annotations
@@ -21,12 +21,11 @@ import numpy as np
 from kubesched.kube.api import PersistentVolume, PersistentVolumeClaim, Pod, StorageClass, Volume, VolumeAttachment
 from kubesched.scheduler.cluster import Ints, ObjectChange, Objects, PodView, Reader, Snapshot, class_of_claim
 from kubesched.scheduler.plugins.shared import csi_translation as csi
-from kubesched.scheduler.plugins.shared.placed import PlacedPods
-from kubesched.scheduler.plugins.shared.volumes import VolumeError, claim_name, claim_not_found, ownership_error
+from kubesched.scheduler.plugins.shared.volumes import PlacedPods, VolumeError, claim_name, claim_not_found, ownership_error
 
 
 class Attached(NamedTuple):
-    """One attached volume; `migrated` says that it counts only on nodes that have a CSINode."""
+    """One attached volume. `migrated`: of an in-tree plugin, so it counts only on nodes with a CSINode."""
 
     name: str
     driver: str
@@ -35,35 +34,35 @@ class Attached(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """The volumes that a pod brings, by driver, what is wrong with one of them, and the rows that a what-if has changed."""
+    """The volumes of the incoming pod by driver, the error of an inline one, and the rows that a what-if has changed."""
 
     by_driver: dict[str, tuple[Attached, ...]]
     inline_error: str = ""
     touched: frozenset[int] = frozenset()
 
     def touching(self, row: int) -> Wanted:
-        """Return the same after one more row was changed."""
+        """Return the same with one more changed row."""
         return replace(self, touched=self.touched | {row})
 
 
 class ClaimMissing(VolumeError):
-    """A pod that is to be placed names a claim that does not exist."""
+    """The incoming pod names a claim that does not exist."""
 
 
 def is_attachable(volume: Volume) -> bool:
-    """Return whether a volume could count: a claim, an ephemeral volume, or a kind that CSI drivers took over."""
+    """Return whether a volume may count: a claim, an ephemeral volume, or an in-tree kind with a CSI driver."""
     return volume.persistent_volume_claim is not None or volume.ephemeral is not None or bool(csi.in_tree_plugin(volume))
 
 
 class Resolver:
-    """From claims and inline volumes to attached volumes; `stand_in` is what names of unbound volumes begin with."""
+    """From claims and inline volumes to attached volumes; `stand_in` is the prefix of the names of unbound volumes."""
 
     def __init__(self, objects: Objects, stand_in: str) -> None:
         self.objects = objects
         self.stand_in = stand_in
 
     def claim(self, claim: PersistentVolumeClaim) -> Attached | None:
-        """Return the volume behind a claim, None if nothing will be attached as far as anyone can tell."""
+        """Return the volume of a claim; None if it is not known, or not a CSI volume."""
         volume_name = claim.spec.volume_name
         volume = self.objects.get(PersistentVolume, volume_name) if volume_name else None
         if volume is None:
@@ -79,7 +78,8 @@ class Resolver:
             return None
 
     def inline(self, volume: Volume) -> Attached | None:
-        """Return the attached volume that an inline volume stands for; raise if it has no CSI form."""
+        """Return the attached volume of an inline volume, None if it does not count; raise VolumeError if it has no CSI
+        form."""
         plugin = csi.in_tree_plugin(volume)
         if plugin not in csi.MIGRATED:
             return None
@@ -89,6 +89,7 @@ class Resolver:
             raise VolumeError(f"converting volume({volume.name}) from inline to csi: {error}") from error
 
     def _from_class(self, claim: PersistentVolumeClaim) -> Attached | None:
+        """Return the stand-in for the volume of an unbound claim: of the driver that its class provisions with."""
         class_name = class_of_claim(claim)
         storage_class = self.objects.get(StorageClass, class_name) if class_name else None
         if storage_class is None:
@@ -107,8 +108,8 @@ def _attached(driver: str, handle: str, migrated: bool = False) -> Attached | No
 def volumes_of(pod: Pod, resolver: Resolver, *, is_new: bool, inline_errors: list[str] | None = None) -> dict[str, Attached]:
     """Return the volumes that a pod attaches, by name.
 
-    A claim that does not exist is an error for a pod that is to be placed, and nothing for one that is there already.
-    An inline volume without a CSI form raises, or is written down in `inline_errors`.
+    A claim that does not exist is an error for an incoming pod (`is_new`) and ignored for a placed one. An inline volume
+    without a CSI form raises VolumeError, or adds to `inline_errors`.
     """
     found: dict[str, Attached] = {}
     for volume in pod.spec.volumes:
@@ -125,6 +126,7 @@ def volumes_of(pod: Pod, resolver: Resolver, *, is_new: bool, inline_errors: lis
 
 
 def _attached_by(pod: Pod, volume: Volume, resolver: Resolver, *, is_new: bool) -> Attached | None:
+    """Return what one volume of a pod attaches: the volume of its claim, an inline volume in its CSI form, or None."""
     name, namespace = claim_name(pod, volume), pod.metadata.namespace
     if name is None:
         return resolver.inline(volume)
@@ -142,7 +144,7 @@ def _attached_by(pod: Pod, volume: Volume, resolver: Resolver, *, is_new: bool) 
 
 
 def by_driver(volumes: dict[str, Attached]) -> dict[str, tuple[Attached, ...]]:
-    """Return volumes by driver, drivers and volumes in the order in which they stand."""
+    """Return volumes by driver, both in their order."""
     return {
         driver: tuple(volume for volume in volumes.values() if volume.driver == driver)
         for driver in dict.fromkeys(volume.driver for volume in volumes.values())
@@ -158,18 +160,18 @@ ATTACHMENT = -1
 
 @dataclass(slots=True)
 class _Holding:
-    """Who keeps a volume on a row, and which: what was found last, and all objects that would make it another one."""
+    """The row of a holder, the volume that it was found to hold, and the objects on which that depends."""
 
     row: int
     names: Named | None
-    """The claim, or the volume, that it is about; None for one that is declared in the pod."""
+    """The claim or the persistent volume; None for an inline volume."""
     find: Callable[[], Attached | None]
     held: Attached | None = None
     depends_on: Sequence[Named] = ()
 
 
 class Attachments(PlacedPods):
-    """The attached volumes of all nodes; those that only VolumeAttachments tell of are counted if asked for."""
+    """The index of the attached volumes of all nodes; `with_attachments`: VolumeAttachments count too."""
 
     def __init__(self, resolver: Resolver, with_attachments: bool = True) -> None:
         super().__init__()
@@ -193,34 +195,32 @@ class Attachments(PlacedPods):
         """Bring the counts up to date with the cluster that a view is of."""
         changes = {kind: reader.changed(self._objects.log(kind)) for kind, reader in self._readers.items()}
         if any(entries is None for entries in changes.values()):
-            self._reader.forget()  # everything is looked at again
+            self._reader.forget()  # read everything again
         super().follow(nodes)
         self._take_in(changes)
 
     def count(self, driver: str) -> Ints | None:
-        """Return how many volumes of a driver each node of the whole cluster has; None if none has any."""
+        """Return the number of volumes of a driver on each row of the whole cluster; None if there are none."""
         return self._counts.get(driver)
 
     def rows_with(self, name: str) -> Collection[int]:
-        """Return the rows of the whole cluster whose pods hold a volume."""
+        """Return the rows of the whole cluster with pods that use a volume."""
         return self._by_pods.get(name, {})
 
     def by_attachments(self, row: int) -> list[Attached]:
-        """Return the volumes that VolumeAttachments put on a row of the whole cluster."""
+        """Return the volumes of a row of the whole cluster that VolumeAttachments list."""
         found = (self._holdings[holder].held for holder in self._attachments_on.get(row, ()))
         return [held for held in found if held is not None]
 
-    # Who comes and goes
+    # Pods and VolumeAttachments that come and go
 
     def restart(self, nodes: Snapshot) -> None:
-        """Forget all pods and attachments."""
         self._clear()
         self._nodes = nodes.everything()
         for attachment in self._objects.all(VolumeAttachment) if VolumeAttachment in self._readers else ():
             self._take_attachment(attachment)
 
     def came(self, pod: PodView, row: int) -> None:
-        """Take in a pod's volumes."""
         for index, volume in enumerate(pod.pod.spec.volumes):
             if is_attachable(volume):
                 name = claim_name(pod.pod, volume)
@@ -230,11 +230,11 @@ class Attachments(PlacedPods):
                 self._look_at((pod.uid, index))
 
     def left(self, pod: PodView, row: int) -> None:
-        """Let go of a pod's volumes."""
         for index in range(len(pod.pod.spec.volumes)):
             self._let_go((pod.uid, index))
 
     def _take_attachment(self, attachment: VolumeAttachment) -> None:
+        """Add a VolumeAttachment as a holder, if it names an attacher, a persistent volume and an existing node."""
         spec, holder = attachment.spec, (attachment.metadata.name, ATTACHMENT)
         volume_name = spec.source.persistent_volume_name
         assert self._nodes is not None
@@ -251,7 +251,7 @@ class Attachments(PlacedPods):
         return Attached(f"{attacher}/{csi_volume.volume_handle}", attacher) if csi_volume is not None else None
 
     def _take_in(self, changes: dict[type, list[ObjectChange] | None]) -> None:
-        """Look again at what a claim, a volume or a class may have given another meaning, and at attachments that changed."""
+        """Read VolumeAttachments that changed, and holders that depend on a changed claim, volume or class."""
         again: dict[Holder, None] = {}
         for kind, entries in changes.items():
             for old, new in entries or ():
@@ -269,7 +269,7 @@ class Attachments(PlacedPods):
             if holder in self._holdings:
                 self._look_at(holder)
 
-    # What is held
+    # Holders
 
     def _let_go(self, holder: Holder) -> None:
         holding = self._holdings.pop(holder, None)
@@ -280,8 +280,8 @@ class Attachments(PlacedPods):
             self._attachments_on.get(holding.row, set()).discard(holder)
 
     def _look_at(self, holder: Holder) -> None:
-        """Find out which volume it is, and count that one only. What is wrong with it keeps its place among the errors of the
-        node, of which the first is told."""
+        """Find the volume of a holder again, and count only that one. An error keeps its place among those of the row: the
+        first one is reported."""
         holding = self._holdings[holder]
         self._count(holder, holding, -1)
         self._depend(holder, holding, self._behind(holding.names) if holding.names is not None else ())
@@ -300,7 +300,7 @@ class Attachments(PlacedPods):
             del self.errors[holding.row]
 
     def _behind(self, names: Named) -> Sequence[Named]:
-        """Return an object with those on which it depends in turn what it stands for: a claim's volume and class."""
+        """Return the objects on which a holder depends: a persistent volume, or a claim with its volume and class."""
         kind, namespace, name = names
         claim = self._objects.get(PersistentVolumeClaim, name, namespace) if kind is PersistentVolumeClaim else None
         if claim is None:
@@ -318,7 +318,8 @@ class Attachments(PlacedPods):
             self._dependants.setdefault(one, {})[holder] = None
 
     def _count(self, holder: Holder, holding: _Holding, sign: int) -> None:
-        """Count one more or one fewer holder of a volume on a row; the volume itself counts once, whoever holds it."""
+        """Add or remove a holder of a volume on a row. The volume counts once, however many pods and VolumeAttachments hold
+        it."""
         volume, row = holding.held, holding.row
         if volume is None:
             return

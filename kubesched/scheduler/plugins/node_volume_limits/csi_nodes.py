@@ -1,7 +1,7 @@
-"""CSINodes as columns: which drivers each node has, how many volumes of each it takes, what it has migrated.
+"""CSINode objects as columns: for each driver its limit and whether a node has it, for each in-tree plugin whether it is
+migrated.
 
-In: the cluster's CSINode objects, named as their nodes. Out: one column a driver or in-tree plugin over all nodes. A
-changed object rewrites its own row; only when nodes come or go is everything read again.
+A changed object rewrites its row. When nodes are added or removed, everything is read again.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from kubesched.kube.values import MIGRATED_PLUGINS
 from kubesched.scheduler.cluster import Bools, Ints, Journal, ObjectChange, Objects, Reader, Snapshot
 
 NO_LIMIT = 1 << 62
-"""More than anybody attaches: the limit where none is set."""
+"""The limit of a node that sets none."""
 
 
 def migrated_plugins(csi_node: CSINode | None) -> frozenset[str]:
-    """Return the in-tree plugins whose volumes a node leaves to their CSI drivers."""
+    """Return the in-tree plugins that a node has migrated to CSI drivers."""
     if csi_node is None:
         return frozenset()
     listed = csi_node.metadata.annotations.get(MIGRATED_PLUGINS, "")
@@ -27,7 +27,7 @@ def migrated_plugins(csi_node: CSINode | None) -> frozenset[str]:
 
 
 def driver_limits(csi_node: CSINode) -> dict[str, int]:
-    """Return how many volumes of each driver a node takes; drivers that set no limit are left out."""
+    """Return the limit of each driver of a node, without drivers that set none."""
     return {
         driver.name: driver.allocatable.count
         for driver in csi_node.spec.drivers
@@ -36,7 +36,7 @@ def driver_limits(csi_node: CSINode) -> dict[str, int]:
 
 
 class CsiNodes:
-    """The CSINode of every node, in the rows of the whole cluster."""
+    """The columns, over the rows of the whole cluster."""
 
     def __init__(self, objects: Objects) -> None:
         self._objects = objects
@@ -53,7 +53,7 @@ class CsiNodes:
         return np.zeros(self._size, dtype=np.bool_)
 
     def follow(self, nodes: Snapshot) -> None:
-        """Bring the columns up to date with the cluster that a view is of."""
+        """Bring the columns up to date with the cluster of a view."""
         rows, changes = (nodes.journal, nodes.structure), self._reader.changed(self._objects.log(CSINode))
         if changes is None or rows != self._rows:
             self._rows = rows
@@ -71,11 +71,11 @@ class CsiNodes:
 
     @property
     def has_any_limits(self) -> bool:
-        """Return whether some driver sets, or has set, a limit on some node."""
+        """Return whether a driver has, or had, a limit on a node."""
         return bool(self._limits)
 
     def limits(self, driver: str) -> Ints | None:
-        """Return how many volumes of a driver each node takes, NO_LIMIT where none is set; None if none is anywhere."""
+        """Return the limit of a driver on each node, NO_LIMIT where none is set; None if it has none anywhere."""
         return self._limits.get(driver)
 
     def installed(self, driver: str) -> Bools:
@@ -83,10 +83,11 @@ class CsiNodes:
         return self._installed.get(driver, self._nowhere())
 
     def migrated(self, plugin: str) -> Bools:
-        """Return which nodes leave an in-tree plugin's volumes to its CSI driver."""
+        """Return which nodes have migrated an in-tree plugin."""
         return self._migrated.get(plugin, self._nowhere())
 
     def _write(self, row: int, csi_node: CSINode | None) -> None:
+        """Write one row of all columns; None for a node without CSINode."""
         for limit_column in self._limits.values():
             limit_column[row] = NO_LIMIT
         for column in (*self._installed.values(), *self._migrated.values()):

@@ -1,9 +1,12 @@
 """NodeVolumeLimits: no more volumes of a CSI driver on a node than the driver can attach there.
 
-A node's CSINode says how many volumes of each driver it takes. Counted are the distinct volumes of the pods on the node
-and those that VolumeAttachments still hold there; a volume that the node has already costs nothing more. In-tree
-volumes count as those of the drivers that took them over. With the gate VolumeLimitScaling, a node that lacks a driver
-altogether is refused too, if the driver asks for that.
+A node's CSINode has the limit of each driver. The distinct volumes of the node's pods and of VolumeAttachments count:
+
+    limit of ebs.csi.aws.com: 2          on the node: v1 (pods a and b), v2 (a VolumeAttachment)
+    pod with v1: 0 new volumes, fits     pod with v3: 2 + 1 > 2, refused
+
+A volume of an in-tree plugin counts for the CSI driver that replaced it. With the gate VolumeLimitScaling, a node without the
+driver is refused too, if the CSIDriver says `preventPodSchedulingIfMissing`.
 """
 
 from __future__ import annotations
@@ -53,8 +56,6 @@ DRIVER_MISSING = "{driver} CSI driver is not installed on the node"
 
 
 class NodeVolumeLimits(Plugin):
-    """Keep nodes within what their CSI drivers can attach."""
-
     wakes_on = (
         on(CSI_NODE, ADD),
         on(CSI_NODE, UPDATE, "csi_node_may_help"),
@@ -73,11 +74,11 @@ class NodeVolumeLimits(Plugin):
         self._needs_driver = handle.gates.is_enabled("VolumeLimitScaling")
 
     def pre_filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> PreFilterAnswer:
-        """Skip pods that attach nothing."""
         return None if any(map(is_attachable, pod.pod.spec.volumes)) else SKIP
 
     def filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Rejections:
-        """Refuse nodes that would have more volumes of a driver than they take."""
+        """Refuse nodes that lack a driver (gate VolumeLimitScaling), then nodes above a limit. An inline volume without a CSI
+        form is an error on nodes with a CSINode."""
         try:
             wanted: Wanted = state.get(self.name, lambda: self._wanted(pod))
         except ClaimMissing as error:
@@ -98,7 +99,7 @@ class NodeVolumeLimits(Plugin):
         return Rejections(refused.bits, refused.reasons, errors) if errors else refused
 
     def add_pod(self, pod: PodView, other: PodView, row: int, nodes: Snapshot, state: CycleState) -> None:
-        """Remember that the row differs from the cluster."""
+        """Note the row: its volumes are counted pod by pod, because the index does not know the what-if."""
         try:
             wanted: Wanted = state.get(self.name, lambda: self._wanted(pod))
         except VolumeError:
@@ -113,10 +114,10 @@ class NodeVolumeLimits(Plugin):
         return Wanted(by_driver(found), inline_errors[0] if inline_errors else "")
 
     def _exceeded(self, wanted: Wanted, nodes: Snapshot, rows: slice | Ints, errors: dict[int, str]) -> Bools:
-        """Return which nodes of the view the pod's volumes would overload; write down where nobody can tell."""
+        """Return the nodes that would exceed a limit; add to `errors` the nodes with a pod whose volumes cannot be read."""
         attachments = self.attachments
         attachments.follow(nodes)
-        # A pod whose volumes cannot be read stops the reference on nodes that have limits.
+        # kube-scheduler fails on such nodes if they have limits.
         for at, row in rows_in_view(nodes, attachments.errors.keys() - wanted.touched):
             if self.csi_nodes.has_limits[row]:
                 errors.setdefault(at, next(iter(attachments.errors[row].values())))
@@ -141,7 +142,7 @@ class NodeVolumeLimits(Plugin):
         return answer
 
     def _exceeds_on(self, wanted: Wanted, nodes: Snapshot, at: int, row: int) -> bool:
-        """Return whether one node of a what-if would be overloaded, from its pods one by one."""
+        """Return whether a node of a what-if would exceed a limit, counted from its pods."""
         if not self.csi_nodes.has_limits[row]:
             return False
         attached: dict[str, Attached] = {}
@@ -158,7 +159,8 @@ class NodeVolumeLimits(Plugin):
         return False
 
     def _missing_drivers(self, wanted: Wanted, rows: slice | Ints) -> Iterable[tuple[Bools, Reason]]:
-        """Yield the nodes that lack a driver which asks for pods to stay away from such nodes."""
+        """Yield the nodes without a driver that has `preventPodSchedulingIfMissing`. In-tree volumes need it only on nodes with
+        a CSINode."""
         for driver, volumes in wanted.by_driver.items():
             found = self.handle.objects.get(CSIDriver, driver)
             if found is None or not found.spec.prevent_pod_scheduling_if_missing:
@@ -168,26 +170,26 @@ class NodeVolumeLimits(Plugin):
                 missing &= self.csi_nodes.exists
             yield missing[rows], Reason(DRIVER_MISSING.format(driver=driver))
 
-    # Wake-ups
+    # Queueing hints
 
     def csi_node_may_help(self, pod: PodView, old: CSINode, new: CSINode) -> bool:
-        """Wake if a driver takes more volumes than before."""
+        """Return whether a limit of the node is higher than before."""
         before = driver_limits(old)
         return any(limit > before.get(driver, 0) for driver, limit in driver_limits(new).items())
 
     def pod_gone_may_help(self, pod: PodView, old: Pod, new: Pod | None) -> bool:
-        """Wake if the pod that went away was placed, or about to be, and had volumes that count."""
+        """Return whether the deleted pod had a node, or a nominated one, and volumes that count."""
         had_place = bool(old.spec.node_name or old.status.nominated_node_name)
         return had_place and any(map(is_attachable, old.spec.volumes))
 
     def claim_may_help(self, pod: PodView, old: PersistentVolumeClaim | None, new: PersistentVolumeClaim) -> bool:
-        """Wake if the new claim is one that the pod names."""
+        """Return whether the pod names the new claim."""
         return names_claim(pod.pod, new)
 
     def attachment_gone_may_help(self, pod: PodView, old: VolumeAttachment, new: VolumeAttachment | None) -> bool:
-        """Wake if the pod has claims, or an inline volume of the attachment's driver.
+        """Return whether the pod has claims, or an inline volume of the attachment's driver.
 
-        The reference does not look at ephemeral volumes here: such pods wait for another event.
+        Kept quirk: ephemeral volumes do not count here; such pods wait for another event.
         """
         for volume in pod.pod.spec.volumes:
             if volume.persistent_volume_claim is not None:

@@ -1,9 +1,18 @@
-"""Counting for topology spread: matching pods per domain, and how many domains there are.
+"""Counting for PodTopologySpread: how many matching pods each domain of a constraint holds.
 
-In: constraints, nodes, placed pods. Out: arrays indexed by the number of a domain's label value, with one more element
-at the end for nodes without the label. A pod matches if it is in the incoming pod's namespace, is not on its way out,
-and has the labels; each distinct label set is judged once. A selector for everything counts nobody, as in the reference.
-Everybody with equal constraints, who looks at the same nodes, shares the counts (framework/equivalence_cache/counters).
+A domain is a value of the constraint's label, its *code* is the number of that value. Counts are arrays by code, with one more
+element at the end for nodes without the label. With maxSkew 1 over zones, and one more pod to place:
+
+    zone        a   b   c        hard: skew = count + 1 (the new pod) - minimum <= maxSkew
+    matching    3   1   2              a: 3 + 1 - 1 = 3, refused     b: 1, fits     c: 2, refused
+                                 soft: score of a zone = count * ln(zones + 2), the lowest is the best
+    A constraint with minDomains 4 takes the minimum as 0, because there are only 3 zones: then b is refused too.
+
+A pod matches if it is in the incoming pod's namespace, is not terminating, and the selector matches its labels. Each set of
+labels is matched once. Kept quirk of kube-scheduler: a selector that selects everything counts no pod.
+
+Pods with equal constraints that accept the same nodes share one object (framework/equivalence_cache/counters). After the first
+count it is only changed by the pods that come and go.
 """
 
 from __future__ import annotations
@@ -29,23 +38,22 @@ from kubesched.scheduler.cluster import (
     LabelClass,
     Memo,
     PodView,
-    Reader,
     Snapshot,
     lowest,
     match_required,
 )
-from kubesched.scheduler.framework import FEW, Bits, DomainVerdicts, PodCounts, Reason, Tracked
+from kubesched.scheduler.framework import FEW, Bits, PodCounts, Reason
 from kubesched.scheduler.kernels import Spread
 
 MISSING_LABEL = Reason("node(s) didn't match pod topology spread constraints (missing required label)", resolvable=False)
 TOO_SKEWED = Reason("node(s) didn't match pod topology spread constraints")
 NO_DOMAIN, TOO_FULL = 1, 2
-"""Bits of a verdict, for these reasons."""
+"""The bits of these reasons in a domain's verdict."""
 
 
 @dataclass(frozen=True, slots=True)
 class Constraint:
-    """One constraint, ready to count with."""
+    """One constraint, its selector compiled. `matches_self` says whether the incoming pod counts itself."""
 
     max_skew: int
     key: str
@@ -57,7 +65,8 @@ class Constraint:
 
 
 def declaration(constraints: Sequence[Constraint], pod: PodView) -> Hashable:
-    """Return what pods have in common that count alike: their constraints, and what they ask of a node that counts."""
+    """Return the key under which pods share counts: namespace, constraints, and if these exclude nodes, what the pod demands of
+    a node."""
     spec, template = pod.pod.spec, pod.template
     reads_nodes = any(c.honors_taints for c in constraints) or (
         (spec.node_selector or spec.affinity is not None) and any(c.honors_affinity for c in constraints)
@@ -66,7 +75,7 @@ def declaration(constraints: Sequence[Constraint], pod: PodView) -> Hashable:
 
 
 def _included(constraint: Constraint, pod: PodView, nodes: Snapshot, compare: bool) -> Bools | None:
-    """Return which nodes a constraint takes into account at all; None for all of them."""
+    """Return the nodes that count for a constraint by its nodeAffinityPolicy and nodeTaintsPolicy; None for all."""
     included: Bools | None = None
     if constraint.honors_affinity and (pod.pod.spec.node_selector or pod.pod.spec.affinity is not None):
         included = match_required(matching.compile_required_node_affinity(pod.pod), nodes)
@@ -86,7 +95,7 @@ def _both(one: Bools | None, other: Bools | None) -> Bools | None:
 
 
 def _with_all_keys(constraints: Sequence[Constraint], nodes: Snapshot) -> Bools | None:
-    """Return which nodes have the labels of all constraints; None if all nodes do."""
+    """Return the nodes that have the labels of all constraints; None for all nodes."""
     held: Bools | None = None
     for constraint in constraints:
         lacking = _lacking(constraint.key, nodes)
@@ -96,13 +105,14 @@ def _with_all_keys(constraints: Sequence[Constraint], nodes: Snapshot) -> Bools 
 
 
 def _lacking(key: str, nodes: Snapshot) -> Bools | None:
-    """Return which nodes lack a label; None if none does."""
+    """Return the nodes that lack a label; None if none does."""
     codes = nodes.codes(key)
     return codes == ABSENT if len(codes) and lowest(codes) == ABSENT else None
 
 
 def _domain_codes(key: str, nodes: Snapshot) -> Ints:
-    """Return each node's domain; a node without the label is in the domain of the empty value."""
+    """Return the code of each node. Kept quirk: for soft constraints a node without the label counts as one with an empty
+    value."""
     codes, lacking = nodes.codes(key), _lacking(key, nodes)
     if lacking is None:
         return codes
@@ -114,7 +124,7 @@ def _domain_codes(key: str, nodes: Snapshot) -> Ints:
 
 
 class SpreadCounts(PodCounts):
-    """Matching pods per domain for some constraints; what is common to those that must hold and those that are wishes."""
+    """Matching pods by domain for the constraints of a pod: the part that hard and soft constraints share."""
 
     _dtype: type = np.int64
 
@@ -123,11 +133,11 @@ class SpreadCounts(PodCounts):
         self.constraints = constraints
         self._pod = pod
         self._compare = compare
-        self.counts: list[Tracked] = []
+        self.counts: list[npt.NDArray[Any]] = []
         self._eligible: list[Bools | None] = []
-        """Of each constraint the nodes whose pods are counted; None for all."""
+        """For each constraint the nodes whose pods count; None for all."""
         self._judged: list[Memo[bool]] = [Memo(pod.template.interners.label_classes) for _ in constraints]
-        """Of each constraint the label classes that its selector was asked about."""
+        """For each constraint, whether its selector matches a label class."""
 
     def clone(self) -> SpreadCounts:
         """Return a copy for a what-if."""
@@ -144,9 +154,10 @@ class SpreadCounts(PodCounts):
         )
 
     def skips_by(self) -> object:
-        return None  # but by the constraints
+        return None  # whether the plugin skips depends on the constraints alone
 
     def _matches(self, i: int, other: LabelClass) -> bool:
+        """Return whether pods of a label class count for constraint i; judged once for each class."""
         known = self._judged[i].get(other.serial)
         if known is None:
             selector = self.constraints[i].selector
@@ -159,7 +170,7 @@ class SpreadCounts(PodCounts):
         return known
 
     def _count_rows(self, i: int, codes: Ints | None, size: int, whole: Snapshot) -> None:
-        """Count the matching pods of eligible nodes by the nodes' codes, or by row."""
+        """Count the matching pods of eligible nodes, by the nodes' codes or (None) by row, and append the counts."""
         selector, namespace = self.constraints[i].selector, self._pod.namespace
         placed = whole.slots.by_namespace.get(namespace, ())
         found = [
@@ -175,7 +186,7 @@ class SpreadCounts(PodCounts):
             if eligible is not None:
                 rows = rows[eligible[rows]]
             values = np.bincount(rows if codes is None else codes[rows], minlength=size).astype(self._dtype, copy=False)
-        self.counts.append(Tracked(values))
+        self.counts.append(values)
 
     def count(self, other: PodView, row: int, sign: int, nodes: Snapshot) -> bool:
         counts = False
@@ -187,28 +198,19 @@ class SpreadCounts(PodCounts):
         return counts
 
     def _add(self, i: int, row: int, sign: int, nodes: Snapshot) -> None:
-        self.counts[i].add(self._code_at(i, row, nodes), sign)
+        self.counts[i][self._code_at(i, row, nodes)] += sign
 
     def _code_at(self, i: int, row: int, nodes: Snapshot) -> int:
         return nodes.code_at(self.constraints[i].key, row)
 
 
 class HardCounts(SpreadCounts):
-    """Matching pods per domain for the constraints that must hold."""
+    """Counts for the constraints with whenUnsatisfiable: DoNotSchedule."""
 
     def __init__(self, constraints: tuple[Constraint, ...], pod: PodView, compare: bool) -> None:
         super().__init__(constraints, pod, compare)
         self._present: list[Ints | list[int]] = []
-        """Of each constraint the domains that have eligible nodes; a few as a list, which is read faster."""
-        self._verdicts: DomainVerdicts | None = None
-        self._judged_up_to: Reader[int] = Reader()
-        self._allowed = 0
-
-    def clone(self) -> HardCounts:
-        copied = super().clone()
-        assert isinstance(copied, HardCounts)
-        copied._verdicts, copied._judged_up_to = None, Reader()
-        return copied
+        """For each constraint the codes that have eligible nodes; as a list if they are few, which is faster to read."""
 
     def recount(self, whole: Snapshot) -> None:
         self.counts, self._eligible, self._present = [], [], []
@@ -225,8 +227,8 @@ class HardCounts(SpreadCounts):
         return other.namespace == self._pod.namespace and any(c.selector.matches(other.labels) for c in self.constraints)
 
     def imagine(self, other: PodView, row: int, sign: int, nodes: Snapshot) -> None:
-        """Take in one pod for a what-if: as the reference does it, a selector for everything does match here, and a pod
-        on its way out is counted."""
+        """Count a pod that a what-if adds or removes. Kept quirk: here a selector that selects everything does match, and a
+        terminating pod counts."""
         if other.namespace != self._pod.namespace:
             return
         for i, constraint in enumerate(self.constraints):
@@ -235,57 +237,40 @@ class HardCounts(SpreadCounts):
                 self._add(i, row, sign, nodes)
 
     def allowed(self, i: int) -> int:
-        """Return how many matching pods a domain may have to take one more pod: so many more than the emptiest has, which is
-        nothing while there are fewer domains than asked for."""
-        constraint, values, present = self.constraints[i], self.counts[i].values, self._present[i]
+        """Return the highest count with which a domain still takes the pod: count + self - minimum <= maxSkew, solved for
+        count. The minimum is 0 while there are fewer domains than minDomains."""
+        constraint, values, present = self.constraints[i], self.counts[i], self._present[i]
         least = 0
         if len(present) >= max(constraint.min_domains, 1):
             least = min(map(values.item, present)) if isinstance(present, list) else int(values[present].min())
         return constraint.max_skew + least - constraint.matches_self
 
-    def judge(self, i: int, allowed: int) -> Bits:
-        """Judge each domain of a constraint once, with one verdict more at the end for nodes that are in none."""
-        verdicts: Bits = np.multiply(self.counts[i].values > allowed, TOO_FULL, dtype=np.uint64)
+    def judge(self, i: int) -> Bits:
+        """Return a verdict for each domain of a constraint; the last element is for nodes without the label."""
+        verdicts: Bits = np.multiply(self.counts[i] > self.allowed(i), TOO_FULL, dtype=np.uint64)
         verdicts[-1] = NO_DOMAIN
         return verdicts
 
-    def verdicts(self) -> DomainVerdicts | None:
-        """Return what is said of the domains of the only constraint, as a table that is kept; None if there are several."""
-        if len(self.constraints) != 1:
-            return None
-        counts, allowed, table = self.counts[0], self.allowed(0), self._verdicts
-        changed = self._judged_up_to.changed(counts.changes)
-        if table is None or len(table.values) != len(counts.values):
-            reasons = (MISSING_LABEL, TOO_SKEWED)
-            table = self._verdicts = DomainVerdicts(self.constraints[0].key, self.judge(0, allowed), reasons)
-        elif changed is None or allowed != self._allowed:
-            table.update(self.judge(0, allowed))
-        else:
-            for code in changed:
-                table.put(code, TOO_FULL if counts.values.item(code) > allowed else 0)
-        self._allowed = allowed
-        return table
-
 
 class SoftCounts(SpreadCounts):
-    """Matching pods per domain for the constraints that are wishes. A host is its own domain and counted by row."""
+    """Counts for the constraints with whenUnsatisfiable: ScheduleAnyway. A hostname is its own domain and is counted by row."""
 
-    _dtype = np.float64  # for every pod all of them are multiplied by a weight: twice as fast as with whole numbers
+    _dtype = np.float64  # scores multiply all counts by a weight: twice as fast as with integers
 
     def __init__(self, constraints: tuple[Constraint, ...], needs_all_keys: bool, pod: PodView, compare: bool) -> None:
         super().__init__(constraints, pod, compare)
         self.needs_all_keys = needs_all_keys
         self.is_odd = any(constraint.max_skew < 1 for constraint in constraints)
-        """Whether a constraint is one that no API server lets pass: then scores may be out of range."""
+        """Whether a maxSkew is below 1, which no API server accepts. Scores may then be out of range."""
         self._codes: list[Ints] = []
-        """Of each constraint the domains of all nodes, where a node without the label is in that of the empty value."""
+        """For each constraint the codes of all nodes (`_domain_codes`)."""
         self._lacking: list[Bools | None] = []
-        """Of each constraint the nodes without its label; None if there are none."""
+        """For each constraint the nodes without its label; None if there are none."""
         self._held: Bools | None = None
         self._weights: tuple[float, ...] = ()
-        """What the constraints count for where all nodes are scored."""
+        """The weights of the constraints if all nodes are scored."""
         self._spreads: tuple[Spread, ...] | None = None
-        """What `spreads` returns for all nodes with these weights, until pods are counted anew."""
+        """What `spreads` returns for all nodes with these weights, until the next recount."""
 
     def clone(self) -> SoftCounts:
         copied = super().clone()
@@ -312,19 +297,20 @@ class SoftCounts(SpreadCounts):
         )
 
     def is_moved_by(self, other: PodView, nodes: Snapshot) -> bool:
-        return False  # wishes refuse no node
+        return False  # soft constraints refuse no node
 
     def _code_at(self, i: int, row: int, nodes: Snapshot) -> int:
         return row if self.constraints[i].key == HOSTNAME else self._codes[i].item(row)
 
     def ignored(self, nodes: Snapshot) -> Bools | None:
-        """Return which nodes are left out because they lack a key of some constraint; None if none is."""
+        """Return the nodes that get no score because they lack a constraint's label; None if there are none."""
         if not self.needs_all_keys or self._held is None:
             return None
         return ~(self._held if nodes.rows is None else self._held[nodes.rows])
 
     def weights(self, scored: Bools, n_scored: int, nodes: Snapshot) -> tuple[float, ...]:
-        """Return what each constraint counts for: the more, the more domains the so many scored nodes are spread over."""
+        """Return the weight of each constraint: ln(domains with scored nodes + 2), so that many small domains do not count
+        less."""
         if n_scored == nodes.total:
             return self._weights
         found = []
@@ -332,20 +318,21 @@ class SoftCounts(SpreadCounts):
             n_domains = n_scored
             if constraint.key != HOSTNAME:
                 codes = self._codes[i] if nodes.rows is None else self._codes[i][nodes.rows]
-                here = np.zeros(len(self.counts[i].values) + 1, dtype=np.bool_)
+                here = np.zeros(len(self.counts[i]) + 1, dtype=np.bool_)
                 here[codes[scored]] = True
                 n_domains = int(np.count_nonzero(here))
             found.append(weight_of(n_domains))
         return tuple(found)
 
     def spreads(self, weights: Sequence[float], nodes: Snapshot) -> tuple[Spread, ...]:
-        """Return what `kernels.spread_worth` makes scores of; a node that lacks a constraint's label gets nothing for it."""
+        """Return the constraints as `kernels.spread_worth` takes them: counts, codes, nodes without the label, weight, maxSkew
+        - 1."""
         is_of_all = weights is self._weights and nodes.rows is None
         if is_of_all and self._spreads is not None:
             return self._spreads
         spreads: list[Spread] = []
         for i, (constraint, weight) in enumerate(zip(self.constraints, weights, strict=True)):
-            counts, lacking, codes = self.counts[i].values, self._lacking[i], None
+            counts, lacking, codes = self.counts[i], self._lacking[i], None
             if constraint.key != HOSTNAME:
                 codes = nodes.codes(constraint.key)
             elif nodes.rows is not None:
@@ -358,9 +345,9 @@ class SoftCounts(SpreadCounts):
         return tuple(spreads)
 
 
-@lru_cache(maxsize=1024)  # the same for all pods of a class, mostly
+@lru_cache(maxsize=1024)
 def weight_of(n_domains: int) -> float:
-    """Return what a constraint counts for, the more the more domains there are."""
+    """Return the weight of a constraint with this many domains."""
     return natural_log(n_domains + 2)
 
 
@@ -370,7 +357,12 @@ _L5, _L6, _L7 = 1.818357216161805012e-01, 1.531383769920937332e-01, 1.4798198605
 
 
 def natural_log(x: float) -> float:
-    """Return ln x to the last bit as the reference's run time computes it; libm differs for one integer in a hundred."""
+    """Return ln x as Go computes it, to the last bit. The C library differs for one integer in a hundred, and a last bit can
+    move a score across a rounding boundary.
+
+    x = fraction * 2**exponent with fraction in [sqrt(1/2), sqrt(2)); ln x = exponent * ln 2 + ln(1 + f), f = fraction - 1, and
+    ln(1 + f) is a polynomial in s = f / (2 + f). The constants are those of FreeBSD's e_log.c, which Go uses too.
+    """
     fraction, exponent = frexp(x)
     if fraction < sqrt(2) / 2:
         fraction *= 2

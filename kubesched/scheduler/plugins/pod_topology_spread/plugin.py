@@ -1,13 +1,12 @@
 """PodTopologySpread: keep matching pods evenly spread over zones, hosts or any other topology.
 
-A hard constraint refuses a node whose domain would then hold too many more matching pods than the emptiest domain; a
-soft one scores nodes of emptier domains higher. Matching pods are counted per domain once, from the table of placed
-pods, and after that only adjusted by the pods that come and go. `_spread` holds the counting.
+A hard constraint (DoNotSchedule) refuses a node if the pod would make its domain hold more than maxSkew matching pods more than
+the emptiest domain. A soft constraint (ScheduleAnyway) gives nodes of emptier domains a higher score. `counts` counts the pods
+and has an example. PreFilter and PreScore look the counts up, Filter and Score read them by each node's domain.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Annotated
 
 import msgspec
@@ -40,13 +39,9 @@ from kubesched.scheduler.framework import (
     POD,
     SKIP,
     Action,
+    AddsScores,
     Advice,
-    Bits,
-    CountsPods,
     CycleState,
-    DomainScores,
-    DomainVerdicts,
-    FeasibleNodes,
     Handle,
     Input,
     PodView,
@@ -54,7 +49,6 @@ from kubesched.scheduler.framework import (
     Refused,
     Rejections,
     Snapshot,
-    SpreadScores,
     Status,
     failed,
     on,
@@ -66,10 +60,8 @@ from kubesched.scheduler.plugins.pod_topology_spread.counts import (
     HardCounts,
     SoftCounts,
     declaration,
-    weight_of,
 )
 from kubesched.scheduler.plugins.shared.demands import advise_on_spreading
-from kubesched.scheduler.plugins.shared.domain_scores import ScoredDomains
 from kubesched.scheduler.plugins.shared.owners import default_selector
 
 SYSTEM_DEFAULTING = "System"
@@ -78,7 +70,7 @@ ACTIONS = ("DoNotSchedule", "ScheduleAnyway")
 
 
 class PodTopologySpreadArgs(Args, frozen=True, rename="camel"):
-    """Constraints for pods that bring none: the built-in pair (System) or a list of one's own (List)."""
+    """The constraints of pods without own ones: the built-in pair (System), or `default_constraints` (List)."""
 
     default_constraints: tuple[TopologySpreadConstraint, ...] = ()
     defaulting_type: Annotated[str, Go("v1.PodTopologySpreadConstraintsDefaulting", omit_empty=True)] = ""
@@ -126,8 +118,6 @@ def _validate_constraint(constraint: TopologySpreadConstraint, path: Path) -> li
 HARD, SOFT = ACTIONS
 
 _SOFT, _WEIGHTS = "PodTopologySpread.soft", "PodTopologySpread.weights"
-_SCORED, _SCALE = "PodTopologySpread.scored", "PodTopologySpread.scale"
-"""The scores of domains and how they are worked out belong to a class, whose feasible nodes they are relative to."""
 
 SYSTEM_CONSTRAINTS = (
     ApiConstraint(max_skew=3, topology_key=HOSTNAME, when_unsatisfiable=SOFT),
@@ -135,7 +125,7 @@ SYSTEM_CONSTRAINTS = (
 )
 
 
-class PodTopologySpread(CountsPods):
+class PodTopologySpread(AddsScores):
     Args = PodTopologySpreadArgs
     wakes_on = (
         on(
@@ -167,9 +157,10 @@ class PodTopologySpread(CountsPods):
         self._compares = handle.gates.is_enabled("TaintTolerationComparisonOperators")
 
     def _constraints(self, pod: PodView, action: str) -> tuple[Constraint, ...]:
-        """Return the pod's own constraints of one action, or the defaults; raise SelectorError for a broken one.
+        """Return the pod's constraints with one `whenUnsatisfiable`, or the defaults; raise SelectorError for a broken
+        selector.
 
-        Defaults count the pod's siblings and nothing narrower: label keys that they name are not looked at.
+        Defaults count the pods with the same service or controller (`default_selector`); their matchLabelKeys are ignored.
         """
         own = pod.pod.spec.topology_spread_constraints
         if own:
@@ -192,6 +183,7 @@ class PodTopologySpread(CountsPods):
         return selector
 
     def _compile(self, constraint: ApiConstraint, selector: matching.Selector, pod: PodView) -> Constraint:
+        """Return an API constraint with its defaults: minDomains 1, nodeAffinityPolicy Honor, nodeTaintsPolicy Ignore."""
         return Constraint(
             max_skew=constraint.max_skew,
             key=constraint.topology_key,
@@ -205,6 +197,7 @@ class PodTopologySpread(CountsPods):
     # Hard constraints
 
     def pre_filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> PreFilterAnswer:
+        """Look the counts of the hard constraints up; skip a pod without any."""
         if state.find(self.name) is None:
             try:
                 constraints = self._constraints(pod, HARD)
@@ -220,16 +213,16 @@ class PodTopologySpread(CountsPods):
         return advise_on_spreading(refused)
 
     def filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Rejections:
+        """Refuse a node for the first constraint that it violates, in the order of the spec."""
         counts: HardCounts = state.read(self.name)
-        bits: Bits | None = None
+        reasons, bits = (MISSING_LABEL, TOO_SKEWED), None
         for i, constraint in enumerate(counts.constraints):
-            here = counts.judge(i, counts.allowed(i)).take(nodes.codes(constraint.key))
+            judged = counts.judge(i)
+            if len(counts.constraints) == 1:
+                return Rejections.by_domain(nodes, constraint.key, judged, reasons)
+            here = judged.take(nodes.codes(constraint.key))
             bits = here if bits is None else np.where(bits != 0, bits, here)
-        return Rejections(bits, (MISSING_LABEL, TOO_SKEWED))
-
-    def filter_domains(self, pod: PodView, nodes: Snapshot, state: CycleState) -> DomainVerdicts | None:
-        counts: HardCounts = state.read(self.name)
-        return counts.verdicts()
+        return Rejections(bits, reasons)
 
     def add_pod(self, pod: PodView, other: PodView, row: int, nodes: Snapshot, state: CycleState) -> None:
         counts: HardCounts = state.read(self.name)
@@ -251,7 +244,7 @@ class PodTopologySpread(CountsPods):
         return None
 
     def _soft(self, pod: PodView, nodes: Snapshot, state: CycleState) -> SoftCounts | Status:
-        """Return the counts, SKIP where nothing is wished for, or what is wrong with a constraint."""
+        """Return the counts; SKIP if the pod has no soft constraint, an error for a broken one."""
         counts: SoftCounts | None = state.find(_SOFT)
         if counts is None:
             try:
@@ -274,50 +267,36 @@ class PodTopologySpread(CountsPods):
         return scores
 
     def normalize(self, scores: Ints, feasible: Bools, pod: PodView, nodes: Snapshot, state: CycleState) -> Ints:
+        """Return 100 * (high + low - score) / high among the scored nodes. Nodes without a label of an own constraint get
+        0."""
         counts: SoftCounts = state.read(_SOFT)
         ignored = counts.ignored(nodes)
         scored = feasible if ignored is None else feasible & ~ignored
         low, high = kernels.ends_within(scores, scored) or (0, 0)
         if high <= 0 and ignored is None:
-            return nodes.uniform(100)  # there is no such pod near any of them
+            return nodes.uniform(100)  # no matching pod in any domain
         scaled = _scaled(scores, low, max(high, 0))
         if ignored is not None:
             scaled[ignored] = 0
         return scaled
 
-    def score_domains(
-        self, pod: PodView, nodes: Snapshot, feasible: FeasibleNodes, state: CycleState
-    ) -> DomainScores | SpreadScores | Status | None:
+    def add_scores(
+        self, pod: PodView, nodes: Snapshot, feasible: Bools, state: CycleState, totals: Ints, weight: int
+    ) -> Ints | Status | None:
         counts = self._soft(pod, nodes, state)
         if isinstance(counts, Status):
             return counts
         if counts.is_odd:
             return None
-        constraint = counts.constraints[0]
-        if len(counts.constraints) > 1 or constraint.key == HOSTNAME or not counts.needs_all_keys:
-            scored, n_scored, ignored = feasible.feasible(), feasible.count(), counts.ignored(nodes)
-            if ignored is not None:
-                scored = scored & ~ignored
-                n_scored = int(np.count_nonzero(scored))
-            return SpreadScores(counts.spreads(counts.weights(scored, n_scored, nodes), nodes), scored)
-        reached = feasible.domains(constraint.key)
-        domains: ScoredDomains = state.get(_SCORED, lambda: ScoredDomains(constraint.key))
-        known: tuple[Bools, Bools, _Emptiness | None] | None = state.find(_SCALE)
-        if known is None or known[0] is not reached:
-            scored = reached.copy()
-            scored[-1] = False
-            n_scored = int(np.count_nonzero(scored))
-            scale = _Emptiness(weight_of(n_scored), float(constraint.max_skew - 1)) if n_scored else None
-            known = reached, scored, scale
-            state.write(_SCALE, known)
-        if known[2] is None:  # no feasible node has the label: all are left out of scoring
-            return DomainScores(constraint.key, np.zeros(len(reached), dtype=np.int64), is_checked=True)
-        return domains.table(counts.counts[0], known[1], known[2])
+        ignored = counts.ignored(nodes)
+        scored = feasible if ignored is None else feasible & ~ignored
+        weights = counts.weights(scored, int(np.count_nonzero(scored)), nodes)
+        return kernels.add_spread_scores(totals, counts.spreads(weights, nodes), scored, weight)
 
     # What may help
 
     def pod_may_help(self, pod: PodView, old: Pod | None, new: Pod | None) -> bool:
-        """Return whether a pod that came, went or changed is counted, or no longer counted, by a hard constraint."""
+        """Return whether a hard constraint counts a pod that was added, deleted or changed, or does no longer."""
         for version in (old, new):
             if version is not None and not _is_involved(version, pod):
                 return False
@@ -337,7 +316,7 @@ class PodTopologySpread(CountsPods):
         return any(c.selector.matches(changed.metadata.labels) for c in constraints)
 
     def node_may_help(self, pod: PodView, old: Node | None, new: Node | None) -> bool:
-        """Return whether a node came to, left or changed a domain that the hard constraints speak of."""
+        """Return whether a node was added to, removed from or moved between the domains of the hard constraints."""
         keys = [c.key for c in self._constraints(pod, HARD)]
 
         def is_in_all(node: Node) -> bool:
@@ -353,30 +332,8 @@ class PodTopologySpread(CountsPods):
         return is_in_all(node)
 
 
-@dataclass(frozen=True, slots=True)
-class _Emptiness:
-    """A domain's pods, weighted and rounded, count against it: the emptiest domain scores the most."""
-
-    _weight: float
-    _more: float
-
-    def column(self, counts: Ints, low: int, high: int) -> Ints:
-        # Rounding keeps the order: the lowest and the highest count have the lowest and the highest score.
-        scores = _scaled(kernels.round_half_up(counts * self._weight + self._more), self._rounded(low), self._rounded(high))
-        scores[-1] = 0
-        return scores
-
-    def one(self, count: int, low: int, high: int) -> int:
-        most = self._rounded(high)
-        return 100 * (most + self._rounded(low) - self._rounded(count)) // most if most else 100
-
-    def _rounded(self, count: int) -> int:
-        worth = count * self._weight + self._more
-        return int(worth) + (worth - int(worth) >= 0.5)
-
-
 def _scaled(scores: Ints, low: int, high: int) -> Ints:
-    """Turn counts into scores: the emptiest domain gets the most."""
+    """Return 100 * (high + low - score) / high: the emptiest domain gets the most. 100 for all if no domain has a pod."""
     return kernels.emptiness(scores, low, high) if high else np.full(len(scores), 100, dtype=np.int64)
 
 

@@ -1,12 +1,16 @@
-"""How full a node would be, as a score: least allocated, most allocated, or any shape between.
+"""The scoring strategies of NodeResourcesFit: how full a node would be with the pod.
 
-In: what the pod asks for, and the columns or one node. Out: scores from 0 to 100. All arithmetic is in whole numbers that
-round towards zero, as in the reference; only the ratio strategy divides in floating point at its end.
+    node: 4000m cpu, 1000m requested; 8Gi memory, 4Gi requested        pod: 1000m, 1Gi        both weights 1 LeastAllocated
+    (free / allocatable)     cpu 2000 * 100 // 4000 = 50, memory 3Gi * 100 // 8Gi = 37    (50 + 37) // 2 = 43 MostAllocated
+    (used / allocatable)     cpu 50, memory 62                                            56 RequestedToCapacityRatio     the
+    used percentages, looked up in a configured shape; the mean is rounded half up
+
+Everything else is integer arithmetic that rounds towards zero, as in Go.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -23,20 +27,21 @@ if TYPE_CHECKING:
     from kubesched.scheduler.plugins.node_resources_fit.plugin import ScoringStrategy
 
 Asked = tuple[tuple[int, int, int], ...]
-"""(resource number, amount, weight) of the resources that count for a pod."""
+"""(resource number, amount, weight) of the resources that count for a pod's score."""
 
 
 class Strategy:
-    """A configured way to score."""
+    """A configured strategy: its weights, and the shape, or whether a free node is the better one (`spreads`)."""
 
-    def __init__(self, weights: Sequence[tuple[str, int]], shape: Ints | None, spreads: bool, devices: ServedByDevices) -> None:
+    def __init__(self, strategy: ScoringStrategy, devices: ServedByDevices) -> None:
+        ratio = strategy.requested_to_capacity_ratio
         self._devices = devices
-        self._weights = tuple(weights)
-        self._shape = shape
-        self._spreads = spreads
+        self._weights = tuple((resource.name, resource.weight) for resource in strategy.resources)
+        self._shape = scores_of_shape(ratio.shape) if ratio is not None else None
+        self._spreads = strategy.type == "LeastAllocated"
 
     def read(self, pod: PodView) -> Asked:
-        """Return what the pod asks for of each resource; a scalar resource that it does not ask for is left out."""
+        """Return what the pod requests of each weighted resource, without scalar resources that it does not request."""
         asked, resources = pod.template.resources.scored, pod.template.interners.resources
         return tuple(
             (resources.id(name), asked.get(name, 0), weight)
@@ -53,55 +58,36 @@ class Strategy:
         if self._shape is not None:
             return _ratio(usages, self._shape, nodes.n)
         usual = kernels.allocation_percent(tuple(usages), self._spreads, nodes.n) if usages and nodes.n else None
-        return _weighted(usages, _least if self._spreads else _most, nodes.n) if usual is None else usual
+        return _weighted(usages, self._spreads, nodes.n) if usual is None else usual
 
 
-def strategy_of(strategy: ScoringStrategy, devices: ServedByDevices) -> Strategy:
-    """Return what a configured strategy stands for."""
-    weights = tuple((resource.name, resource.weight) for resource in strategy.resources)
-    ratio = strategy.requested_to_capacity_ratio
-    shape = scores_of_shape(ratio.shape) if ratio is not None else None
-    return Strategy(weights, shape, strategy.type == "LeastAllocated", devices)
-
-
-# Amounts that overflow (see `api.amount`) make the reference's products wrap and its quotients round towards zero. Columns
-# of 64-bit numbers wrap by themselves; the rest is looked at only where something is below zero.
-
-
-def _divided(number: int, by: int) -> int:
-    """Return a quotient rounded towards zero."""
-    quotient = abs(number) // abs(by)
-    return quotient if (number < 0) == (by < 0) else -quotient
+# `kernels.allocation_percent` returns None if an amount overflows 64 bits (`api.amount`). Then the following code repeats Go's
+# arithmetic: products wrap, as NumPy's do too, and quotients round towards zero, while NumPy's // rounds down.
 
 
 def _quotients(numbers: Ints, by: Ints | np.int64) -> Ints:
-    """Return quotients rounded towards zero, also of numbers that overflowed."""
+    """Return quotients that are rounded towards zero: -7 / 2 = -3, where // gives -4."""
     quotients: Ints = numbers // by
     quotients += ((numbers < 0) != (by < 0)) & (quotients * by != numbers)
     return quotients
 
 
-def _least(used: Ints, offered: Ints) -> Ints:
-    return _quotients(np.where(used > offered, 0, offered - used) * 100, offered)
-
-
-def _most(used: Ints, offered: Ints) -> Ints:
-    return _quotients(np.minimum(used, offered) * 100, offered)
-
-
-def _weighted(usages: Sequence[Usage], score: Callable[[Ints, Ints], Ints], n: int) -> Ints:
-    """Return the weighted mean of any amounts: resources that a node does not offer do not count, and products wrap."""
+def _weighted(usages: Sequence[Usage], spreads: bool, n: int) -> Ints:
+    """Return the weighted mean of the free shares (`spreads`) or used shares; resources that a node does not have do not
+    count."""
     total = np.zeros(n, dtype=np.int64)
     weight_sum = np.zeros(n, dtype=np.int64)
     for offered, used, more, weight in usages:
         there = offered != 0
-        total += np.where(there, score(used + more, np.where(there, offered, 1)) * weight, 0)
+        used, offered = used + more, np.where(there, offered, 1)
+        part = np.where(used > offered, 0, offered - used) if spreads else np.minimum(used, offered)
+        total += np.where(there, _quotients(part * 100, offered) * weight, 0)
         weight_sum += np.where(there, weight, 0)
     return _quotients(total, np.maximum(weight_sum, 1))
 
 
 def most_allocated(pods: Iterable[Asked], nodes: Snapshot) -> int:
-    """Return how full all nodes of the view together would be with these pods, from 0 to 100."""
+    """Return how full all nodes of the view together would be with these pods, from 0 to 100 (PlacementScore)."""
     wanted: dict[int, tuple[int, int]] = {}
     for asked in pods:
         for resource, amount, weight in asked:
@@ -117,26 +103,29 @@ def most_allocated(pods: Iterable[Asked], nodes: Snapshot) -> int:
 
 
 def scores_of_shape(shape: Sequence[UtilizationShapePoint]) -> Ints:
-    """Return the score from 0 to 100 at each percentage, of a shape that is configured in scores from 0 to 10."""
+    """Return the score (0 to 100) at each used percentage, for a shape in configured scores (0 to 10)."""
     return shape_table([(point.utilization, point.score * (MAX_SCORE // MAX_SHAPE_SCORE)) for point in shape])
 
 
 def shape_table(points: Sequence[tuple[int, int]]) -> Ints:
-    """Return a piecewise linear function as its values at 0 to 100 percent; slopes round towards zero."""
-    return np.array([_interpolate(points, percent) for percent in range(101)], dtype=np.int64)
+    """Return a piecewise linear function as its values at 0 to 100 percent. Between two points the change rounds towards zero:
+    from (0, 10) to (4, 0), 10, 8, 5, 3, 0."""
 
+    def value_at(percent: int) -> int:
+        for i, (x, y) in enumerate(points):
+            if percent <= x:
+                if i == 0:
+                    return y
+                x0, y0 = points[i - 1]
+                change = abs(y - y0) * (percent - x0) // (x - x0)
+                return y0 + change if y > y0 else y0 - change
+        return points[-1][1]
 
-def _interpolate(points: Sequence[tuple[int, int]], percent: int) -> int:
-    for i, (x, y) in enumerate(points):
-        if percent <= x:
-            if i == 0:
-                return y
-            x0, y0 = points[i - 1]
-            return y0 + _divided((y - y0) * (percent - x0), x - x0)
-    return points[-1][1]
+    return np.array([value_at(percent) for percent in range(101)], dtype=np.int64)
 
 
 def _ratio(usages: Sequence[Usage], shape: Ints, n: int) -> Ints:
+    """Return the weighted mean of the shape's scores. Kept quirk: a resource that scores 0 does not count in the mean."""
     total = np.zeros(n, dtype=np.int64)
     weight_sum = np.zeros(n, dtype=np.int64)
     for offered, used, more, weight in usages:
@@ -144,7 +133,7 @@ def _ratio(usages: Sequence[Usage], shape: Ints, n: int) -> Ints:
         used, offered = used + more, np.where(there, offered, 1)
         percent = np.where(used > offered, 100, _quotients(used * 100, offered))
         scores = shape[np.clip(percent, 0, 100)]
-        counts = there & (scores > 0)  # a resource that scores nothing does not enter the average
+        counts = there & (scores > 0)
         total += np.where(counts, scores * weight, 0)
         weight_sum += np.where(counts, weight, 0)
     return kernels.round_half_up(total / np.maximum(weight_sum, 1))

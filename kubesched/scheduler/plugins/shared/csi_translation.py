@@ -1,9 +1,9 @@
-"""In-tree volumes as the CSI volumes that they have become.
+"""CSI migration: an in-tree volume (inline or persistent) as the CSI volume that replaced it.
 
-In: a volume of one of the seven in-tree kinds that have CSI successors, declared inline in a pod or as a persistent
-volume. Out: the name of the CSI driver, the handle by which the driver knows the volume, and for persistent volumes the
-node affinity rewritten to the driver's own topology labels. Only what scheduling reads is translated; nothing is looked
-up, so the same volume always gives the same answer.
+    gcePersistentDisk data-1, label topology.kubernetes.io/zone=eu-1 driver pd.csi.storage.gke.io, handle
+    projects/UNSPECIFIED/zones/eu-1/disks/data-1, node affinity topology.gke.io/zone In [eu-1]
+
+Only what scheduling reads is translated: driver, handle and node affinity.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from msgspec.structs import replace
 
 from kubesched.errors import SchedulerError
 from kubesched.kube.api import (
-    AwsElasticBlockStore,
     NodeSelector,
     NodeSelectorRequirement,
     NodeSelectorTerm,
@@ -39,10 +38,10 @@ CSI_DRIVERS = {
     VSPHERE: "csi.vsphere.vmware.com",
     PORTWORX: "pxd.portworx.com",
 }
-"""The CSI driver that took over from each in-tree plugin."""
+"""The CSI driver of each in-tree plugin."""
 
 MIGRATED = frozenset((AWS_EBS, GCE_PD, AZURE_DISK, CINDER, PORTWORX))
-"""In-tree plugins whose volumes the scheduler treats as their driver's; the other two are never counted."""
+"""The in-tree plugins whose volumes count for their CSI driver; those of the other two never count."""
 
 
 _CSI_ZONES = {
@@ -69,19 +68,19 @@ class TranslationError(SchedulerError):
 
 
 def in_tree_plugin(volume: Volume | PersistentVolumeSpec) -> str:
-    """Return the name of the in-tree plugin behind a volume's source, empty for all other sources."""
+    """Return the in-tree plugin of a volume, empty if it has none."""
     return next((plugin for source, plugin in _SOURCES if getattr(volume, source) is not None), "")
 
 
 def inline_handle(volume: Volume) -> str:
-    """Return the handle of a volume declared in a pod; its plugin must be a migrated one."""
+    """Return the handle of an inline volume of a migrated plugin."""
     if volume.gce_persistent_disk is not None:
         return _gce_handle("zones", _UNSPECIFIED, volume.gce_persistent_disk.pd_name)
     return _plain_handle(volume)
 
 
 def volume_handle(volume: PersistentVolume) -> str:
-    """Return the handle of a persistent volume; its plugin must be a migrated one."""
+    """Return the handle of a persistent volume of a migrated plugin."""
     disk = volume.spec.gce_persistent_disk
     if disk is None:
         return _plain_handle(volume.spec)
@@ -93,11 +92,11 @@ def volume_handle(volume: PersistentVolume) -> str:
 
 
 def translated_affinity(volume: PersistentVolume) -> NodeSelector | None:
-    """Return the node selector that an in-tree volume has as a CSI volume, None where it may be on any node."""
+    """Return the node affinity of the CSI form of an in-tree volume, None for all nodes."""
     affinity = volume.spec.node_affinity
     required = affinity.required if affinity is not None else None
     plugin = in_tree_plugin(volume.spec)
-    volume_handle(volume)  # a volume without a handle has no CSI form at all
+    volume_handle(volume)  # raises if the volume has no CSI form
     csi_zone = _CSI_ZONES.get(plugin)
     if csi_zone is None:
         return required
@@ -114,8 +113,15 @@ def translated_affinity(volume: PersistentVolume) -> NodeSelector | None:
 
 
 def _plain_handle(source: Volume | PersistentVolumeSpec) -> str:
-    if source.aws_elastic_block_store is not None:
-        return _ebs_handle(source.aws_elastic_block_store)
+    """Return the handle of a volume of a kind that needs no labels. EBS volumes may be written as aws://zone/vol-id; Azure
+    disks must be managed."""
+    if (ebs := source.aws_elastic_block_store) is not None:
+        if not ebs.volume_id.startswith("aws://"):
+            return ebs.volume_id
+        found = urlsplit(ebs.volume_id).path.strip("/")
+        if not _EBS_ID.fullmatch(found):
+            raise TranslationError(f"invalid format for AWS volume ({ebs.volume_id})")
+        return found
     if source.azure_disk is not None:
         kind = source.azure_disk.kind
         if kind is not None and kind.lower() != "managed":
@@ -127,20 +133,12 @@ def _plain_handle(source: Volume | PersistentVolumeSpec) -> str:
     return source.portworx_volume.volume_id
 
 
-def _ebs_handle(disk: AwsElasticBlockStore) -> str:
-    if not disk.volume_id.startswith("aws://"):
-        return disk.volume_id
-    found = urlsplit(disk.volume_id).path.strip("/")
-    if not _EBS_ID.fullmatch(found):
-        raise TranslationError(f"invalid format for AWS volume ({disk.volume_id})")
-    return found
-
-
 def _gce_handle(scope: str, place: str, name: str) -> str:
     return f"projects/{_UNSPECIFIED}/{scope}/{place}/disks/{name}"
 
 
 def _region_of(zones: list[str]) -> str:
+    """Return the region of zones like europe-west1-b; all zones must be in one region."""
     regions = set()
     for zone in zones:
         parts = zone.split("-")
@@ -153,7 +151,7 @@ def _region_of(zones: list[str]) -> str:
 
 
 def _zone_family(selector: NodeSelector | None, labels: dict[str, str]) -> str:
-    """Return which of the zone labels places a volume: the one in its affinity, or else among its labels."""
+    """Return the zone label of a volume: the one in its affinity, else the one among its labels."""
     asked_for = {wanted.key for wanted in _expressions_of(selector)}
     return next((key for found in (asked_for, labels) for key in (ZONE, BETA_ZONE) if key in found), ZONE)
 

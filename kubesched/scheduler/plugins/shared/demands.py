@@ -1,8 +1,7 @@
-"""What a pod demands of its node and of its neighbours, and which demand is one too many: the advice of three plugins.
+"""The advice of NodeAffinity, PodTopologySpread and InterPodAffinity in `why`: which single demand of the pod keeps it off.
 
-In: what the plugin refuses, and a way to decide again. Out: for every single demand how many nodes would take the pod without
-it: a label or a field of the node, a spread constraint, an affinity to other pods. Each is left out in turn and decided again,
-because one plugin may read what another one demands: spreading counts only over nodes that the node affinity allows.
+Each demand (a node label, a spread constraint, an affinity term) is left out in turn, and the pod is decided again by all
+plugins, because they read each other's fields: spreading, for example, counts only nodes that the node affinity allows.
 """
 
 from __future__ import annotations
@@ -34,7 +33,8 @@ T = TypeVar("T")
 
 
 def advise_on_node_demands(refused: Refused) -> list[Advice]:
-    """Return which label or field that the pod asks for keeps it off nodes that are otherwise fine."""
+    """Return the single labels or fields without which the pod would fit more nodes; if there are none, all of them
+    together."""
     pod = refused.pod.pod
     found: list[Advice] = []
     if not refused.alone.any():
@@ -55,7 +55,7 @@ def advise_on_node_demands(refused: Refused) -> list[Advice]:
 
 
 def _one_less(pod: Pod) -> Iterator[tuple[str, Requirement, Pod]]:
-    """Yield every single demand of the node, with the pod that does without it."""
+    """Yield each requirement on node labels and fields, with the pod without it."""
     selector = pod.spec.node_selector or {}
     for key, value in sorted(selector.items()):
         left = {other: selector[other] for other in selector if other != key}
@@ -71,7 +71,8 @@ def _one_less(pod: Pod) -> Iterator[tuple[str, Requirement, Pod]]:
 
 
 def _with_term(pod: Pod, index: int, term: NodeSelectorTerm) -> Pod:
-    """Return a pod with another term in its node affinity; one that demands nothing more makes all of it void."""
+    """Return the pod with another term in its node affinity. An empty term means no required affinity, as terms are
+    alternatives."""
     affinity = pod.spec.affinity
     assert affinity is not None and affinity.node_affinity is not None and affinity.node_affinity.required is not None
     terms = affinity.node_affinity.required.node_selector_terms
@@ -82,7 +83,7 @@ def _with_term(pod: Pod, index: int, term: NodeSelectorTerm) -> Pod:
 
 
 def _values_there(refused: Refused, wanted: Requirement) -> str:
-    """Return what the nodes have instead of the label that is asked for; mostly it shows the slip."""
+    """Return the most frequent values of the label on the refused nodes: often they show a typing error."""
     if wanted.key == NODE_NAME_FIELD or wanted.operator not in ("In", "Exists"):
         return ""
     column = refused.nodes.label(wanted.key)
@@ -99,7 +100,7 @@ def _values_there(refused: Refused, wanted: Requirement) -> str:
 
 
 def advise_on_spreading(refused: Refused) -> list[Advice]:
-    """Return which spread constraint alone keeps the pod off."""
+    """Return the hard spread constraints without which the pod would fit more nodes."""
     pod = refused.pod.pod
     constraints = pod.spec.topology_spread_constraints
     variants = [
@@ -115,7 +116,7 @@ def advise_on_spreading(refused: Refused) -> list[Advice]:
 
 
 def advise_on_neighbours(refused: Refused) -> list[Advice]:
-    """Return which required affinity or anti-affinity to other pods alone keeps the pod off."""
+    """Return the required pod affinity and anti-affinity terms without which the pod would fit more nodes."""
     pod = refused.pod.pod
     stated = pod.spec.affinity or Affinity()
     variants = []
@@ -141,7 +142,7 @@ def _tried(refused: Refused, variants: Iterable[tuple[str, dict[str, object], Po
 
 
 def _without(refused: Refused, kind: str, what: str, changed: Pod, change: dict[str, object]) -> Advice | None:
-    """Return how many nodes would take the pod without a demand; None if none would, or nobody can say."""
+    """Return how many nodes would take the pod without a demand; None if none would, or the pod cannot be decided again."""
     fits = refused.decide(changed) if refused.decide is not None else None
     if fits is None or not fits.any():
         return None

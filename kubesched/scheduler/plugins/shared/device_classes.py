@@ -1,6 +1,8 @@
-"""Extended resources that devices serve: how many devices there are.
+"""Extended resources that devices serve: the number of devices as the "allocatable" of a node, the devices in use as
+"requested".
 
-In: DeviceClasses, ResourceSlices and who holds what. Out: two columns for scoring, devices and devices in use.
+    DeviceClass gpu serves example.com/gpu.    node n1 reaches 4 such devices, 1 allocated; n2 has example.com/gpu: 2 itself
+    allocatable: n1 4, n2 2                    requested: n1 1, n2 what its pods request
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ from kubesched.scheduler.cluster import (
 
 
 class ServedByDevices:
-    """What devices add to a node's own offer, for plugins that count resources; does nothing with the gate off."""
+    """The columns of resources with devices, for plugins that score resources; without them if the gate is off."""
 
     def __init__(self, objects: Objects, is_enabled: bool) -> None:
         self._objects = objects
@@ -37,7 +39,7 @@ class ServedByDevices:
         return delegated(interners.resources.values[resource], self._objects)
 
     def columns(self, resource: int, used: Ints, nodes: Snapshot) -> tuple[Ints, Ints]:
-        """Return what is used and what is offered of a resource; devices count where the node offers none itself."""
+        """Return (used, offered) of a resource. Devices count on nodes that do not offer the resource themselves."""
         offered = nodes.allocatable(resource)
         if resource <= EPHEMERAL_STORAGE or not self.serves(resource, nodes.templates):
             return used, offered
@@ -52,7 +54,7 @@ def delegated(resource: str, objects: Objects) -> bool:
 
 
 class DeviceCounts:
-    """Devices of a class per node, and how many of them are in use; one for each `Objects`."""
+    """The devices of a class and those in use, by node; one object for each `Objects`."""
 
     def __init__(self, objects: Objects) -> None:
         self._objects = objects
@@ -60,11 +62,11 @@ class DeviceCounts:
         self._known: dict[str, tuple[object, Ints, Ints]] = {}
 
     def columns(self, resource: str, nodes: Snapshot) -> tuple[Ints, Ints]:
-        """Return how many devices each node reaches that serve a resource, and how many of them somebody holds."""
+        """Return the number of devices that serve a resource, and of those in use, for each node."""
         claims = self._objects.shared(DeviceClaims)
         claims.refresh()
         device_class = self._objects.shared(DeviceClassMap).find(resource)
-        # A label may change which nodes a slice reaches, so the journal is part of what the answer was computed for.
+        # The journal is part of the key: a new label may change which nodes a slice reaches.
         valid_for = (
             id(device_class),
             self._objects.version(DeviceClass),
@@ -85,6 +87,8 @@ class DeviceCounts:
         return (there, used) if nodes.rows is None else (there[nodes.rows], used[nodes.rows])
 
     def _count(self, device_class: DeviceClass, nodes: Snapshot, claims: DeviceClaims, there: Ints, used: Ints) -> None:
+        """Add the devices that the class selects. A node that reaches a device with a CEL error gets 0, as in
+        kube-scheduler."""
         expressions = [s.cel.expression for s in device_class.spec.selectors if s.cel is not None]
         broken = np.zeros(nodes.n, dtype=np.bool_)
         for published in self._objects.all(ResourceSlice):
@@ -109,7 +113,7 @@ class DeviceCounts:
 
 
 def _reached(place: ResourceSliceSpec | Device, nodes: Snapshot) -> Bools | slice | int | None:
-    """Return an index of the rows that a slice or device is for; None if there are none."""
+    """Return an index of the rows that a slice or device is for; None for none."""
     if place.node_name:
         row = nodes.row(place.node_name)
         return row if row >= 0 else None
@@ -119,5 +123,5 @@ def _reached(place: ResourceSliceSpec | Device, nodes: Snapshot) -> Bools | slic
 
 
 def device_columns(resource: str, nodes: Snapshot) -> tuple[Ints, Ints]:
-    """Return how many devices each node reaches that serve a resource, and how many of them somebody holds."""
+    """Return the number of devices that serve a resource, and of those in use, for each node."""
     return nodes.objects.shared(DeviceCounts).columns(resource, nodes)

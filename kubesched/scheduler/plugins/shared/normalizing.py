@@ -1,4 +1,7 @@
-"""The normalisation that several scorers share: the best node gets 100, the others their share of it."""
+"""The normalisation that several plugins share (kube-scheduler's DefaultNormalizeScore).
+
+scores 0, 2, 5  ->  0, 40, 100      reversed  ->  100, 60, 0
+"""
 
 from __future__ import annotations
 
@@ -8,12 +11,15 @@ MAX_SCORE = 100
 
 
 def scale_to_best(scores: Ints, feasible: Bools, nodes: Snapshot, *, reverse: bool = False) -> Ints:
-    """Scale scores by the highest feasible one; reversed, the lowest raw score becomes the highest."""
-    are_level = is_uniform(scores)
-    best = max(scores.item(0), 0) if are_level else int(scores[feasible].max(initial=0))
+    """Scale the scores so that the highest feasible one becomes 100; with `reverse`, a score of 0 becomes 100.
+
+    Division rounds down, as in Go. If the highest score is 0, all nodes get 0, or 100 with `reverse`.
+    """
+    are_equal = is_uniform(scores)
+    best = max(scores.item(0), 0) if are_equal else int(scores[feasible].max(initial=0))
     if best == 0:
         return nodes.uniform(MAX_SCORE) if reverse else scores
-    if are_level:
+    if are_equal:
         return nodes.uniform(0 if reverse else MAX_SCORE)
     scaled: Ints = scores * MAX_SCORE // best
     return MAX_SCORE - scaled if reverse else scaled

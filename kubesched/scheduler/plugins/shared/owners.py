@@ -1,4 +1,4 @@
-"""Which pods belong together, judged by the services and controllers that select them."""
+"""The default selector of PodTopologySpread: the pods that share services or the controller with a pod."""
 
 from __future__ import annotations
 
@@ -19,8 +19,11 @@ from kubesched.scheduler.cluster import ObjectChange, Objects, PodView, Reader
 
 
 class ServicesByLabel:
-    """The selectors of services by one label that they ask for, so that a pod is compared only with those it may belong to. One
-    that asks for nothing selects every pod and says nothing about it, so it is left out."""
+    """The selectors of services by one of their labels, so that a pod is compared only with services that may select it.
+
+    A service with the selector app=web, tier=front is found under (namespace, app, web). Services without a selector are left
+    out.
+    """
 
     def __init__(self, objects: Objects) -> None:
         self._objects = objects
@@ -39,29 +42,29 @@ class ServicesByLabel:
         return found
 
     def _follow(self) -> None:
+        def place(service: Service) -> tuple[str, str, str]:
+            assert service.spec.selector
+            return service.metadata.namespace, *min(service.spec.selector.items())
+
         changes = self._reader.changed(self._objects.log(Service))
         if changes is None:
             self._selectors.clear()
             changes = [ObjectChange(None, service) for service in self._objects.all(Service)]
         for old, new in changes:
             if old is not None and old.spec.selector:
-                place = _place(old)
-                del self._selectors[place][old.metadata.name]
-                if not self._selectors[place]:
-                    del self._selectors[place]
+                where = place(old)
+                del self._selectors[where][old.metadata.name]
+                if not self._selectors[where]:
+                    del self._selectors[where]
             if new is not None and new.spec.selector:
-                self._selectors.setdefault(_place(new), {})[new.metadata.name] = new.spec.selector
-
-
-def _place(service: Service) -> tuple[str, str, str]:
-    assert service.spec.selector
-    return service.metadata.namespace, *min(service.spec.selector.items())
+                self._selectors.setdefault(place(new), {})[new.metadata.name] = new.spec.selector
 
 
 def default_selector(pod: PodView, objects: Objects) -> Selector:
-    """Return the selector of the pods that are a pod's siblings; Everything if nobody selects it.
+    """Return the selector of the pods that belong with a pod; EVERYTHING if no service or controller selects it.
 
-    The selectors of all services that match the pod are merged key by key, then its controller's selector is added.
+    The selectors of all its services are merged by key, and that of its controller is added:
+    services app=web and tier=front, ReplicaSet with pod-template-hash=1  ->  app=web, tier=front, pod-template-hash=1
     """
     merged: dict[str, str] = {}
     for wanted in objects.shared(ServicesByLabel).selecting(pod):
@@ -85,7 +88,7 @@ def default_selector(pod: PodView, objects: Objects) -> Selector:
 
 
 def _selector_of(controller: ReplicaSet | StatefulSet | None) -> Selector:
-    """Return what a controller selects; one that is gone, or whose selector cannot be read, adds nothing."""
+    """Return the selector of a controller; EVERYTHING if it does not exist or its selector is invalid or selects nothing."""
     if controller is None:
         return EVERYTHING
     try:

@@ -1,9 +1,13 @@
-"""Promises about volumes, and making them come true: VolumeBinding's Reserve and PreBind.
+"""Promising volumes, writing the promises and waiting for them: VolumeBinding's Reserve and PreBind.
 
-In: what the plan says for the chosen node. Out: first promises in the assume caches, so that no other pod is given the
-same volume; then, while the pod waits, the API objects written, and the wait for the volume controller and the
-provisioners to do their part. A promise that is not kept is taken back; what was written stays written, as the
-reference leaves it.
+    Reserve    the assume caches get volume pv-1 with claimRef data-1, and claim data-2 with the annotation selected-node: n1
+               -> other pods see pv-1 as taken                                 (`promise`; `take_back` undoes it)
+    PreBind    both are written to the API                                     (`write`)
+               the volume controller binds data-1 to pv-1, the provisioner makes a volume for data-2 on n1
+               each second the claims are read, until all are bound            (`wait`)
+
+If PreBind fails, what is not written is taken back. What is written stays, as kube-scheduler leaves it: the next attempt finds
+it.
 """
 
 from __future__ import annotations
@@ -28,7 +32,7 @@ POLL_SECONDS = 1.0
 
 @dataclass(slots=True)
 class Binding:
-    """A claim and the existing volume that it is given."""
+    """A claim and the existing volume that it gets. `was_promised`: False if the volume named the claim already."""
 
     claim: PersistentVolumeClaim
     volume: PersistentVolume
@@ -37,14 +41,14 @@ class Binding:
 
 @dataclass(slots=True)
 class Promises:
-    """All that is promised to one pod on one node."""
+    """The promises to one pod on one node: claims with existing volumes, and claims to provision."""
 
     bindings: list[Binding] = field(default_factory=list)
     provisions: list[PersistentVolumeClaim] = field(default_factory=list)
 
 
 class Binder:
-    """Promises, writes and waits."""
+    """Promises, writes and waits; one for each plugin."""
 
     def __init__(self, handle: Handle, volumes: VolumeCache, claims: ClaimCache, timeout_seconds: float) -> None:
         self._handle = handle
@@ -55,11 +59,11 @@ class Binder:
     # Reserve
 
     def promise(self, plan: VolumePlan, row: int) -> Promises:
-        """Promise volumes to claims and claims to a node, all or nothing; raise `PromiseError` if one has moved on."""
+        """Promise all volumes and claims of the plan for a row, or none; raise `PromiseError` if one changed meanwhile."""
         made = Promises()
         try:
             for claim, volume in plan.bindings_on(row):
-                # Equal is enough: in a group, the promise that this one stands on was taken back and made again.
+                # Equal, not identical: in a group, an earlier promise may have been taken back and made again.
                 if self._volumes.get(volume.metadata.name) != volume:
                     raise PromiseError(
                         f'persistentvolume "{volume.metadata.name}" changed since it was chosen for '
@@ -80,7 +84,7 @@ class Binder:
         return made
 
     def take_back(self, promises: Promises) -> None:
-        """Take back every promise that was not written."""
+        """Take back the promises."""
         for binding in promises.bindings:
             if binding.was_promised:
                 self._volumes.restore(binding.volume)
@@ -90,7 +94,7 @@ class Binder:
     # PreBind
 
     async def write(self, promises: Promises) -> None:
-        """Write the promises to the API, one after the other; raise the first error, unwritten promises taken back."""
+        """Write the promises to the API, one by one. On an error, take back those that are not written, and raise it."""
         n_bindings = n_provisions = 0
         try:
             for binding in promises.bindings:
@@ -104,7 +108,7 @@ class Binder:
             raise
 
     async def wait(self, promises: Promises, pod: PodView, node_name: str) -> None:
-        """Wait until every claim is bound; raise `VolumeError` if one never will be, or not in time."""
+        """Wait until all claims are bound; raise `VolumeError` if one cannot be bound any more, or is late."""
         clock = self._handle.clock
         deadline = clock.monotonic() + self._timeout_seconds
         while True:
@@ -121,7 +125,7 @@ class Binder:
                 raise VolumeError(f"binding volumes: {error}") from error
 
     def _are_bound(self, promises: Promises, pod: PodView, node_name: str) -> bool:
-        """Return whether all is done; raise if it never will be."""
+        """Return whether all claims are bound; raise `VolumeError` if one cannot be bound any more."""
         node = self._handle.node(node_name)
         if node is None:
             raise VolumeError(f'failed to get node "{node_name}": node "{node_name}" not found')
@@ -132,6 +136,8 @@ class Binder:
         )
 
     def _is_bound(self, binding: Binding, node: Node) -> bool:
+        """Return whether a claim is bound to its existing volume. An older version in the cache than the one that was written
+        is not judged yet."""
         name = binding.volume.metadata.name
         volume = self._volumes.stored(name)
         if volume is None:
@@ -148,6 +154,8 @@ class Binder:
         return is_fully_bound(claim)
 
     def _is_provisioned(self, written: PersistentVolumeClaim, node: Node) -> bool:
+        """Return whether the claim's volume was provisioned and bound. If the provisioner gave up, it has removed the
+        selected-node annotation."""
         meta = written.metadata
         claim = self._claims.stored(meta.name, meta.namespace)
         if claim is None:
@@ -167,6 +175,8 @@ class Binder:
         return is_fully_bound(claim)
 
     def _check_affinity(self, volume: PersistentVolume, node: Node) -> None:
+        """Raise VolumeError if a volume does not reach the node; an in-tree volume is checked in its CSI form on nodes that
+        migrated it."""
         selector = affinity_of(volume)
         plugin = csi.in_tree_plugin(volume.spec) if volume.spec.csi is None else ""
         if plugin in csi.MIGRATED:
@@ -184,7 +194,7 @@ class Binder:
 
 
 def given_to(volume: PersistentVolume, claim: PersistentVolumeClaim) -> PersistentVolume:
-    """Return a volume as it is once it names a claim as its own; the same object if it does so already."""
+    """Return the volume with the claim in its claimRef; the same object if it is there already."""
     meta, ref, annotations = claim.metadata, volume.spec.claim_ref, volume.metadata.annotations
     if ref is not None and (ref.name, ref.namespace, ref.uid) == (meta.name, meta.namespace, meta.uid):
         return volume

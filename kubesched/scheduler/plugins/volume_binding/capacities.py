@@ -1,8 +1,10 @@
-"""How much storage CSI drivers have left, by class and by the nodes that it can be reached from.
+"""The free storage of CSI drivers (CSIStorageCapacity objects), by storage class and by the nodes that reach it.
 
-In: CSIStorageCapacity objects. Out: for a class and a size, the nodes near enough storage, and which object says so. An
-object whose amount changes, which happens with every volume made, rewrites one number; only new ones, or changed
-labels, make the class be read again.
+    capacity c1: class fast, zone a, 10Gi      capacity c2: class fast, zone b, 2Gi      node rows 0, 1 in zone a, row 2 in zone
+    b pairs (row, object): (0, c1), (1, c1), (2, c2)          a claim of 5Gi fits where limit >= 5Gi: rows 0 and 1
+
+An object whose amount changes, as with every new volume, rewrites one number. New objects and changed labels make the class be
+read again.
 """
 
 from __future__ import annotations
@@ -17,18 +19,18 @@ from kubesched.scheduler.cluster import Ints, ObjectChange, Objects, Reader
 from kubesched.scheduler.plugins.volume_binding.rows_by_selector import RowsBySelector
 
 NONE = -1
-"""No capacity is enough; also the limit of an object that states none."""
+"""No capacity is enough; also the limit of an object without an amount."""
 
 
 def limit_bytes(capacity: CSIStorageCapacity) -> int | None:
-    """Return the size of the largest volume that can be made, None if the object does not say."""
+    """Return the size of the largest possible volume, None if the object does not say."""
     if capacity.maximum_volume_size is not None:
         return _bytes(capacity.maximum_volume_size, capacity, "maximumVolumeSize")
     return total_bytes(capacity)
 
 
 def total_bytes(capacity: CSIStorageCapacity) -> int | None:
-    """Return how much storage is left, None if the object does not say."""
+    """Return the free storage, None if the object does not say."""
     return _bytes(capacity.capacity, capacity, "capacity") if capacity.capacity is not None else None
 
 
@@ -51,14 +53,14 @@ class ClassCapacities:
         self._limits = np.array([_limit(capacity) for capacity in self.objects], dtype=np.int64)
 
     def put(self, capacity: CSIStorageCapacity) -> None:
-        """Add a capacity, or take in its new version."""
+        """Add a capacity or its new version."""
         old = self._by_key.get(capacity.key)
         self._by_key[capacity.key] = capacity
         if self._stale or old is None or old.node_topology != capacity.node_topology:
             self._stale = True
             return
         at = self._at[capacity.key]
-        self.objects = self.objects.copy()  # attempts under way keep the list that they have seen
+        self.objects = self.objects.copy()  # plans keep the list that they were made with
         self.objects[at] = capacity
         self._limits[at] = _limit(capacity)
 
@@ -79,7 +81,7 @@ class ClassCapacities:
         found = np.full(by_selector.n, NONE, dtype=np.int64)
         limits = self._limits[self._pair_object]
         fits = (limits >= size_bytes) & (limits != NONE)
-        # Any capacity that is enough is a right answer; ours is the first that came.
+        # Of several capacities the first object wins: written in reverse order, it is written last.
         found[self._pair_row[fits][::-1]] = self._pair_object[fits][::-1]
         return found
 
@@ -90,7 +92,7 @@ def _limit(capacity: CSIStorageCapacity) -> int:
 
 
 class StorageCapacities:
-    """All classes, kept up to date with the cluster's capacities."""
+    """The capacities of all classes."""
 
     def __init__(self, objects: Objects) -> None:
         self._objects = objects
@@ -98,7 +100,7 @@ class StorageCapacities:
         self._classes: defaultdict[str, ClassCapacities] = defaultdict(ClassCapacities)
 
     def of_class(self, class_name: str) -> ClassCapacities:
-        """Return the capacities of a class as they are now."""
+        """Return the current capacities of a class."""
         changes = self._reader.changed(self._objects.log(CSIStorageCapacity))
         if changes is None:
             self._classes.clear()

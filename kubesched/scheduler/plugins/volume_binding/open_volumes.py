@@ -1,9 +1,15 @@
-"""The volumes that a claim may still be given, by class and by the nodes that they reach.
+"""The open persistent volumes, by class: for a claim, the smallest volume that fits it, on every node at once.
 
-In: persistent volumes with their promises. Out: for a claim, the smallest volume that suits it on every node at once.
-A volume is open if nobody claims it and it is available. The open volumes of a class are sorted by size, so the first
-that suits is the smallest; volumes that reach the same nodes form one group, so that a thousand local volumes cost a
-thousand numbers and not a thousand columns. A volume that is promised away is only marked, not taken out.
+A volume is open if it is Available and has no claimRef, also not a promised one. The open volumes of a class are sorted by
+size, so the volume with the lowest index that fits is the smallest. Volumes with the same node affinity are one *group*.
+
+    index   size   group (rows)        claim: 4Gi                  best index by row, 9 for none yet
+      0      2Gi   g0 (0, 1)           too small
+      1      5Gi   g1 (2)              fits, first of g1            row 2: 1
+      2      8Gi   g0 (0, 1)           fits, first of g0            rows 0, 1: 2
+
+Only (group, row) pairs are stored. A thousand local volumes are a thousand pairs, not a thousand columns. A volume that is
+promised is only marked as not alive; the arrays are sorted again when new volumes come.
 """
 
 from __future__ import annotations
@@ -22,43 +28,44 @@ from kubesched.scheduler.plugins.volume_binding.rows_by_selector import RowsBySe
 
 NONE = -1
 """No volume suits."""
-_NOTHING_YET = np.iinfo(np.int64).max
+_NONE_YET = np.iinfo(np.int64).max
 _FILESYSTEM = "Filesystem"
 _MANY_SELECTORS = 256
 
 Kind = tuple[str, str, frozenset[str]]
-"""What must agree apart from size: volume mode and attributes class, and access modes, of which a volume may have more."""
+"""(volume mode, attributes class, access modes). The first two must be equal; a volume may have more access modes than the
+claim."""
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
-    """A claim boiled down to what is compared with volumes; storage in nano bytes."""
+class Wanted:
+    """What a claim requests of a volume; storage in nano bytes."""
 
     nano: int
     kind: Kind
     selector: Selector | None
 
     def takes(self, kind: Kind) -> bool:
-        """Return whether a volume of this kind would do."""
+        """Return whether a volume of this kind fits."""
         return kind[:2] == self.kind[:2] and self.kind[2] <= kind[2]
 
     def takes_if_given(self, volume: PersistentVolume) -> bool:
-        """Return whether a volume that is already meant for the claim would do: fewer things are compared then."""
+        """Return whether a volume whose claimRef names the claim fits: its access modes and labels are not compared."""
         is_alike = capacity_nano(volume) >= self.nano and kind_of(volume)[:2] == self.kind[:2]
         return is_alike and volume.metadata.deletion_timestamp is None
 
 
-def wish_of(claim: PersistentVolumeClaim) -> Wish:
-    """Return what a claim wants; raise if its selector means nothing."""
+def wanted_by(claim: PersistentVolumeClaim) -> Wanted:
+    """Return what a claim requests; raise VolumeError for a selector that cannot be parsed."""
     try:
         selector = compile_selector(claim.spec.selector) if claim.spec.selector is not None else None
     except SelectorError as error:
         raise VolumeError(f"error creating internal label selector for claim: {claim.key}: {error}") from error
-    return Wish(requested_nano(claim), kind_of(claim), selector)
+    return Wanted(requested_nano(claim), kind_of(claim), selector)
 
 
 def kind_of(found: PersistentVolume | PersistentVolumeClaim) -> Kind:
-    """Return what a volume is, or what a claim wants, apart from the size."""
+    """Return the kind of a volume, or the kind that a claim requests."""
     spec = found.spec
     return (spec.volume_mode or _FILESYSTEM, spec.volume_attributes_class_name or "", frozenset(spec.access_modes))
 
@@ -70,13 +77,13 @@ def capacity_nano(volume: PersistentVolume) -> int:
 
 
 def affinity_of(volume: PersistentVolume) -> NodeSelector | None:
-    """Return the selector of the nodes that a volume reaches, None for all of them."""
+    """Return the node affinity of a volume, None for all nodes."""
     affinity = volume.spec.node_affinity
     return affinity.required if affinity is not None else None
 
 
 def is_meant_for(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
-    """Return whether a volume names a claim as its own; a name without a uid is enough."""
+    """Return whether the volume's claimRef names the claim; a name without a uid is enough."""
     ref = volume.spec.claim_ref
     if ref is None:
         return False
@@ -96,11 +103,12 @@ class ClassVolumes:
         self._read()
 
     def refresh(self) -> None:
-        """Sort the open volumes anew if one came that has no place yet."""
+        """Sort the open volumes again if new ones came."""
         if self._stale:
             self._read()
 
     def _read(self) -> None:
+        """Sort the open volumes by size and rebuild the arrays of kinds and groups."""
         self._epoch = -1
         self._selected: dict[Selector, Bools] = {}
         self.volumes = sorted(self._open.values(), key=capacity_nano)
@@ -114,57 +122,59 @@ class ClassVolumes:
         groups: dict[NodeSelector | None, int] = {}
         self._group = np.array([groups.setdefault(affinity_of(v), len(groups)) for v in self.volumes], dtype=np.int64)
         self._selectors = list(groups)
-        self._stale = False  # not before: a quantity that cannot be read leaves it to be sorted the next time
+        self._stale = False  # last: after a quantity that cannot be parsed, the next call tries again
 
     def put(self, volume: PersistentVolume) -> None:
-        """Open a volume, or take in its new version."""
+        """Add an open volume or its new version."""
         name = volume.metadata.name
         self._open[name] = volume
         at = self._at.get(name)
         if self._stale or at is None or not _same_offer(self.volumes[at], volume):
             self._stale = True
             return
-        self.volumes = self.volumes.copy()  # attempts under way keep the list that they have seen
+        self.volumes = self.volumes.copy()  # plans keep the list that they were made with
         self.volumes[at] = volume
         self._alive[at] = True
 
     def drop(self, name: str) -> None:
-        """Close a volume."""
+        """Remove a volume that is no longer open."""
         if self._open.pop(name, None) is not None and not self._stale:
             self._alive[self._at[name]] = False
             self._stale = len(self._at) > 64 + 2 * len(self._open)
 
-    def choose(self, wish: Wish, taken: list[Ints], by_selector: RowsBySelector) -> Ints:
-        """Return for every row the index in `volumes` of the smallest volume that suits, or NONE.
+    def choose(self, wanted: Wanted, taken: list[Ints], by_selector: RowsBySelector) -> Ints:
+        """Return for every row the index in `volumes` of the smallest volume that fits, or NONE.
 
-        `taken` are earlier answers of this class for other claims of the same pod: a volume chosen there for a row is
-        not chosen again for that row.
+        `taken` are the answers of this class for other claims of the pod: a row cannot use a volume twice. With n of them, one
+        of the n + 1 smallest volumes of each group is free for every row. So n + 1 rounds are enough, each with the next
+        smallest.
         """
         if self._epoch != by_selector.epoch:
             self._epoch = by_selector.epoch
             rows = [by_selector.of_node_selector(selector) for selector in self._selectors]
             self._pair_group = np.repeat(np.arange(len(rows)), [len(part) for part in rows])
             self._pair_row = np.concatenate(rows) if rows else np.zeros(0, dtype=np.int64)
-        best = np.full(by_selector.n, _NOTHING_YET, dtype=np.int64)
-        suiting = self._suiting(wish)
+        best = np.full(by_selector.n, _NONE_YET, dtype=np.int64)
+        fitting = self._fitting(wanted)
         for _ in range(len(taken) + 1):
-            groups = self._group[suiting]
-            of_group = np.full(len(self._selectors), _NOTHING_YET, dtype=np.int64)
-            of_group[groups[::-1]] = suiting[::-1]  # the smallest of a group is written last
+            groups = self._group[fitting]
+            of_group = np.full(len(self._selectors), _NONE_YET, dtype=np.int64)
+            of_group[groups[::-1]] = fitting[::-1]  # in reverse order, so the smallest of a group is written last
             offered = of_group[self._pair_group]
             for earlier in taken:
-                offered = np.where(earlier[self._pair_row] == offered, _NOTHING_YET, offered)
+                offered = np.where(earlier[self._pair_row] == offered, _NONE_YET, offered)
             np.minimum.at(best, self._pair_row, offered)
-            suiting = suiting[of_group[groups] != suiting]  # where it is taken, the next one of the group
-        best[best == _NOTHING_YET] = NONE
+            fitting = fitting[of_group[groups] != fitting]  # without the smallest of each group
+        best[best == _NONE_YET] = NONE
         return best
 
-    def _suiting(self, wish: Wish) -> Ints:
-        first = bisect_left(self._nanos, wish.nano)
-        kinds = np.fromiter((wish.takes(kind) for kind in self._kinds), dtype=np.bool_, count=len(self._kinds))
+    def _fitting(self, wanted: Wanted) -> Ints:
+        """Return the indexes of the volumes that fit, smallest first."""
+        first = bisect_left(self._nanos, wanted.nano)
+        kinds = np.fromiter((wanted.takes(kind) for kind in self._kinds), dtype=np.bool_, count=len(self._kinds))
         suits = self._alive[first:] & kinds[self._kind[first:]]
-        if wish.selector is not None:
-            suits &= self._match_labels(wish.selector)[first:]
+        if wanted.selector is not None:
+            suits &= self._match_labels(wanted.selector)[first:]
         found: Ints = np.flatnonzero(suits) + first
         return found
 
@@ -180,7 +190,7 @@ class ClassVolumes:
 
 
 def _same_offer(old: PersistentVolume, new: PersistentVolume) -> bool:
-    """Return whether two versions of a volume offer the same to everybody."""
+    """Return whether two versions of a volume differ in nothing that the arrays hold."""
     return (
         old.spec.capacity == new.spec.capacity
         and kind_of(old) == kind_of(new)
@@ -190,7 +200,7 @@ def _same_offer(old: PersistentVolume, new: PersistentVolume) -> bool:
 
 
 class OpenVolumes:
-    """All classes, kept up to date with the volumes and the promises about them."""
+    """The open volumes of all classes, and the volumes by the claim in their claimRef."""
 
     def __init__(self, objects: Objects, cache: VolumeCache) -> None:
         self._objects = objects
@@ -202,7 +212,7 @@ class OpenVolumes:
         self._claimed: dict[tuple[str, str], dict[str, PersistentVolume]] = {}
 
     def follow(self) -> None:
-        """Take in what happened to volumes since the last call."""
+        """Follow the changes of volumes and promises since the last call."""
         changes = self._reader.changed(self._objects.log(PersistentVolume))
         touched = self._promises.changed(self._cache.touched)
         if changes is None or touched is None:
@@ -213,21 +223,22 @@ class OpenVolumes:
             found = (change.new if change.new is not None else change.old for change in changes)
             names = [*touched, *(volume.metadata.name for volume in found if volume is not None)]
         for name in dict.fromkeys(names):
-            self._look_at(name)
+            self._update(name)
 
     def of_class(self, class_name: str) -> ClassVolumes:
-        """Return the open volumes of a class."""
+        """Return the open volumes of a class, sorted."""
         self._classes[class_name].refresh()
         return self._classes[class_name]
 
-    def meant_for(self, claim: PersistentVolumeClaim, class_name: str, wish: Wish) -> PersistentVolume | None:
-        """Return a volume of the class that names the claim as its own and would do, if there is one."""
+    def meant_for(self, claim: PersistentVolumeClaim, class_name: str, wanted: Wanted) -> PersistentVolume | None:
+        """Return a volume of the class whose claimRef names the claim, and that fits; None if there is none."""
         for volume in self._claimed.get((claim.metadata.namespace, claim.metadata.name), {}).values():
-            if class_of_volume(volume) == class_name and is_meant_for(volume, claim) and wish.takes_if_given(volume):
+            if class_of_volume(volume) == class_name and is_meant_for(volume, claim) and wanted.takes_if_given(volume):
                 return volume
         return None
 
-    def _look_at(self, name: str) -> None:
+    def _update(self, name: str) -> None:
+        """Move a volume to where its newest version, with promises, belongs."""
         known, volume = self._known.pop(name, None), self._cache.get(name)
         if known is not None:
             ref, class_name = known.spec.claim_ref, class_of_volume(known)

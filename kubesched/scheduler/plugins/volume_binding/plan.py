@@ -1,12 +1,21 @@
-"""What would become of a pod's claims on every node: the arithmetic of VolumeBinding's Filter.
+"""The arithmetic of VolumeBinding: for every node, which volumes the pod's claims would use there.
 
-In: the pod's claims, bound and still to be bound. Out: for each node whether its volumes can be there, and if they are
-yet to be found or made, which volume each claim would be given and what would be provisioned. Nothing of this depends
-on the pods of a node, so one plan serves an attempt with all its what-ifs. A plan changes nothing; Reserve reads it.
+A plan has a column for each reason against a node, and for each delayed claim two columns: `chosen`, the open volume that it
+would get on each row, and `provisioned`, the rows where a volume would be made for it.
+
+    claims data-1 (1Gi), data-2 (3Gi)          open: pv-1 (5Gi, rows 0 and 1)     class allows provisioning on row 1
+                      row 0     row 1    row 2
+    data-1 chosen     pv-1      pv-1     -               the smaller claim chooses first
+    data-2 chosen     -         -        -               pv-1 is taken
+    must provision    data-2    data-2   both            possible on row 1 only, so rows 0 and 2 are refused
+
+Nothing depends on the pods of a node, so one plan serves an attempt and its what-ifs. A plan changes nothing; Reserve reads it.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -24,16 +33,17 @@ from kubesched.scheduler.cluster import Bools, Ints, Objects, Snapshot, VolumeCa
 from kubesched.scheduler.plugins.node_volume_limits.csi_nodes import CsiNodes
 from kubesched.scheduler.plugins.shared import csi_translation as csi
 from kubesched.scheduler.plugins.shared.volumes import NO_PROVISIONER, STORAGE, VolumeError, requested_nano
-from kubesched.scheduler.plugins.volume_binding.capacities import StorageCapacities
-from kubesched.scheduler.plugins.volume_binding.open_volumes import NONE, OpenVolumes, affinity_of, capacity_nano, wish_of
+from kubesched.scheduler.plugins.volume_binding.capacities import StorageCapacities, total_bytes
+from kubesched.scheduler.plugins.volume_binding.open_volumes import NONE, OpenVolumes, affinity_of, capacity_nano, wanted_by
 from kubesched.scheduler.plugins.volume_binding.rows_by_selector import RowsBySelector
 
 
 @dataclass(slots=True)
 class DelayedClaim:
-    """One claim that is bound when its pod is placed, on all rows of the cluster.
+    """One delayed claim on all rows of the cluster.
 
-    `chosen` are indexes of `volumes`: those that are open, and last one that already names the claim as its own.
+    `chosen` are indexes of `volumes`: the open volumes of the class, and last, if there is one, the volume whose claimRef names
+    the claim already.
     """
 
     claim: PersistentVolumeClaim
@@ -47,10 +57,7 @@ class DelayedClaim:
 
 
 class VolumePlan:
-    """The answer for every row of the whole cluster, and what would be done there.
-
-    Each column is true on the rows that are refused for its reason.
-    """
+    """The plan for all rows of the cluster. Each of the four columns is true on the rows that are refused for that reason."""
 
     def __init__(self, nodes: Snapshot, nowhere: Bools) -> None:
         self.nodes = nodes
@@ -59,15 +66,15 @@ class VolumePlan:
         self.errors: list[tuple[Bools, str]] = []
 
     def bindings_on(self, row: int) -> list[tuple[PersistentVolumeClaim, PersistentVolume]]:
-        """Return which existing volume each claim would be given on a row."""
+        """Return the claims that get an existing volume on a row, with the volume."""
         return [(each.claim, each.volumes[each.chosen[row]]) for each in self.delayed if each.chosen[row] != NONE]
 
     def provisions_on(self, row: int) -> list[PersistentVolumeClaim]:
-        """Return the claims for which a volume would be made on a row."""
+        """Return the claims for which a volume is provisioned on a row."""
         return [delayed.claim for delayed in self.delayed if delayed.provisioned[row]]
 
     def errors_in(self, rows: Ints | None) -> dict[int, str]:
-        """Return what is broken on the given rows, by position among them; None stands for all rows."""
+        """Return the errors on the given rows (None: all), by position among them."""
         found: dict[int, str] = {}
         for where, text in self.errors:
             for at in np.flatnonzero(where if rows is None else where[rows]).tolist():
@@ -76,7 +83,7 @@ class VolumePlan:
 
 
 class Planner:
-    """Makes plans; keeps indexes of what claims can be given between attempts."""
+    """Makes plans, and keeps the indexes of volumes and capacities between attempts."""
 
     def __init__(
         self, objects: Objects, cache: VolumeCache, heeds_capacity: bool = True, knows_attributes: bool = True
@@ -91,7 +98,7 @@ class Planner:
         self._by_selector = RowsBySelector()
 
     def plan(self, bound: list[PersistentVolumeClaim], delayed: list[PersistentVolumeClaim], nodes: Snapshot) -> VolumePlan:
-        """Work out what would become of a pod's claims on every node of the cluster that a view is of."""
+        """Return the plan for a pod's bound and delayed claims, on all rows of the cluster of a view."""
         self._by_selector.follow(nodes)
         plan = VolumePlan(nodes.everything(), self._by_selector.nowhere)
         self._check_bound(bound, plan)
@@ -103,7 +110,7 @@ class Planner:
     # Bound claims
 
     def _check_bound(self, claims: list[PersistentVolumeClaim], plan: VolumePlan) -> None:
-        """Find the nodes from which some bound volume is out of reach; a node is left at its first misfit."""
+        """Set `out_of_reach`. A node is refused for the first volume that does not fit, as kube-scheduler stops there."""
         for claim in claims:
             volume = self._cache.get(claim.spec.volume_name)
             if volume is None:
@@ -112,6 +119,8 @@ class Planner:
             plan.out_of_reach = plan.out_of_reach | self._misfits(volume, plan)
 
     def _misfits(self, volume: PersistentVolume, plan: VolumePlan) -> Bools:
+        """Return the rows that do not reach a volume. On nodes with CSI migration an in-tree volume has the affinity that its
+        CSI form has."""
         here = self._out_of_reach(affinity_of(volume))
         plugin = csi.in_tree_plugin(volume.spec) if volume.spec.csi is None else ""
         if plugin not in csi.MIGRATED:
@@ -132,9 +141,11 @@ class Planner:
             return self._by_selector.nowhere
         return ~self._by_selector.column(self._by_selector.of_node_selector(selector))
 
-    # Claims that are bound when their pod is placed
+    # Delayed claims
 
     def _check_delayed(self, claims: list[PersistentVolumeClaim], plan: VolumePlan) -> None:
+        """Choose volumes for claims without a selected node, the smallest claim first. A claim with one, from an earlier
+        attempt whose provisioning has begun, allows only that node."""
         n = plan.nodes.n
         open_rows = np.ones(n, dtype=np.bool_)
         pinned = [claim for claim in claims if SELECTED_NODE in claim.metadata.annotations]
@@ -150,7 +161,7 @@ class Planner:
         self._check_provisioning(plan, open_rows)
 
     def _match(self, claim: PersistentVolumeClaim, plan: VolumePlan, open_rows: Bools) -> DelayedClaim:
-        """Find the existing volume that a claim would be given on each row; the other rows must provision."""
+        """Choose the existing volume of a claim on each row; the other rows must provision."""
         class_name = class_of_claim(claim)
         found = DelayedClaim(claim, class_name, np.full(plan.nodes.n, NONE, dtype=np.int64), open_rows)
         try:
@@ -159,16 +170,16 @@ class Planner:
                     f"unsupported volumeAttributesClassName is set on claim {claim.key} when the "
                     "feature-gate VolumeAttributesClass is disabled"
                 )
-            wish = wish_of(claim)
+            wanted = wanted_by(claim)
         except VolumeError as error:
             plan.errors.append((open_rows, str(error)))
             return found
         volumes = self._open.of_class(class_name)
         found.volumes, found.sizes = volumes.volumes, volumes.sizes
         undecided = np.ones(plan.nodes.n, dtype=np.bool_)
-        given = self._open.meant_for(claim, class_name, wish)
+        given = self._open.meant_for(claim, class_name, wanted)
         if given is not None:
-            # A volume that names the claim ends the search: it is reached from the node, or nothing is.
+            # A volume that names the claim is its only choice, except on rows where another claim has taken it.
             undecided, at = ~undecided, len(found.volumes)
             for earlier in plan.delayed:
                 if earlier.volumes and earlier.volumes[-1] is given:
@@ -179,13 +190,14 @@ class Planner:
             found.chosen[reached & ~undecided] = at
         if undecided.any():
             taken = [earlier.chosen for earlier in plan.delayed if earlier.volumes and earlier.class_name == class_name]
-            chosen = volumes.choose(wish, taken, self._by_selector)
+            chosen = volumes.choose(wanted, taken, self._by_selector)
             found.chosen = np.where(undecided, chosen, found.chosen)
         found.provisioned = open_rows & (found.chosen == NONE)
         return found
 
     def _check_provisioning(self, plan: VolumePlan, open_rows: Bools) -> None:
-        """Find the rows on which volumes can be made for all claims that need it; a row is left at its first misfit."""
+        """Refuse the rows where a volume cannot be provisioned for a claim that needs it. A row is refused for the first such
+        claim."""
         left = open_rows
         for delayed in plan.delayed:
             wanted = left & delayed.provisioned
@@ -212,7 +224,7 @@ class Planner:
             left = left & (fits | ~delayed.provisioned)
 
     def _has_room(self, delayed: DelayedClaim, storage_class: StorageClass) -> Bools | None:
-        """Return the rows near enough storage for a claim; None if nobody keeps count."""
+        """Return the rows that reach enough storage for a claim; None if its CSI driver does not report capacity."""
         if not self._heeds_capacity or STORAGE not in delayed.claim.spec.resources.requests:
             return None
         driver = self._objects.get(CSIDriver, storage_class.provisioner)
@@ -223,3 +235,67 @@ class Planner:
         delayed.capacities = capacities.objects
         roomy: Bools = delayed.capacity != NONE
         return roomy
+
+
+class _Share:
+    """The storage that claims of one class request, and what is available, by row."""
+
+    def __init__(self, n: int) -> None:
+        self.requested = np.zeros(n, dtype=np.int64)
+        self.available = np.zeros(n, dtype=np.int64)
+        self.counts = np.zeros(n, dtype=np.bool_)
+
+    def ask(self, delayed: DelayedClaim, rows: Bools) -> None:
+        """Add what a claim requests on some rows."""
+        self.counts |= rows
+        self.requested[rows] += quantity.value(requested_nano(delayed.claim))
+
+
+def storage_scores(plan: VolumePlan, line: Ints) -> Ints:
+    """Return the score of all rows of the cluster (gate StorageCapacityScoring).
+
+    For each storage class, the used share in percent is looked up in the configured shape; the score is the mean over the
+    classes. By default less used is better: 2Gi requested of a volume of 8Gi is 25 percent, score 75. Rows that use existing
+    volumes count only these, the other rows only the capacities for provisioning.
+    """
+    n = plan.nodes.n
+    given = np.zeros(n, dtype=np.bool_)
+    existing: defaultdict[str, _Share] = defaultdict(lambda: _Share(n))
+    made: defaultdict[str, _Share] = defaultdict(lambda: _Share(n))
+    for delayed in plan.delayed:
+        given |= delayed.chosen != NONE
+        _add_existing(delayed, existing)
+        _add_made(delayed, made)
+    return np.where(given, _average(existing.values(), line, n), _average(made.values(), line, n))
+
+
+def _add_existing(delayed: DelayedClaim, shares: defaultdict[str, _Share]) -> None:
+    # By the class in the volume's spec: with the old annotation it may differ from the class by which the volume was found.
+    by_class: defaultdict[str, list[int]] = defaultdict(list)
+    for at in np.unique(delayed.chosen[delayed.chosen != NONE]).tolist():
+        by_class[delayed.volumes[at].spec.storage_class_name].append(at)
+    for name, volumes in by_class.items():
+        mine = np.isin(delayed.chosen, volumes)
+        shares[name].ask(delayed, mine)
+        shares[name].available[mine] += delayed.sizes[delayed.chosen[mine]]
+
+
+def _add_made(delayed: DelayedClaim, shares: defaultdict[str, _Share]) -> None:
+    if delayed.capacity is None:
+        return
+    rows = delayed.provisioned & (delayed.capacity != NONE)
+    if rows.any():
+        totals = np.array([total_bytes(capacity) or 0 for capacity in delayed.capacities], dtype=np.int64)
+        shares[delayed.class_name].ask(delayed, rows)
+        shares[delayed.class_name].available[rows] = totals[delayed.capacity[rows]]
+
+
+def _average(shares: Iterable[_Share], line: Ints, n: int) -> Ints:
+    total, classes = np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.int64)
+    for share in shares:
+        full = (share.available == 0) | (share.requested > share.available)
+        percent = np.where(full, 100, share.requested * 100 // np.where(full, 1, share.available))
+        total += np.where(share.counts, line[np.clip(percent, 0, 100)], 0)
+        classes += share.counts
+    # The mean rounded half up: (2t + c) // 2c = floor(t / c + 1/2). Without a class 0.
+    return np.where(classes > 0, (2 * total + classes) // np.maximum(2 * classes, 1), 0)

@@ -1,9 +1,13 @@
 """VolumeBinding: find, reserve and bind the volumes that a pod claims.
 
-Claims that are bound tie the pod to the nodes that their volumes reach. Claims of a class that waits for its first
-consumer are given the smallest volume that suits, or have one made, on whatever node is chosen: Filter works out what
-would happen on each, Reserve promises it, PreBind writes it and waits until it is done. Claims that should have been
-bound without the pod, and are not, keep it waiting.
+PreFilter sorts the pod's claims:
+
+* bound: Filter refuses nodes that the volume's node affinity excludes.
+* unbound, class with volumeBindingMode WaitForFirstConsumer ("delayed"): Filter finds for every node the smallest open volume,
+or
+  whether one can be provisioned there. Reserve promises the volumes of the chosen node, PreBind writes the promise and waits
+  until the volume controller and the provisioner have done their part.
+* unbound otherwise ("immediate"): the pod waits, because the volume controller binds these claims without the pod.
 """
 
 from __future__ import annotations
@@ -11,11 +15,23 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from kubesched.errors import ApiError, Unreachable
 from kubesched.kube.api import CSIDriver, CSINode, CSIStorageCapacity, PersistentVolumeClaim, StorageClass
 from kubesched.scheduler.cluster import Bools, ClaimCache, Ints, PodView, PromiseError, Snapshot, VolumeCache, class_of_claim
+from kubesched.scheduler.config import (
+    MAX_SHAPE_SCORE,
+    Args,
+    FieldError,
+    Gates,
+    Int64,
+    Path,
+    UtilizationShapePoint,
+    invalid,
+    validate_shape,
+)
 from kubesched.scheduler.framework import (
     ADD,
     ADMITTED_LATER,
@@ -52,11 +68,34 @@ from kubesched.scheduler.plugins.shared.volumes import (
     names_claim,
     ownership_error,
 )
-from kubesched.scheduler.plugins.volume_binding.args import PREFER_ROOM, VolumeBindingArgs
 from kubesched.scheduler.plugins.volume_binding.binding import Binder, Promises
 from kubesched.scheduler.plugins.volume_binding.capacities import limit_bytes
-from kubesched.scheduler.plugins.volume_binding.plan import Planner, VolumePlan
-from kubesched.scheduler.plugins.volume_binding.scoring import storage_scores
+from kubesched.scheduler.plugins.volume_binding.plan import Planner, VolumePlan, storage_scores
+
+PREFER_ROOM = (UtilizationShapePoint(0, MAX_SHAPE_SCORE), UtilizationShapePoint(100, 0))
+
+
+class VolumeBindingArgs(Args, frozen=True, rename="camel"):
+    bind_timeout_seconds: Int64 = 600
+    shape: tuple[UtilizationShapePoint, ...] | None = None
+
+    def defaulted(self, gates: Gates) -> VolumeBindingArgs:
+        if self.shape or not gates.is_enabled("StorageCapacityScoring"):
+            return self
+        return msgspec.structs.replace(self, shape=PREFER_ROOM)
+
+    def validate(self, path: Path, gates: Gates) -> list[FieldError]:
+        errors = []
+        if self.bind_timeout_seconds < 0:
+            detail = "invalid BindTimeoutSeconds, should not be a negative value"
+            errors.append(invalid(path.child("bindTimeoutSeconds"), self.bind_timeout_seconds, detail))
+        if gates.is_enabled("StorageCapacityScoring"):
+            errors += validate_shape(self.shape or (), path.child("shape"))
+        elif self.shape is not None:
+            detail = "unexpected field `shape`, remove it or turn on the feature gate StorageCapacityScoring"
+            errors.append(invalid(path.child("shape"), self.shape, detail))
+        return errors
+
 
 AFFINITY = Reason("node(s) didn't match PersistentVolume's node affinity", resolvable=False)
 NOTHING_TO_BIND = Reason("node(s) didn't find available persistent volumes to bind", resolvable=False)
@@ -67,9 +106,9 @@ UNBOUND_IMMEDIATE = "pod has unbound immediate PersistentVolumeClaims"
 
 @dataclass(slots=True)
 class Claims:
-    """A pod's claims in one attempt, what is planned for them, and what was promised.
+    """A pod's claims in one attempt, the plan for them, and what was promised.
 
-    A what-if shares it with the attempt: nothing here depends on the pods of a node, so it has no `clone`.
+    A what-if shares this object with its attempt, because nothing in it depends on the pods of a node.
     """
 
     bound: list[PersistentVolumeClaim]
@@ -80,8 +119,6 @@ class Claims:
 
 
 class VolumeBinding(Plugin):
-    """Find, reserve and bind volumes."""
-
     Args = VolumeBindingArgs
     wakes_on = (
         on(STORAGE_CLASS, ADD | UPDATE, "class_may_help"),
@@ -95,7 +132,7 @@ class VolumeBinding(Plugin):
     depends_on = (Input.POD_VOLUMES, Input.NODE)
     reasons: tuple[Reason, Reason, Reason, Reason] = (AFFINITY, NOTHING_TO_BIND, NO_SPACE, VOLUME_MISSING)
     heeds_capacity = True
-    """Whether to ask CSI drivers that keep count of their storage."""
+    """Whether the CSIStorageCapacity objects of CSI drivers count."""
 
     def __init__(self, args: Any, handle: Handle) -> None:
         super().__init__(args, handle)
@@ -115,7 +152,7 @@ class VolumeBinding(Plugin):
     # Which nodes
 
     def pre_filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> PreFilterAnswer:
-        """Sort the pod's claims into bound ones, ones to bind now, and ones that nobody has bound in time."""
+        """Sort the pod's claims into bound, delayed and immediate ones."""
         if not pod.pod.spec.volumes:
             return SKIP
         found = self._claims_of(pod)
@@ -143,7 +180,7 @@ class VolumeBinding(Plugin):
         return None
 
     def _claims_of(self, pod: PodView) -> list[PersistentVolumeClaim] | Status:
-        """Return a pod's claims with what is promised about them, or why one cannot be used, as the API last told it."""
+        """Return a pod's claims with the promises about them, or why one cannot be used by what the API says."""
         found = []
         for name, ephemeral in claim_uses(pod.pod):
             claim = self.claims.stored(name, pod.namespace)
@@ -164,6 +201,7 @@ class VolumeBinding(Plugin):
         return found
 
     def _is_delayed(self, claim: PersistentVolumeClaim) -> bool | Status:
+        """Return whether the claim's class waits for its first consumer, or an error for a class without a mode."""
         class_name = class_of_claim(claim)
         storage_class = self.handle.objects.get(StorageClass, class_name) if class_name else None
         if storage_class is None:
@@ -173,7 +211,7 @@ class VolumeBinding(Plugin):
         return storage_class.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER
 
     def filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Rejections:
-        """Refuse nodes where the pod's volumes cannot be."""
+        """Plan once for all rows of the cluster, then read the four columns of the plan for the rows of the view."""
         claims: Claims = state.read(self.name)
         if claims.plan is None:
             claims.plan = self._planner.plan(claims.bound, claims.delayed, nodes)
@@ -194,21 +232,21 @@ class VolumeBinding(Plugin):
     # Which of them
 
     def pre_score(self, pod: PodView, nodes: Snapshot, feasible: Bools, state: CycleState) -> Status | None:
-        """Skip unless storage is to be scored."""
+        """Skip unless the gate StorageCapacityScoring is on."""
         return SKIP if self._line is None else None
 
     def score(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Ints:
-        """Score how much of the storage of a node the pod would use."""
+        """Score the share of the node's storage that the pod would use."""
         claims: Claims | None = state.find(self.name)
         if self._line is None or claims is None or claims.plan is None or not claims.delayed:
             return nodes.uniform(0)
         scores = storage_scores(claims.plan, self._line)
         return scores if nodes.rows is None else scores[nodes.rows]
 
-    # Booked and bound
+    # Reserve and bind
 
     def reserve(self, pod: PodView, node_name: str, state: CycleState) -> Status | None:
-        """Promise the volumes that the plan has for the node."""
+        """Promise the volumes that the plan has for the node, so that no other pod gets them."""
         claims: Claims | None = state.find(self.name)
         if claims is None:
             return None
@@ -225,14 +263,14 @@ class VolumeBinding(Plugin):
         return None
 
     def unreserve(self, pod: PodView, node_name: str, state: CycleState) -> None:
-        """Take the promises back that were not written."""
+        """Take back the promises that were not written."""
         claims: Claims | None = state.find(self.name)
         promises = claims.promises.pop(node_name, None) if claims is not None else None
         if promises is not None:
             self._binder.take_back(promises)
 
     def pre_bind_pre_flight(self, pod: PodView, node_name: str, state: CycleState) -> Status | None:
-        """Skip if nothing was promised."""
+        """Skip if all claims are bound."""
         claims: Claims | None = state.find(self.name)
         if claims is None or claims.all_bound:
             return SKIP
@@ -241,7 +279,7 @@ class VolumeBinding(Plugin):
         return None
 
     async def pre_bind(self, pod: PodView, node_name: str, state: CycleState) -> Status | None:
-        """Write what was promised and wait until the volumes are bound."""
+        """Write the promises and wait until all claims are bound."""
         ready = self.pre_bind_pre_flight(pod, node_name, state)
         if ready is not None:
             return None if ready is SKIP else ready
@@ -258,31 +296,31 @@ class VolumeBinding(Plugin):
         found = (self.claims.get(name, pod.namespace) for name, _ in claim_uses(pod.pod))
         return all(claim is not None and is_fully_bound(claim) for claim in found)
 
-    # Wake-ups
+    # Queueing hints
 
     def class_may_help(self, pod: PodView, old: StorageClass | None, new: StorageClass) -> bool:
-        """Wake if the class is new or allows other topologies than before."""
+        """Return whether the class is new or its allowedTopologies changed."""
         return old is None or old.allowed_topologies != new.allowed_topologies
 
     def claim_may_help(self, pod: PodView, old: PersistentVolumeClaim | None, new: PersistentVolumeClaim) -> bool:
-        """Wake if the claim is one that the pod names."""
+        """Return whether the pod names the claim."""
         return names_claim(pod.pod, new)
 
     def csi_node_may_help(self, pod: PodView, old: CSINode | None, new: CSINode) -> bool:
-        """Wake if the node is new to CSI or has migrated other plugins than before."""
+        """Return whether the CSINode is new or its migrated plugins changed."""
         return old is None or migrated_plugins(old) != migrated_plugins(new)
 
     def driver_may_help(self, pod: PodView, old: CSIDriver, new: CSIDriver) -> bool:
-        """Wake if a driver stopped keeping count of its storage, and the pod has an inline volume of it.
+        """Return whether the driver stopped reporting storage capacity and the pod has an inline volume of it.
 
-        The reference does not look at claims here.
+        Kept quirk: kube-scheduler does not look at the pod's claims here.
         """
         if not old.spec.storage_capacity or new.spec.storage_capacity:
             return False
         return any(volume.csi is not None and volume.csi.driver == new.metadata.name for volume in pod.pod.spec.volumes)
 
     def capacity_may_help(self, pod: PodView, old: CSIStorageCapacity | None, new: CSIStorageCapacity) -> bool:
-        """Wake if there is more room than before."""
+        """Return whether there is more storage than before."""
         if old is None:
             return True
         before, after = limit_bytes(old), limit_bytes(new)

@@ -1,9 +1,11 @@
-"""Which nodes a selector over their labels reaches, as row numbers, remembered while no node's labels change.
+"""The rows that a selector over node labels matches, cached until a node's labels change.
 
-Volumes and storage capacities come in thousands, each reaching one node or one zone. Asking every node for every one
-of them would be the product of the two; here the nodes are sorted by their value of a label once, and a selector that
-wants particular values takes the rows of those values. Selectors are judged on labels alone: volumes do not know node
-names.
+There may be thousands of volumes and capacities, each for one node or zone. To match each of them against each node would be
+too slow. So the rows are sorted by their value of a label once, and `hostname In [n7]` takes the rows with that value:
+
+    rows by zone: a: 0, 3    b: 1, 2, 4          zone In [b]  ->  1, 2, 4, without looking at other rows
+
+Only labels count: a volume's affinity cannot select nodes by name.
 """
 
 from __future__ import annotations
@@ -25,12 +27,12 @@ from kubesched.kube.api import (
 from kubesched.scheduler.cluster import Bools, Change, Ints, Reader, Snapshot, match_requirement
 
 Alternatives = Sequence[Sequence[Requirement]]
-"""Requirements on labels; a node is reached if it meets all of one sequence."""
+"""A node matches if it meets all requirements of one of the sequences."""
 _MANY = 1 << 15
 
 
 class RowsBySelector:
-    """Rows of the whole cluster by selector. `follow` first, then ask."""
+    """Rows of the whole cluster by selector. Call `follow` before reading."""
 
     def __init__(self) -> None:
         self._reader: Reader[Change] = Reader()
@@ -39,10 +41,10 @@ class RowsBySelector:
         self._nodes: Snapshot | None = None
         self.epoch = 0
         self.nowhere: Bools = np.zeros(0, dtype=np.bool_)
-        """A column that is true nowhere; not to be written to."""
+        """A column of False; never written to."""
 
     def follow(self, nodes: Snapshot) -> None:
-        """Notice whether labels changed; `epoch` moves if they did, and everything handed out before is outdated."""
+        """Follow the cluster. If labels changed, `epoch` changes and all earlier answers are outdated."""
         changes = self._reader.changed(nodes.journal)
         if changes is not None and not any(change.labels for change in changes):
             return
@@ -58,22 +60,19 @@ class RowsBySelector:
         return self._nodes.n if self._nodes is not None else 0
 
     def of_node_selector(self, selector: NodeSelector | None) -> Ints:
-        """Return the rows that a volume's node affinity reaches, all of them if it has none.
-
-        Terms are alternatives; their fields are not looked at, as a volume is compared with labels only.
-        """
+        """Return the rows that match a volume's node affinity, all if it has none. matchFields are ignored."""
         return self._reached(selector, lambda: _terms(selector))
 
     def of_label_selector(self, selector: LabelSelector | None) -> Ints:
-        """Return the rows that a label selector reaches; an absent or broken one reaches none."""
+        """Return the rows that match a label selector, none if it is absent or invalid."""
         return self._reached(("labels", _frozen(selector)), lambda: _requirements(selector))
 
     def of_topologies(self, terms: tuple[TopologySelectorTerm, ...]) -> Ints:
-        """Return the rows that any of a storage class's allowed topologies reaches, all of them if it has none."""
+        """Return the rows that match one of a storage class's allowedTopologies, all if it has none."""
         return self._reached(terms, lambda: _allowed(terms))
 
     def column(self, rows: Ints) -> Bools:
-        """Return rows as a column over the whole cluster."""
+        """Return rows as a column of the whole cluster."""
         held = np.zeros(self.n, dtype=np.bool_)
         held[rows] = True
         return held
@@ -87,6 +86,8 @@ class RowsBySelector:
         return found
 
     def _of_requirements(self, requirements: Sequence[Requirement]) -> Ints:
+        """Return the rows that match all requirements: an `In` narrows them by the sorted index, the others are checked on
+        what is left."""
         assert self._nodes is not None
         listed = next((wanted for wanted in requirements if wanted.operator == IN), None)
         rows = self._with_values(listed) if listed is not None else np.arange(self.n, dtype=np.int64)
@@ -100,6 +101,7 @@ class RowsBySelector:
         return rows[matched]
 
     def _with_values(self, wanted: Requirement) -> Ints:
+        """Return the rows with one of the values of a label, from the rows sorted by that label."""
         assert self._nodes is not None
         column = self._nodes.label(wanted.key)
         if column is None:
@@ -112,7 +114,7 @@ class RowsBySelector:
             sorted_by = self._by_value[wanted.key] = (order, starts)
         order, starts = sorted_by
         codes_wanted = {column.values.find(value) for value in wanted.values}
-        # A value that no node had when the rows were sorted cannot be anybody's now: a new label is a new epoch.
+        # A value without a code had no node when the rows were sorted, and labels have not changed since.
         parts = [order[starts[code] : starts[code + 1]] for code in codes_wanted if 0 <= code < len(starts) - 1]
         return _union(parts)
 

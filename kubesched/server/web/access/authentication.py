@@ -1,8 +1,8 @@
-"""Who asks: by client certificate, through a proxy's headers, by bearer token, or nobody in particular.
+"""Authentication: by client certificate, by a proxy's headers, by bearer token, or anonymous.
 
-In: a request. Out: a `User`, or `NotAuthentic` when credentials were shown that do not hold. The order and the rule are
-the reference's: the first way that succeeds wins; if none does and one of them failed, the answer is no; if nothing
-was shown at all the caller is `system:anonymous`.
+In: a request. Out: a `User`, or `NotAuthentic` for credentials that do not hold. The rule is kube-scheduler's: the first
+method that succeeds wins. If none does and one failed, the request is refused. Without any credentials the user is
+`system:anonymous`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from aiohttp import web
 
 from kubesched.errors import SchedulerError
 from kubesched.server.web.access.client_certificates import ClientCertificate, ProxyHeaders, Trust, certificate_of
-from kubesched.server.web.access.review_cache import Remembered, Review, Reviewer, insist
+from kubesched.server.web.access.review_cache import Review, ReviewCache, Reviewer, insist
 from kubesched.telemetry.logs import logger
 
 if TYPE_CHECKING:
@@ -31,25 +31,25 @@ AUTHENTICATED, UNAUTHENTICATED = "system:authenticated", "system:unauthenticated
 
 
 class NotAuthentic(SchedulerError):
-    """Credentials were shown, and they do not hold."""
+    """Credentials that do not hold."""
 
 
 @dataclass(frozen=True, slots=True)
 class User:
-    """Somebody who asks."""
+    """The sender of a request."""
 
     name: str
     uid: str = ""
     groups: tuple[str, ...] = ()
     extra: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    is_anonymous: bool = False
+    is_anonymous: bool = False  # no credentials were sent
 
 
 ANONYMOUS = User("system:anonymous", groups=(UNAUTHENTICATED,), is_anonymous=True)
 
 
 class Authenticator:
-    """Tells who asks."""
+    """Finds out who sends a request."""
 
     def __init__(
         self,
@@ -67,15 +67,15 @@ class Authenticator:
             tuple(settings.requestheader_extra_headers_prefix),
             tuple(settings.requestheader_allowed_names),
         )
-        self._remember_seconds = settings.token_webhook_cache_ttl.seconds
+        self._cache_seconds = settings.token_webhook_cache_ttl.seconds
         self._reviewer = reviewer
         self._trust = trust or Trust()
         self._certificate_of = certificate_of
-        self._tokens: Remembered[User | None] = Remembered(now)
+        self._tokens: ReviewCache[User | None] = ReviewCache(now)
         self._salt = secrets.token_bytes(32)
 
     async def authenticate(self, request: web.BaseRequest) -> User:
-        """Return who asks; raise `NotAuthentic` for credentials that do not hold."""
+        """Return the user; raise `NotAuthentic` for credentials that do not hold."""
         failure: SchedulerError | None = None
         certificate = self._certificate_of(request, self._trust)
         if certificate is not None:
@@ -100,7 +100,7 @@ class Authenticator:
         return ANONYMOUS
 
     def _proxied(self, request: web.BaseRequest, certificate: ClientCertificate) -> User | None:
-        """Return the user that a trusted proxy speaks for; None if it speaks for nobody."""
+        """Return the user that a trusted proxy names in its headers; None if it names none."""
         if not certificate.is_of_proxy:
             return None
         headers = self._trust.proxy_headers(self._headers)
@@ -121,28 +121,31 @@ class Authenticator:
         return User(name, uid, _with_authenticated(groups), extra)
 
     async def _owner(self, token: str, reviewer: Reviewer) -> User | None:
-        # The key is a keyed hash: nobody who reads our memory finds a token in it.
+        """Return the owner of a token, by a TokenReview whose answer is cached."""
+        # The key is a keyed hash, so a dump of the memory contains no token.
         question = hmac.new(self._salt, token.encode(), hashlib.sha256).digest()
 
         async def ask() -> tuple[User | None, float]:
             review = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview", "spec": {"token": token}}
             status = await insist(reviewer.create_token_review, review)
-            return _reviewed(status), self._remember_seconds
+            return _reviewed(status), self._cache_seconds
 
         return await self._tokens.get(question, ask)
 
 
 def _reviewed(status: Review) -> User | None:
+    """Return the user in the status of a TokenReview, or None."""
     if not status.get("authenticated"):
         if status.get("error"):
             log.v(4).info("Token refused", reason=status["error"])
         return None
-    told: Mapping[str, Any] = status.get("user") or {}
-    extra = {key: tuple(values) for key, values in (told.get("extra") or {}).items()}
-    return User(told.get("username", ""), told.get("uid", ""), _with_authenticated(told.get("groups") or ()), extra)
+    owner: Mapping[str, Any] = status.get("user") or {}
+    extra = {key: tuple(values) for key, values in (owner.get("extra") or {}).items()}
+    return User(owner.get("username", ""), owner.get("uid", ""), _with_authenticated(owner.get("groups") or ()), extra)
 
 
 def _certified(certificate: ClientCertificate) -> User | None:
+    """Return the user that a client certificate names: its common name, with its organizations as groups."""
     if not certificate.is_of_client or not certificate.name:
         return None
     extra = {"authentication.kubernetes.io/credential-id": (f"X509SHA256={certificate.fingerprint}",)}
@@ -150,6 +153,7 @@ def _certified(certificate: ClientCertificate) -> User | None:
 
 
 def _bearer(request: web.BaseRequest) -> str:
+    """Return the token of an Authorization header, or an empty text."""
     scheme, _, token = request.headers.get("Authorization", "").strip().partition(" ")
     return token.strip() if scheme.lower() == "bearer" else ""
 
@@ -159,7 +163,7 @@ def _with_authenticated(groups: Sequence[str]) -> tuple[str, ...]:
 
 
 def _unescaped(text: str) -> str:
-    """Return an extra key with its percent escapes undone, or as it is where they make no sense."""
+    """Return a key with its percent escapes decoded, or as it is if they are wrong."""
     try:
         parts = text.split("%")
         return parts[0] + "".join(chr(int(part[:2], 16)) + part[2:] for part in parts[1:])

@@ -1,7 +1,7 @@
-"""Who may: the group system:masters, everybody on the always-allowed paths, and whom the API server lets.
+"""Authorization: the group system:masters, paths that are open to all, and what the API server allows.
 
-In: a user, a verb, a path. Out: yes or no with a reason. Without a reviewer everything else is refused. Paths are
-compared exactly; one that ends in `*` stands for all that begin so, and `/livez` does not cover `/livez/ping`.
+In: a user, a verb, a path. Out: yes or no, with a reason. Without a reviewer everything else is refused. Paths are compared as
+a whole, unless one ends in `*`: `/livez` does not cover `/livez/ping`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from kubesched.errors import ConfigError
 from kubesched.server.web.access.authentication import User
-from kubesched.server.web.access.review_cache import Remembered, Reviewer, insist
+from kubesched.server.web.access.review_cache import ReviewCache, Reviewer, insist
 
 if TYPE_CHECKING:
     from kubesched.server.options.options import Authorization
@@ -24,7 +24,7 @@ MASTERS = "system:masters"
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """Yes or no."""
+    """Whether a request is allowed, and why not."""
 
     is_allowed: bool
     reason: str = ""
@@ -34,7 +34,7 @@ ALLOWED = Decision(True)
 
 
 class Authorizer:
-    """Tells who may."""
+    """Decides what users may do."""
 
     def __init__(
         self,
@@ -52,20 +52,21 @@ class Authorizer:
         self._yes_seconds = settings.webhook_cache_authorized_ttl.seconds
         self._no_seconds = settings.webhook_cache_unauthorized_ttl.seconds
         self._reviewer = reviewer
-        self._answers: Remembered[Decision] = Remembered(now)
+        self._answers: ReviewCache[Decision] = ReviewCache(now)
 
     async def decide(self, user: User, verb: str, path: str) -> Decision:
-        """Return whether a user may; what the API server raises goes up."""
+        """Return whether a user may do this. Errors of the API server are raised."""
         if MASTERS in user.groups:
             return ALLOWED
-        asked = path.removeprefix("/")
-        if asked in self._paths or (self._prefixes and asked.startswith(self._prefixes)):
+        stripped = path.removeprefix("/")
+        if stripped in self._paths or (self._prefixes and stripped.startswith(self._prefixes)):
             return ALLOWED
         if self._reviewer is None:
             return Decision(False)
         return await self._ask(self._reviewer, user, verb, path)
 
     async def _ask(self, reviewer: Reviewer, user: User, verb: str, path: str) -> Decision:
+        """Return the API server's decision, by a SubjectAccessReview whose answer is cached."""
         spec: dict[str, Any] = {"user": user.name, "nonResourceAttributes": {"path": path, "verb": verb}}
         if user.groups:
             spec["groups"] = list(user.groups)

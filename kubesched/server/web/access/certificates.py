@@ -1,13 +1,12 @@
-"""Serving certificates: made by ourselves, or read from files.
+"""Serving certificates: made here, or read from files.
 
-In: the addresses we serve, or two files. Out: a certificate with its chain and its key, as PEM texts, and the names
-that a certificate is for. A key that we make for memory never touches a disk.
+In: the address that is served, or two files. Out: a certificate with its chain and its key, as PEM, and the names it is for. A
+key that is made for memory is never written to a disk.
 """
 
 from __future__ import annotations
 
 import datetime
-import ipaddress
 import os
 import ssl
 import tempfile
@@ -18,34 +17,35 @@ from pathlib import Path
 
 from cryptography import x509
 from cryptography.exceptions import UnsupportedAlgorithm
-from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
-from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+from cryptography.x509.oid import NameOID
 
 from kubesched.errors import ConfigError
+from kubesched.http import PEM, Authority, key_pem
 from kubesched.scheduler.config import read_file
 
 HOST = "localhost"
 VALID_DAYS = 365
-KEY_BITS = 2048
+KEY_BITS = 2048  # RSA, as kube-scheduler makes it
 _UNSPECIFIED = ("0.0.0.0", "::", "")
 
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """A certificate, its authorities after it, and its key."""
+    """A certificate with its authorities, and its key."""
 
     certificate: bytes
     key: bytes
 
     def load_into(self, context: ssl.SSLContext) -> None:
-        """Give it to the TLS library, which reads files only."""
+        """Load the pair into a TLS context; the TLS library reads only files."""
         with _as_file(self.certificate + self.key) as name:
             context.load_cert_chain(name)
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Return the names it is for: its alternative names, or else its common name."""
+        """Return the names the certificate is for: its alternative names, or else its common name."""
         leaf = x509.load_pem_x509_certificate(self.certificate)
         try:
             listed = leaf.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
@@ -78,7 +78,7 @@ def read_pair(cert_file: str, key_file: str) -> Pair:
 
 
 def kept_pair(directory: str, name: str, address: str, now: float) -> Pair:
-    """Return the pair of that name in a directory, making one if there is none that can be read."""
+    """Return the pair of this name in a directory; make it if it is not there."""
     folder = Path(directory)
     cert_file, key_file = folder / f"{name}.crt", folder / f"{name}.key"
     if cert_file.exists() and key_file.exists():
@@ -99,74 +99,22 @@ def self_signed(address: str, now: float) -> Pair:
     """Make a certificate for localhost and the address, signed by an authority made for it alone."""
     issued = datetime.datetime.fromtimestamp(int(now), datetime.UTC) - datetime.timedelta(hours=1)
     expires = issued + datetime.timedelta(days=VALID_DAYS, hours=1)
+    hosts = [HOST, "127.0.0.1"]
+    if address not in (*_UNSPECIFIED, "127.0.0.1"):
+        hosts.append(address)
     try:
-        ca_key = rsa.generate_private_key(65537, KEY_BITS)
-        key = rsa.generate_private_key(65537, KEY_BITS)
-        ca_name = _named(f"{HOST}-ca@{int(now)}")
-        authority = (
-            _unsigned(ca_name, ca_name, ca_key.public_key(), issued, expires)
-            .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
-            .add_extension(_usage(signs_certificates=True), critical=True)
-            .add_extension(x509.SubjectKeyIdentifier.from_public_key(ca_key.public_key()), critical=False)
-            .sign(ca_key, hashes.SHA256())
-        )
-        leaf = (
-            _unsigned(_named(f"{HOST}@{int(now)}"), ca_name, key.public_key(), issued, expires)
-            .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
-            .add_extension(_usage(signs_certificates=False), critical=True)
-            .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
-            .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(ca_key.public_key()), critical=False)
-            .add_extension(x509.SubjectAlternativeName(_alternatives(address)), critical=False)
-            .sign(ca_key, hashes.SHA256())
-        )
+        keys = [rsa.generate_private_key(65537, KEY_BITS) for _ in range(2)]
+        authority = Authority.of(f"{HOST}-ca@{int(now)}", keys[0], issued, expires)
+        leaf = authority.serving(f"{HOST}@{int(now)}", keys[1], hosts)
+        chain = leaf.public_bytes(PEM) + authority.certificate().public_bytes(PEM)
     except (ValueError, UnsupportedAlgorithm) as error:
         raise ConfigError("", f"error creating self-signed certificates: {error}") from error
-    pem = serialization.Encoding.PEM
-    return Pair(
-        leaf.public_bytes(pem) + authority.public_bytes(pem),
-        key.private_bytes(pem, serialization.PrivateFormat.TraditionalOpenSSL, serialization.NoEncryption()),
-    )
-
-
-def _named(common_name: str) -> x509.Name:
-    return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common_name)])
-
-
-def _unsigned(
-    subject: x509.Name,
-    issuer: x509.Name,
-    key: rsa.RSAPublicKey,
-    issued: datetime.datetime,
-    expires: datetime.datetime,
-) -> x509.CertificateBuilder:
-    builder = x509.CertificateBuilder().subject_name(subject).issuer_name(issuer).public_key(key)
-    return builder.serial_number(x509.random_serial_number()).not_valid_before(issued).not_valid_after(expires)
-
-
-def _usage(*, signs_certificates: bool) -> x509.KeyUsage:
-    return x509.KeyUsage(
-        digital_signature=True,
-        key_encipherment=True,
-        key_cert_sign=signs_certificates,
-        content_commitment=False,
-        data_encipherment=False,
-        key_agreement=False,
-        crl_sign=False,
-        encipher_only=False,
-        decipher_only=False,
-    )
-
-
-def _alternatives(address: str) -> list[x509.GeneralName]:
-    addresses = ["127.0.0.1"]
-    if address not in _UNSPECIFIED and address not in addresses:
-        addresses.append(address)
-    return [x509.DNSName(HOST), *(x509.IPAddress(ipaddress.ip_address(each)) for each in addresses)]
+    return Pair(chain, key_pem(keys[1], serialization.PrivateFormat.TraditionalOpenSSL))
 
 
 @contextmanager
 def _as_file(content: bytes) -> Iterator[str]:
-    """Lend the content as a file that only we can see: in memory where the system has that."""
+    """Lend the content as a file that only this process can read, in memory where the system can."""
     if hasattr(os, "memfd_create"):
         descriptor = os.memfd_create("serving-certificate", os.MFD_CLOEXEC)
         try:

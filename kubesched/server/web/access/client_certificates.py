@@ -1,9 +1,9 @@
-"""Client certificates: whom we trust to say who a caller is, and what a caller's certificate says.
+"""Client certificates: which authorities are trusted, and what a caller's certificate says.
 
-In: the certificate authorities of the flags and of the cluster, and the TLS connection of a request. Out: the caller's
-names, and whether they were vouched for by an authority of clients, of proxies, or both. The TLS library verifies the
-chain during the handshake; here we only ask which root it ended at. A certificate that no authority vouches for ends
-the handshake (the reference lets it through and answers 401).
+In: the authorities of the flags and of the cluster, and the TLS connection of a request. Out: the caller's names, and whether
+an authority for clients, for proxies, or for both has signed them. The TLS library verifies the chain during the handshake;
+here only its root is looked up. A certificate that no authority has signed ends the handshake (kube-scheduler accepts it and
+answers 401).
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _DER = 2  # what the ssl module calls the encoding, without a public name for it
 
 @dataclass(frozen=True, slots=True)
 class ClientCertificate:
-    """What a verified client certificate says, and who vouched for it."""
+    """A verified client certificate."""
 
     name: str  # the common name
     organizations: tuple[str, ...]
@@ -51,8 +51,7 @@ class ClientCertificate:
 
 @dataclass(frozen=True, slots=True)
 class ProxyHeaders:
-    """Which headers a trusted proxy speaks through, and which proxies are trusted: by common name, or all with a good
-    certificate if none are named."""
+    """The headers in which a proxy names the user, and the proxies that may: by common name, or all if none is listed."""
 
     username: tuple[str, ...]
     uid: tuple[str, ...]
@@ -62,7 +61,7 @@ class ProxyHeaders:
 
 
 class Trust:
-    """The authorities. `version` moves whenever they change."""
+    """The trusted authorities. `version` changes whenever they do."""
 
     def __init__(self, client_ca_file: str = "", proxy_ca_file: str = "") -> None:
         self._files = {"client": client_ca_file, "proxy": proxy_ca_file}
@@ -75,7 +74,7 @@ class Trust:
 
     @property
     def wants_certificates(self) -> bool:
-        """Return whether callers are to be asked for a certificate."""
+        """Return whether callers are asked for a certificate."""
         return any(self._roots.values())
 
     @property
@@ -84,7 +83,7 @@ class Trust:
         return "".join(ssl.DER_cert_to_PEM_cert(root) for roots in self._roots.values() for root in sorted(roots))
 
     def refresh(self) -> None:
-        """Read the files again that changed; raise `ConfigError` for one that cannot be read the first time."""
+        """Read changed files again; raise `ConfigError` for one that cannot be read the first time."""
         for role, file in self._files.items():
             if not file:
                 continue
@@ -111,7 +110,7 @@ class Trust:
         self._found = dict(found)
 
     def proxy_headers(self, given: ProxyHeaders) -> ProxyHeaders:
-        """Return the headers that proxies use: those of the cluster's ConfigMap if its authority is in use."""
+        """Return the headers to read: those of the ConfigMap, if its authority is in use."""
         if self._files["proxy"] or not self._found.get("requestheader-client-ca-file"):
             return given
         return replace(
@@ -124,9 +123,9 @@ class Trust:
         )
 
     def roles_of(self, leaf: bytes, chain: Callable[[], list[bytes]]) -> tuple[bool, bool]:
-        """Return whether a leaf is a client's and whether it is a proxy's, by the root of its chain.
+        """Return whether a certificate is a client's, and whether it is a proxy's, by the root of its chain.
 
-        A resumed TLS session has no chain any more; what the full handshake found is remembered for it.
+        A resumed TLS session has no chain; the result of the full handshake is kept for it, for the newest 1,024 certificates.
         """
         known = self._roles.get(leaf)
         if known is None:
@@ -139,6 +138,7 @@ class Trust:
         return known
 
     def _listed(self, key: str) -> tuple[str, ...]:
+        """Return a list of the ConfigMap; empty if it is not one."""
         try:
             names = json.loads(self._found.get(key) or "[]")
             return tuple(str(name) for name in names)
@@ -147,6 +147,7 @@ class Trust:
             return ()
 
     def _put(self, role: str, roots: frozenset[bytes]) -> None:
+        """Replace the authorities of a role."""
         if roots != self._roots[role]:
             self._roots[role] = roots
             self._roles.clear()

@@ -1,7 +1,7 @@
-"""Delegated access: the flags and the API server's reviewers put together into who asks and who may.
+"""Delegated access: authentication and authorization by the API server, as the flags describe.
 
-In: the authentication and authorization flags, reviewers made from their kubeconfigs (None where there is none), and a
-way to look up what the cluster says about trust. Out: a `DelegatedAccess` for the application and for the listener.
+In: the flags, reviewers for their kubeconfigs (None where there is none), and a function that reads which authorities the
+cluster trusts. Out: a `DelegatedAccess` for the application and the listener.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Lookup = Callable[[], Awaitable[Mapping[str, str]]]
 
 @dataclass(frozen=True, slots=True)
 class DelegatedAccess:
-    """Who asks, who may, and whom we trust to tell."""
+    """Authentication, authorization, and the trusted authorities."""
 
     trust: Trust
     authenticator: Authenticator
@@ -36,7 +36,7 @@ class DelegatedAccess:
     lookup: Lookup | None = None
 
     async def look_up(self, *, tolerates_failure: bool) -> None:
-        """Learn from the cluster whom to trust, where the flags do not say."""
+        """Read from the cluster which authorities to trust, where the flags do not say."""
         if self.lookup is None:
             return
         try:
@@ -60,11 +60,10 @@ async def delegated_access(
     access_reviewer: Reviewer | None,
     lookup: Lookup | None = None,
 ) -> DelegatedAccess:
-    """Return the access that the flags describe, having looked up what they leave to the cluster.
+    """Return the access that the flags describe, after reading what they leave to the cluster.
 
-    `token_reviewer` and `lookup` belong to --authentication-kubeconfig, `access_reviewer` to
-    --authorization-kubeconfig. Raise `ConfigError` for files that cannot be read, and what the look-up raises unless
-    its failure is tolerated.
+    `token_reviewer` and `lookup` belong to --authentication-kubeconfig, `access_reviewer` to --authorization-kubeconfig. Raise
+    `ConfigError` for files that cannot be read, and the errors of the look-up unless they are tolerated.
     """
     trust = Trust(authentication.client_ca_file, authentication.requestheader_client_ca_file)
     access = DelegatedAccess(

@@ -1,7 +1,7 @@
-"""Asking the API server about callers: who owns a token, who may do what; and remembering the answers for a while.
+"""Reviews: questions to the API server about callers, with a cache of the answers.
 
-In: a `Reviewer` that creates reviews. Out: its answers, asked for once however many requests wait for the same one,
-kept as long as the flags say. A server that stumbles is asked again, five times at most within ten seconds.
+In: a `Reviewer` that creates reviews. Out: its answers. A question is asked once, however many requests wait for it, and its
+answer is kept as long as the flags say. A server that fails is asked again, five times at most.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from kubesched.errors import SchedulerError, ServerFault, TooManyRequests, Unrea
 Review = Mapping[str, Any]
 Answer = TypeVar("Answer")
 
-TRIES = 5
+TRIES = 5  # of one review
 FIRST_PAUSE_SECONDS = 0.5
 PAUSE_FACTOR = 1.5
-JITTER = 0.2
+JITTER = 0.2  # of each pause, so that replicas do not retry in step
 TIMEOUT_SECONDS = 10.0
-MOST_REMEMBERED = 4096
+MOST_CACHED = 4096
 
 
 class Reviewer(Protocol):
@@ -42,7 +42,7 @@ async def insist(
     review: Review,
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
 ) -> Review:
-    """Return the review's status; ask again when the server stumbles, raise what it said last when it goes on."""
+    """Return the status of a review; retry while the server fails, then raise its last error."""
     pause = FIRST_PAUSE_SECONDS
     for left in reversed(range(TRIES)):
         try:
@@ -61,17 +61,17 @@ async def insist(
     raise SchedulerError("unreachable: the last try returns or raises")
 
 
-class Remembered(Generic[Answer]):
-    """Answers by question, each for its own time."""
+class ReviewCache(Generic[Answer]):
+    """A cache of answers, each with its own expiry; the oldest beyond 4,096 are dropped."""
 
-    def __init__(self, now: Callable[[], float], most: int = MOST_REMEMBERED) -> None:
+    def __init__(self, now: Callable[[], float], most: int = MOST_CACHED) -> None:
         self._now = now
         self._most = most
         self._kept: OrderedDict[Hashable, tuple[float, Answer]] = OrderedDict()
         self._asking: dict[Hashable, asyncio.Task[Answer]] = {}
 
     async def get(self, question: Hashable, ask: Callable[[], Awaitable[tuple[Answer, float]]]) -> Answer:
-        """Return the answer that is remembered, or that `ask` gives together with how many seconds it holds."""
+        """Return the cached answer, or that of `ask`, which also returns for how many seconds it holds."""
         kept = self._kept.get(question)
         if kept is not None and kept[0] > self._now():
             self._kept.move_to_end(question)
@@ -84,6 +84,7 @@ class Remembered(Generic[Answer]):
         return await asyncio.shield(task)
 
     async def _ask(self, question: Hashable, ask: Callable[[], Awaitable[tuple[Answer, float]]]) -> Answer:
+        """Ask, and cache the answer."""
         answer, seconds = await ask()
         if seconds > 0:
             self._kept[question] = (self._now() + seconds, answer)

@@ -1,8 +1,8 @@
-"""TLS: the flags become a context that serves the right certificate to each caller and notices changed files.
+"""TLS: a context that serves the right certificate to each caller and notices changed files.
 
-In: the serving flags and the authorities we trust. Out: one `ssl.SSLContext` to listen with. At every handshake the
-caller's server name picks the certificate, and files that changed meanwhile are read again, so that a renewed
-certificate is served without a restart. An option that this TLS library cannot honour is an error, not a silence.
+In: the serving flags and the trusted authorities. Out: one `ssl.SSLContext` to listen with. At every handshake the server name
+that the caller sends selects the certificate, and changed files are read again, so a renewed certificate needs no restart. An
+option that this TLS library does not have is an error.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _WEAK = ("TLSv1", "TLSv1_1")
 
 
 class _Source:
-    """One certificate, and where it comes from."""
+    """A certificate and the files it comes from."""
 
     def __init__(self, pair: Pair, files: tuple[str, str] = ("", ""), names: Sequence[str] = ()) -> None:
         self.pair = pair
@@ -64,7 +64,7 @@ class _Source:
 
 
 class ServingTls:
-    """The certificates we serve, and the context to serve them with."""
+    """The certificates, and the context to serve them with."""
 
     def __init__(self, settings: Serving, trust: Trust | None = None, now: Callable[[], float] = time.time) -> None:
         self._settings = settings
@@ -83,23 +83,24 @@ class ServingTls:
             source.context = self._new_context(source.pair)
 
     def _choose(self, tls: ssl.SSLSocket | ssl.SSLObject, server_name: str | None, _: Any) -> None:
+        """Select the certificate for a handshake."""
         self.refresh()
         tls.context = self._source_for(server_name or "").context  # type: ignore[assignment]
 
     def refresh(self) -> None:
-        """Read again what changed: certificates, and whom we trust."""
+        """Read changed certificates and authorities again."""
         self._trust.refresh()
         trusts_others = self._trust.version != self._trusted
         if trusts_others:
             self._trusted = self._trust.version
-            # Of this context only the wish for a certificate counts; whom we trust is in the one chosen per handshake.
+            # This context only asks for a certificate. The one chosen in the handshake has the authorities.
             self._ask_for_certificates(self.context)
         for source in self._sources:
             if source.reload() or trusts_others:
                 source.context = self._new_context(source.pair)
 
     def _source_for(self, name: str) -> _Source:
-        """Return whose turn it is: names given in a flag before those found in certificates, whole names before `*`."""
+        """Return the certificate for a name: names in flags come before those in certificates, whole names before `*`."""
         lower = name.lower().rstrip(".")
         _, _, parent = lower.partition(".")
         for wanted in (lower, f"*.{parent}"):
@@ -111,6 +112,7 @@ class ServingTls:
         return self._sources[0]
 
     def _new_context(self, pair: Pair) -> ssl.SSLContext:
+        """Return a context for one certificate, with the versions, ciphers and curves of the flags."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         oldest = _VERSIONS[self._settings.tls_min_version]
         suites = [suite for suite in self._settings.tls_cipher_suites if suite not in _ALWAYS_IN_13]
@@ -130,12 +132,14 @@ class ServingTls:
         return context
 
     def _ask_for_certificates(self, context: ssl.SSLContext) -> None:
+        """Ask callers for a certificate, if any authority is trusted."""
         if self._trust.wants_certificates:
             context.load_verify_locations(cadata=self._trust.authorities)
             context.verify_mode = ssl.CERT_OPTIONAL
 
 
 def _default_source(settings: Serving, now: float) -> _Source:
+    """Return the certificate of the flags, or one that is made: kept in --cert-dir, or in memory."""
     files = (settings.tls_cert_file, settings.tls_private_key_file)
     if any(files):
         return _Source(read_pair(*files), files)
@@ -147,6 +151,7 @@ def _default_source(settings: Serving, now: float) -> _Source:
 
 
 def _use_ciphers(context: ssl.SSLContext, suites: Sequence[str], *, is_weak: bool) -> None:
+    """Set the cipher suites. Weak ones need a lower security level of OpenSSL."""
     level = ":@SECLEVEL=0" if is_weak or any("_RC4_" in suite or "_3DES_" in suite for suite in suites) else ""
     if not suites:
         if level:
@@ -178,6 +183,7 @@ def _openssl_name(suite: str) -> str:
 
 
 def _use_curves(context: ssl.SSLContext, curves: Sequence[int]) -> None:
+    """Set the curve. Python's TLS library takes a single one."""
     if not curves:
         return
     unknown = next((curve for curve in curves if curve not in _CURVES), None)
@@ -190,11 +196,12 @@ def _use_curves(context: ssl.SSLContext, curves: Sequence[int]) -> None:
 
 
 def _mark(files: tuple[str, str]) -> object:
+    """Return a value that changes when the files do."""
     marks = []
     for file in filter(None, files):
         try:
             stat = Path(file).stat()
             marks.append((stat.st_mtime_ns, stat.st_size, stat.st_ino))
-        except OSError:  # being replaced: the next look will tell
+        except OSError:  # it is being replaced: the next check finds it
             marks.append((0, 0, 0))
     return marks

@@ -1,9 +1,9 @@
-"""What the page shows of an engine: columns, counts, and attempts told in words.
+"""The data of the web page: node columns, counts, decisions, and explanations of pods.
 
-In: the engine of the moment with its record, the history. Out: values that go to JSON as they are. Who says which version
-of the node columns they have already got is spared those that are the same; versions carry a random id of this process, so
-that nobody takes the columns of one that is gone for ours. Everything here reads; an explanation is made in the engine's own
-turn, through the inbox, where the store stands still and no attempt is under way.
+In: the running engine with its decisions, and the history. Out: values that can be encoded as JSON. A client that names the
+version of the node columns it has gets them again only if they changed; versions contain a random id of the process, so
+columns of an earlier process are never taken for ours. Everything here reads. An explanation is computed in the engine's own
+turn, through the inbox: there the store does not change, and no pod is being scheduled.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from kubesched.server.web.page.profiles_data import configuration_of
 from kubesched.server.web.page.queue_data import QueueData, counts_of, message_of
 from kubesched.server.web.page.throughput import Throughput
 
-MOST_DECISIONS = 60
+MOST_DECISIONS = 60  # on the overview
 MOST_OF_POD = 20
 MOST_CHANGES = 200
 MOST_NAMES = 8
 _SAME_MOMENT_SECONDS = 2.0
-_PATIENCE_SECONDS = 10.0
+_PATIENCE_SECONDS = 10.0  # for the engine's turn
 
 Document = Mapping[str, Any]
 Answer = TypeVar("Answer")
@@ -42,32 +42,32 @@ WHAT_IFS = ("plan", "compare", "snapshot")
 
 
 class NotReady(SchedulerError):
-    """There is nothing to show yet, or nobody who has the time; asking again helps."""
+    """There is no engine yet, or it is too busy. The client should try again."""
 
 
 @dataclass(frozen=True, slots=True)
 class Versions:
-    """Which versions of the columns the asker has already got; empty for none."""
+    """The versions of the columns that the client has; empty for none."""
 
     nodes: str = ""
     usage: str = ""
 
 
 class EnginePageData:
-    """Shows whichever engine runs now; a changed configuration brings a new one."""
+    """The data of the engine that runs now. A changed configuration brings a new engine."""
 
     def __init__(self, engine: Callable[[], Engine | None], throughput: Throughput) -> None:
         self._engine = engine
         self._throughput = throughput
         self.process = secrets.token_hex(8)
         self.offers: tuple[str, ...] = ()
-        """What can be asked or done here besides looking; the page shows that much of its Try view."""
+        """What else this server can do; the page shows as much of its Try view."""
         self._started = time.time()
         self._encoded: dict[str, tuple[str, msgspec.Raw]] = {}
         self._queue_data = QueueData(self._in_turn)
 
     def state(self, seen: Versions) -> dict[str, Any]:
-        """Return the picture of the moment, without the columns of which the asker has the newest version."""
+        """Return the current state, without the columns that the client already has."""
         engine = self._running()
         nodes, throughput = engine.store.snapshot(), self._throughput
         node_version = f"{self.process}-{fingerprint(nodes)}"
@@ -98,58 +98,58 @@ class EnginePageData:
         return self._dated(await self._queue_data.pods(self._running(), part, search))
 
     async def pending(self) -> dict[str, Any]:
-        """Return the pods that are held back, grouped by what would help them."""
+        """Return the pods that cannot be scheduled, grouped by what would help them."""
         return self._dated(await self._queue_data.groups(self._running()))
 
     async def pod(self, key: str) -> dict[str, Any] | None:
-        """Return a pod and how every node looks to it now; None if it is not known."""
+        """Return a pod, and how every node looks to it now; None for an unknown pod."""
         return await self._dated_in_turn(lambda engine: _pod(engine, key))
 
     async def pod_nodes(self, key: str) -> dict[str, Any] | None:
-        """Return who refuses each node and what each scores for a pod, in the order of the node columns of that version."""
+        """Return, for a pod, which plugin rejects each node or what the node scores, in the order of the node columns."""
 
-        def ask(engine: Engine) -> dict[str, Any] | None:
+        def question(engine: Engine) -> dict[str, Any] | None:
             pod = _find(engine, key)
             if pod is None or pod.pod.spec.scheduler_name not in engine.profiles:
                 return None
             version = f"{self.process}-{fingerprint(engine.store.snapshot())}"
             return {"pod": key, "nodesVersion": version, **node_verdicts(engine, pod)}
 
-        return await self._dated_in_turn(ask)
+        return await self._dated_in_turn(question)
 
     async def pod_node(self, key: str, node_name: str) -> dict[str, Any] | None:
-        """Return what every plugin says of one node for a pod; None if either is not known."""
+        """Return the verdict of every plugin about one node for a pod; None if either is unknown."""
 
-        def ask(engine: Engine) -> dict[str, Any] | None:
+        def question(engine: Engine) -> dict[str, Any] | None:
             pod = _find(engine, key)
             if pod is None or pod.pod.spec.scheduler_name not in engine.profiles:
                 return None
             return node_verdict(engine, pod, node_name)
 
-        return await self._dated_in_turn(ask)
+        return await self._dated_in_turn(question)
 
     def pod_decisions(self, key: str) -> dict[str, Any]:
-        """Return the decisions about a pod that are on record, newest first; also of one that is gone."""
+        """Return the recorded decisions about a pod, newest first; also of a pod that is gone."""
         recorder = self._running().decisions
         found = islice(recorder.ring.of_pod(key), MOST_OF_POD) if recorder is not None else ()
-        told = [document(record) for record in found]
-        return self._dated({"pod": key, "isRecorded": recorder is not None, "decisions": told})
+        shown = [document(record) for record in found]
+        return self._dated({"pod": key, "isRecorded": recorder is not None, "decisions": shown})
 
     async def node(self, name: str) -> dict[str, Any] | None:
         """Return a node with its pods; None if it is not known."""
         return await self._dated_in_turn(lambda engine: one_node(engine.store.snapshot(), name))
 
     async def pods_inside(self) -> dict[str, Any]:
-        """Return the pods on nodes as columns, in the order of the node columns of that version."""
+        """Return the pods on nodes as columns, with the version of the node columns that they refer to."""
 
-        def ask(engine: Engine) -> dict[str, Any]:
+        def question(engine: Engine) -> dict[str, Any]:
             nodes = engine.store.snapshot()
             return {"nodesVersion": f"{self.process}-{fingerprint(nodes)}", **pods_inside(nodes)}
 
-        return await self._in_turn(ask)
+        return await self._in_turn(question)
 
     def label(self, key: str) -> dict[str, Any]:
-        """Return a label of all nodes as a column, in the order of the node columns of that version."""
+        """Return a label of all nodes as a column."""
         nodes = self._running().store.snapshot()
         return {"nodesVersion": f"{self.process}-{fingerprint(nodes)}", **label_column(nodes, key)}
 
@@ -159,7 +159,7 @@ class EnginePageData:
         return {"process": self.process, **self._throughput.history.columns(after)}
 
     def node_changes(self, since: float, until: float) -> dict[str, Any]:
-        """Return what changed about nodes in a time, newest first, alike changes of one moment together."""
+        """Return the changes of nodes in a time, newest first; equal changes within two seconds are one entry."""
         recorder = self._running().decisions
         groups: list[dict[str, Any]] = []
         for change in recorder.node_changes.between(since, until) if recorder is not None else ():
@@ -185,30 +185,30 @@ class EnginePageData:
         return engine
 
     def _dated(self, document: dict[str, Any]) -> dict[str, Any]:
-        """Say of when a document is, and of which process."""
+        """Add the time and the process to a document."""
         return document | {"at": time.time(), "process": self.process}
 
-    async def _dated_in_turn(self, ask: Callable[[Engine], dict[str, Any] | None]) -> dict[str, Any] | None:
-        found = await self._in_turn(ask)
+    async def _dated_in_turn(self, question: Callable[[Engine], dict[str, Any] | None]) -> dict[str, Any] | None:
+        found = await self._in_turn(question)
         return self._dated(found) if found is not None else None
 
     def _once(self, what: str, version: str, make: Callable[[], Any]) -> msgspec.Raw:
-        """Encode columns once for all who look."""
+        """Encode columns once for all clients."""
         known = self._encoded.get(what)
         if known is None or known[0] != version:
             known = self._encoded[what] = version, msgspec.Raw(msgspec.json.encode(make()))
         return known[1]
 
-    async def _in_turn(self, ask: Callable[[Engine], Answer]) -> Answer:
-        """Ask the engine something between two of its decisions."""
+    async def _in_turn(self, question: Callable[[Engine], Answer]) -> Answer:
+        """Run a question between two decisions of the engine."""
         try:
-            return await asyncio.wait_for(self._running().in_turn(ask), _PATIENCE_SECONDS)
+            return await asyncio.wait_for(self._running().in_turn(question), _PATIENCE_SECONDS)
         except TimeoutError as error:
             raise NotReady("the scheduler is busy and did not answer in time") from error
 
 
 def _decisions(ring: DecisionRing) -> list[dict[str, Any]]:
-    """Return the last pods that were bound or came to nothing, newest first; what one is told again and again is one line."""
+    """Return the last pods that were bound or rejected, newest first. Equal rejections of a pod in a row are one line."""
     lines: list[dict[str, Any]] = []
     for record in ring.newest_first():
         if record.outcome == PLACED and record.bound_seconds is None:
@@ -226,14 +226,14 @@ def _decisions(ring: DecisionRing) -> list[dict[str, Any]]:
 
 
 def _find(engine: Engine, key: str) -> PodView | None:
-    """Return a pod by namespace/name: as it is booked or placed, or as it waits."""
+    """Return a pod by namespace/name: as it is placed or assumed, or as it waits."""
     waiting, store = engine.intake.pod(key), engine.store
     placed = store.pod(waiting.uid) if waiting is not None else next((p for p in store.pods() if p.key == key), None)
     return placed or waiting
 
 
 def _pod(engine: Engine, key: str) -> dict[str, Any] | None:
-    """Return a pod with the nodes as they look to it now; a placed one is looked at as if one more like it came."""
+    """Return a pod with the nodes as they look to it now. A placed pod is treated as if one more like it came."""
     pod = _find(engine, key)
     if pod is None:
         return None
@@ -248,9 +248,9 @@ def _pod(engine: Engine, key: str) -> dict[str, Any] | None:
 def _waiting(engine: Engine, entry: QueuedPod) -> dict[str, Any]:
     """Return where in the queue a pod is, and until when."""
     place = engine.queue.place_of(entry.key)
-    told: dict[str, Any] = {"place": place, "attempts": entry.attempts, "plugins": sorted(entry.rejectors)}
+    shown: dict[str, Any] = {"place": place, "attempts": entry.attempts, "plugins": sorted(entry.rejectors)}
     if entry.attempts or entry.is_gated:
-        told["message"] = message_of(entry)
+        shown["message"] = message_of(entry)
     if place == "backoff" and entry.backoff_expiry is not None:
-        told["backoffUntil"] = entry.backoff_expiry
-    return told
+        shown["backoffUntil"] = entry.backoff_expiry
+    return shown

@@ -1,7 +1,7 @@
-"""The decisions on record, as JSON: a list with filters, and all of one pod.
+"""The recorded decisions as JSON: a list with filters, and all decisions about one pod.
 
-In: the ring that the engine records into. Out: routes under /api/decisions, for the secure port behind its doors or for a
-demo's page. The list is newest first and goes on with `before`; who follows asks for what comes `after` the newest that it has.
+In: the ring that the engine records into. Out: routes under /api/decisions. The list is newest first. `before` continues it,
+and a client that follows asks for what comes `after` the newest one it has.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ _HEADERS = {**NO_SNIFF, "Cache-Control": "no-cache, private"}
 
 
 class BadQuery(ValueError):
-    """A question that nobody understands; the text says which part."""
+    """A query with an error; the text says which part."""
 
 
 def decision_routes(ring: DecisionRing | None) -> list[web.RouteDef]:
-    """Return the routes; without a ring they say that nothing is kept."""
+    """Return the routes. Without a ring they answer that nothing is recorded."""
 
     async def listed(request: web.Request) -> web.Response:
         if ring is None:
@@ -54,7 +54,7 @@ def decision_routes(ring: DecisionRing | None) -> list[web.RouteDef]:
 
 
 def page(ring: DecisionRing, query: Mapping[str, str]) -> dict[str, Any]:
-    """Return the newest decisions that a query asks for, without their scores; raise BadQuery."""
+    """Return the newest decisions that match a query, without their scores; raise BadQuery."""
     unknown = sorted(set(query) - {*_WORDS, *_NUMBERS, *_TIMES})
     if unknown:
         raise BadQuery(f"unknown parameter {unknown[0]!r}; there are {', '.join((*_WORDS, *_TIMES, *_NUMBERS))}")
@@ -62,17 +62,17 @@ def page(ring: DecisionRing, query: Mapping[str, str]) -> dict[str, Any]:
         raise BadQuery(f"outcome is {query['outcome']!r}, and none of {', '.join(OUTCOMES)}")
     namespace, pod, node, outcome, plugin = (query.get(name, "") for name in _WORDS)
     since, until = (time_of(query[name], name) if name in query else None for name in _TIMES)
-    asked = DecisionFilter(namespace, pod, node, outcome, plugin, since, until, _number(query, "after", -1))
+    wanted = DecisionFilter(namespace, pod, node, outcome, plugin, since, until, _number(query, "after", -1))
     limit, before = min(_number(query, "limit", _USUAL), MOST), _number(query, "before", ring.next_sequence)
     found: list[dict[str, Any]] = []
     for record in ring.newest_first():
-        if record.sequence <= asked.after or len(found) > limit:
+        if record.sequence <= wanted.after or len(found) > limit:
             break
         if record.sequence < before:
-            told = document(record)
-            if asked.takes(told):
-                told.pop("ranking", None)
-                found.append(told)
+            shown = document(record)
+            if wanted.takes(shown):
+                shown.pop("ranking", None)
+                found.append(shown)
     more = len(found) > limit
     return {
         "decisions": found[:limit],
@@ -84,7 +84,7 @@ def page(ring: DecisionRing, query: Mapping[str, str]) -> dict[str, Any]:
 
 
 def time_of(text: str, name: str) -> float:
-    """Return a moment, given in seconds since 1970 or as RFC 3339, in seconds since 1970; raise BadQuery."""
+    """Return a time, given in seconds since 1970 or as RFC 3339, in seconds since 1970; raise BadQuery."""
     try:
         return float(text)
     except ValueError:
@@ -108,7 +108,7 @@ def _nothing_kept() -> web.Response:
     return _answer({"error": "no decisions are kept here: --decision-records is 0"}, 404)
 
 
-def _answer(told: Mapping[str, Any], status: int = 200) -> web.Response:
-    answer = web.Response(body=msgspec.json.encode(told), status=status, content_type="application/json", headers=_HEADERS)
+def _answer(shown: Mapping[str, Any], status: int = 200) -> web.Response:
+    answer = web.Response(body=msgspec.json.encode(shown), status=status, content_type="application/json", headers=_HEADERS)
     answer.enable_compression()
     return answer

@@ -1,8 +1,8 @@
-"""Devices and volumes of nodes as columns, beside cpu and memory: what drivers offer on each node and what of it is in use.
+"""Devices and volumes of nodes as columns, beside cpu and memory: what each driver offers on a node, and how much is in use.
 
-In: a snapshot, with the slices, claims, CSINodes and volumes of its cluster. Out: for each driver two columns. Devices are
-those that a driver publishes for one node (`devices DRIVER`); those that several nodes reach are on no node. Volumes are those
-that a CSI driver has attached, of as many as it takes (`volumes DRIVER`). A cluster that has neither costs nothing.
+In: a snapshot with the slices, claims, CSINodes and volumes of its cluster. Out: for each driver two columns. `devices DRIVER`
+counts devices that a driver publishes for one node; devices that several nodes can use are left out. `volumes DRIVER` counts
+the volumes that a CSI driver has attached, and its limit. A cluster without either costs nothing.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _USED_BY = (PersistentVolumeClaim, PersistentVolume, VolumeAttachment)
 
 
 class NodeAmount(NamedTuple):
-    """Something that nodes offer, row by row."""
+    """An amount that nodes offer, and its use, row by row."""
 
     name: str
     offered: Ints
@@ -30,7 +30,7 @@ class NodeAmount(NamedTuple):
 
 
 class DevicesAndVolumes:
-    """Follows one cluster; to be had with `nodes.objects.shared(DevicesAndVolumes)`."""
+    """Follows one cluster. Get it with `nodes.objects.shared(DevicesAndVolumes)`."""
 
     def __init__(self, objects: Objects) -> None:
         self._objects = objects
@@ -41,16 +41,16 @@ class DevicesAndVolumes:
         self._attachments = Attachments(Resolver(objects, "page"))
 
     def offered_version(self) -> int:
-        """Return a number that moves whenever there may be others, or more or less of them."""
+        """Return a number that changes whenever the offer may have changed."""
         return sum(map(self._objects.version, _OFFERED_BY))
 
     def used_version(self) -> int:
-        """Return a number that moves whenever others may be in use."""
+        """Return a number that changes whenever the use may have changed."""
         touched = self._objects.shared(DeviceClaims).touched.end if self._objects.count(ResourceSlice) else 0
         return touched + sum(map(self._objects.version, _USED_BY))
 
     def amounts(self, nodes: Snapshot) -> list[NodeAmount]:
-        """Return what there is of them, devices first, by the names of the drivers."""
+        """Return the amounts, devices first, by the names of the drivers."""
         return [*self._device_amounts(nodes), *self._volume_amounts(nodes)]
 
     def _device_amounts(self, nodes: Snapshot) -> list[NodeAmount]:
@@ -71,7 +71,7 @@ class DevicesAndVolumes:
         return [NodeAmount(f"devices {driver}", self._devices[driver], used[driver]) for driver in drivers]
 
     def _read_slices(self, nodes: Snapshot) -> None:
-        """Read which pool is on which node; of a pool only its newest generation counts."""
+        """Read which pool is on which node. Only the newest generation of a pool counts."""
         newest: dict[PoolId, int] = {}
         slices = [each.spec for each in self._objects.all(ResourceSlice) if each.spec.node_name]
         for spec in slices:

@@ -1,7 +1,7 @@
-"""The last hours in even steps: what was bound, what waited, how long it took, how full the cluster was.
+"""The history of the last hours in even steps: pods bound, waiting, latency, and how full the cluster was.
 
-In: word of every pod that is bound or evicted, and a look at the engine every few seconds. Out: columns, one list a figure.
-What is kept is bounded: four hours at five seconds are some 300 KB.
+In: every pod that is bound or evicted, and the engine every few seconds. Out: columns, one list for each figure. The size is
+bounded: four hours in steps of five seconds are about 300 KB.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _MOST_LATENCIES = 2000
 
 
 class Step(NamedTuple):
-    """The figures of one step; latencies in seconds from when a pod could first be tried, None where nothing was bound."""
+    """The figures of one step. Latencies are seconds from when a pod could first be tried; None if nothing was bound."""
 
     at: float
     bound: float
@@ -45,7 +45,7 @@ class Step(NamedTuple):
 
 
 class History:
-    """Remembers figures."""
+    """Collects the figures."""
 
     def __init__(self, now: Callable[[], float]) -> None:
         self._now = now
@@ -56,7 +56,7 @@ class History:
         self._last = now()
 
     def bound(self, seconds: float) -> None:
-        """Take how long a pod took to be bound."""
+        """Note how long a pod took. Of many pods in a step every second, fourth... latency is kept."""
         if self._n_bound % self._every == 0:
             self._latencies.append(seconds)
             if len(self._latencies) == _MOST_LATENCIES:
@@ -65,11 +65,11 @@ class History:
         self._n_bound += 1
 
     def evicted(self, victims: int) -> None:
-        """Take how many pods have to go for another."""
+        """Note how many pods are evicted for another one."""
         self._n_evicted += victims
 
     def step(self, engine: Engine) -> None:
-        """End a step: take down what happened in it and how things stand."""
+        """End a step: record its figures."""
         now = self._now()
         snapshot = engine.store.snapshot()
         counts, full, latencies = counts_of(engine), shares(snapshot), sorted(self._latencies)
@@ -93,7 +93,7 @@ class History:
         self._latencies, self._every, self._n_bound, self._n_evicted, self._last = [], 1, 0, 0, now
 
     async def keep(self, engine: Callable[[], Engine | None]) -> None:
-        """Take a step every few seconds, until called off."""
+        """Record a step every few seconds, until cancelled."""
         while True:
             await asyncio.sleep(STEP_SECONDS)
             running = engine()
@@ -107,5 +107,5 @@ class History:
 
 
 def _percentile(ordered: list[float], percent: int) -> float | None:
-    """Return the smallest value that so many percent of the values do not exceed."""
+    """Return the smallest value that this percentage of the values does not exceed."""
     return ordered[max(math.ceil(len(ordered) * percent / 100), 1) - 1] if ordered else None

@@ -1,8 +1,8 @@
-"""Live updates: the picture of the moment as server-sent events, whenever it has changed.
+"""Live updates: the state as server-sent events, whenever it has changed.
 
-In: the data of an engine. Out: a stream of `state` events, each the document of /ui/api/state without the columns that this
-stream has already sent. A stream ends by itself after some minutes, so that who was let in is looked at again, and when the
-server stops; the asker comes back. There are only so many at a time.
+In: the data of an engine. Out: a stream of `state` events, each the document of /ui/api/state without the columns that the
+stream has sent already. A stream ends after five minutes, so that authorization is checked again, and when the server stops;
+the browser reconnects. The number of streams is limited.
 """
 
 from __future__ import annotations
@@ -16,30 +16,30 @@ from aiohttp import web
 from kubesched.server.web.page.data import EnginePageData, NotReady, Versions
 from kubesched.server.web.responses import PAGE_HEADERS
 
-MOST_STREAMS = 64
+MOST_STREAMS = 64  # each is an open connection
 STOPPING = web.AppKey("stopping", asyncio.Event)
 """Set when the server of an application stops, which no stream may hold up."""
 TICK_SECONDS = 0.5
-STREAM_SECONDS = 300.0
+STREAM_SECONDS = 300.0  # then authorization is checked again
 QUIET_SECONDS = 15.0
 """After so long without news a comment is sent, by which both sides notice a connection that is gone."""
 _encode = msgspec.json.Encoder().encode
 
 
 def versions_of(request: web.Request) -> Versions:
-    """Return which columns the asker says that it has."""
+    """Return the versions that a client names."""
     return Versions(request.query.get("nodes", ""), request.query.get("usage", ""))
 
 
 class LiveStreams:
-    """All streams of one server."""
+    """The streams of one server."""
 
     def __init__(self, page_data: EnginePageData) -> None:
         self._page_data = page_data
         self._n_open = 0
 
     async def handle(self, request: web.Request) -> web.StreamResponse:
-        """Send events until the asker goes, the time is over or the server stops."""
+        """Send events until the client disconnects, the time is over or the server stops."""
         if self._n_open >= MOST_STREAMS:
             raise NotReady(f"{MOST_STREAMS} pages are open already")
         seen = versions_of(request)

@@ -1,7 +1,7 @@
-"""Nodes as columns: one list a fact, so that 5,000 of them cost a millisecond.
+"""Nodes as columns: one list for each fact, so that 5,000 nodes take a millisecond.
 
-In: a snapshot. Out: what does not change from one decision to the next (names, zones, taints, what nodes offer), what does
-(what is requested), any label as a column, and one node in full; each as values that go to JSON as they are.
+In: a snapshot. Out: what scheduling does not change (names, zones, taints, allocatable), what it changes (requested), any
+label as a column, and one node in full.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from kubesched.scheduler.engine import requests_of
 from kubesched.scheduler.framework import workload_of
 from kubesched.server.web.page.devices_and_volumes import DevicesAndVolumes
 
-MOST_RESOURCES = 8
-MOST_PODS = 250
+MOST_RESOURCES = 8  # columns of resources
+MOST_PODS = 250  # of one node
 MOST_INSIDE = 5000
-"""Pods that are told for a map that draws them inside their nodes."""
+"""The most pods that are returned for a map that draws them inside their nodes."""
 _MEBI = 1 << 20
 
 
 def fingerprint(nodes: Snapshot) -> str:
-    """Return the version of what is told of nodes apart from their use; a tenth of a millisecond for 5,000."""
+    """Return the version of the facts about nodes. It takes a tenth of a millisecond for 5,000 nodes."""
     columns = [nodes.is_unschedulable, nodes.taint_set, nodes.codes(ZONE), nodes.allowed_pods]
     columns += [nodes.allocatable(i) for _, i, _ in _resources(nodes)]
     mark = 0
@@ -35,12 +35,12 @@ def fingerprint(nodes: Snapshot) -> str:
 
 
 def usage_version(nodes: Snapshot) -> str:
-    """Return the version of what is told of their use."""
+    """Return the version of the use of nodes."""
     return f"{nodes.structure}-{nodes.journal.end}-{nodes.objects.shared(DevicesAndVolumes).used_version()}"
 
 
 def facts(nodes: Snapshot) -> dict[str, Any]:
-    """Return what nodes are and offer."""
+    """Return names, zones, taints and allocatable resources of all nodes."""
     label = nodes.label(ZONE)
     taints, taint_code = np.unique(nodes.taint_set, return_inverse=True)
     resources = [
@@ -67,14 +67,14 @@ def facts(nodes: Snapshot) -> dict[str, Any]:
 
 
 def usage(nodes: Snapshot) -> list[list[int]]:
-    """Return what is used, a list for each resource in the order of the facts: what pods request, pods, devices and volumes."""
+    """Return what is used of each resource of the facts, a list for each."""
     more = nodes.objects.shared(DevicesAndVolumes).amounts(nodes)
-    asked = [_shown(nodes.requested(i), unit) for _, i, unit in _resources(nodes)]
-    return [*asked, nodes.pod_count.tolist(), *(each.used.tolist() for each in more)]
+    requests = [_shown(nodes.requested(i), unit) for _, i, unit in _resources(nodes)]
+    return [*requests, nodes.pod_count.tolist(), *(each.used.tolist() for each in more)]
 
 
 def shares(nodes: Snapshot) -> dict[str, float]:
-    """Return how much of each resource is requested of what all nodes offer, between 0 and 1."""
+    """Return which part of each resource of all nodes is requested, between 0 and 1."""
     found = {}
     for name, i, _ in _resources(nodes):
         offered = int(nodes.allocatable(i).sum())
@@ -83,16 +83,19 @@ def shares(nodes: Snapshot) -> dict[str, float]:
 
 
 def label_column(nodes: Snapshot, key: str) -> dict[str, Any]:
-    """Return a label of all nodes: its values, and for each node which of them it has, -1 for none."""
+    """Return a label of all nodes: its values, and for each node which one it has, -1 for none."""
     column = nodes.label(key)
     return {"key": key, "values": list(column.values.values) if column is not None else [], "codes": nodes.codes(key).tolist()}
 
 
 def pods_inside(nodes: Snapshot) -> dict[str, Any]:
-    """Return the pods on nodes as columns: row, workload (`gangs` says which of them are pod groups) and what each asks for, in
-    the order of the facts' resources up to `pods`. Of more pods than can be drawn only the number is told."""
+    """Return the pods on nodes as columns: row, workload (`gangs` names the pod groups among them), and requests.
+
+    The requests are in the order of the facts' resources, up to `pods`. If there are more pods than can be drawn, only their
+    number is returned.
+    """
     n_pods = int(nodes.pod_count.sum())
-    told: dict[str, Any] = {
+    document: dict[str, Any] = {
         "podCount": n_pods,
         "workloads": [],
         "gangs": [],
@@ -102,29 +105,29 @@ def pods_inside(nodes: Snapshot) -> dict[str, Any]:
         "requests": [],
     }
     if n_pods > MOST_INSIDE:
-        return told
+        return document
     shown = _resources(nodes)
     codes: dict[str, int] = {}
     gangs: set[int] = set()
     columns: list[list[int]] = [[] for _ in shown]
-    told["requests"] = columns
+    document["requests"] = columns
     for row in range(nodes.n):
         for pod in sorted(nodes.pods_on(row), key=lambda each: each.key):
-            asked = dict(pod.requests)
-            told["names"].append(pod.key)
-            told["rows"].append(row)
+            requests = dict(pod.requests)
+            document["names"].append(pod.key)
+            document["rows"].append(row)
             code = codes.setdefault(_workload(pod), len(codes))
-            told["workload"].append(code)
+            document["workload"].append(code)
             if workload_of(pod) is not None:
                 gangs.add(code)
             for column, (_, i, unit) in zip(columns, shown, strict=True):
-                column.append(asked.get(i, 0) // unit)
-    told["workloads"], told["gangs"] = list(codes), sorted(gangs)
-    return told
+                column.append(requests.get(i, 0) // unit)
+    document["workloads"], document["gangs"] = list(codes), sorted(gangs)
+    return document
 
 
 def _workload(pod: PodView) -> str:
-    """Return what a pod belongs to: the group that it names, else the workload that made it, else itself."""
+    """Return what a pod belongs to: its pod group, else the workload that owns it, else itself."""
     group, owner = workload_of(pod), pod.pod.metadata.controller()
     if group is not None:
         return f"{pod.namespace}/{group.name}"
@@ -137,7 +140,7 @@ def _workload(pod: PodView) -> str:
 
 
 def one_node(nodes: Snapshot, name: str) -> dict[str, Any] | None:
-    """Return a node with its pods; None if it is not known."""
+    """Return a node with its pods; None for an unknown node."""
     row = nodes.row(name)
     if row < 0:
         return None

@@ -1,9 +1,9 @@
-"""The page: a look at the scheduler, as static files and a little JSON.
+"""The web page: static files and JSON about the scheduler.
 
-In: the data of an engine. Out: routes under /ui/, for the secure port behind its doors, or for a
-loopback port of a demo. Only GET is answered and nothing is ever changed. The files hold no secret and are there for
-everybody who reaches the port, so that they can ask for a token; the JSON under /ui/api/ is not. The page needs no other
-host, so it may not talk to any: its own policy says so to the browser. /ui/api/openapi.json describes the JSON.
+In: the data of an engine. Out: routes under /ui/, for the secure port, or for the loopback port of a demo. Only GET is
+answered, and nothing can be changed. The files contain no secret and are open to all, so that they can ask for a token; the
+JSON under /ui/api/ is not. The page needs no other host, and its content security policy forbids all others.
+/ui/api/openapi.json describes the JSON.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def page_files() -> dict[str, tuple[bytes, str]]:
 
 
 def open_paths() -> frozenset[str]:
-    """Return the paths that are for everybody: the files, without which nobody could give a token."""
+    """Return the paths that are open to all: the files."""
     return frozenset({ROOT, f"{ROOT}/", *(f"{ROOT}/{name}" for name in page_files())})
 
 
@@ -49,16 +49,12 @@ def page_routes(data: EnginePageData) -> list[web.RouteDef]:
     """Return the routes of the page."""
     files = page_files()
     described = (resources.files("kubesched.server.web") / "ui" / _DESCRIPTION).read_bytes()
-
-    async def to_root(_: web.Request) -> web.StreamResponse:
-        raise web.HTTPFound(f"{ROOT}/")
-
     pod = f"{API}/pods/{{namespace}}/{{name}}"
     unknown_pod = "pod {namespace}/{name} is neither queued nor placed here"
     unknown_pair = "pod {namespace}/{name} or node {node} is not known here, or the pod is for another scheduler"
     return [
         *(web.get(f"{ROOT}/{name}", _file(content, kind)) for name, (content, kind) in files.items()),
-        web.get(ROOT, to_root),
+        web.get(ROOT, _to_root),
         web.get(f"{ROOT}/", _file(*files["index.html"])),
         web.get(f"{API}/{_DESCRIPTION}", _file(described, "application/json")),
         web.get(f"{API}/state", _answering(lambda request: data.state(versions_of(request)))),
@@ -88,14 +84,14 @@ def page_routes(data: EnginePageData) -> list[web.RouteDef]:
 
 
 def page_app(data: EnginePageData, more: Sequence[web.RouteDef] = ()) -> web.Application:
-    """Return the page alone, for everybody on this machine; but not for pages of other web sites."""
+    """Return the page alone, open to all on this machine except the pages of other web sites."""
     app = web.Application(middlewares=[own_pages_only("127.0.0.1")])
-
-    async def to_page(_: web.Request) -> web.StreamResponse:
-        raise web.HTTPFound(f"{ROOT}/")
-
-    app.router.add_routes([web.get("/", to_page), *page_routes(data), *more])
+    app.router.add_routes([web.get("/", _to_root), *page_routes(data), *more])
     return app
+
+
+async def _to_root(_: web.Request) -> web.StreamResponse:
+    raise web.HTTPFound(f"{ROOT}/")
 
 
 def _key(request: web.Request) -> str:
@@ -107,7 +103,7 @@ def _text(request: web.Request, name: str) -> str:
 
 
 def _number(request: web.Request, name: str) -> float:
-    """Return a number that was asked for; 0 for what is none."""
+    """Return a number parameter; 0 if it is not one."""
     try:
         number = float(request.query.get(name, ""))
     except ValueError:
@@ -125,7 +121,7 @@ def _file(content: bytes, kind: str) -> Handler:
 
 
 def _answering(ask: Ask, unknown: str = "") -> Handler:
-    """Answer with a document, or say what is not known."""
+    """Return a handler that answers with a document, or with 404 and a message."""
 
     async def handle(request: web.Request) -> web.StreamResponse:
         names = request.match_info
@@ -138,7 +134,7 @@ def _answering(ask: Ask, unknown: str = "") -> Handler:
 
 
 def _patiently(handler: Handler) -> Handler:
-    """Say that there is nothing to show yet in a way that the page understands."""
+    """Return a handler that answers 503 while there is nothing to show."""
 
     async def handle(request: web.Request) -> web.StreamResponse:
         try:
@@ -150,7 +146,7 @@ def _patiently(handler: Handler) -> Handler:
 
 
 def answer(document: Document, status: int = 200) -> web.Response:
-    """Return a document as JSON, compressed if that is worth it."""
+    """Return a document as JSON, compressed if it is large."""
     body = _encode(document)
     response = web.Response(body=body, status=status, content_type="application/json", headers=PAGE_HEADERS)
     if len(body) > _WORTH_COMPRESSING:

@@ -1,7 +1,4 @@
-"""The configuration in use, for the page: every profile's plugins by extension point, with weights, arguments and purpose.
-
-In: an engine. Out: values that go to JSON as they are.
-"""
+"""The configuration for the page: each profile's plugins by extension point, with weights, arguments and purpose."""
 
 from __future__ import annotations
 
@@ -16,7 +13,7 @@ _ORDER = list(POINTS)
 
 
 def configuration_of(engine: Engine) -> dict[str, Any]:
-    """Return the profiles, and what of the queue is configured."""
+    """Return the profiles, and the settings of the queue."""
     options = engine.queue.options
     return {
         "profiles": [_profile(profile) for profile in engine.profiles.values()],

@@ -1,8 +1,8 @@
-"""What waits, for the page: the queue pod by pod, and the pods that were refused grouped by what would help them.
+"""The queue for the page: pod by pod, and the rejected pods grouped by what would help them.
 
-In: an engine, and a way to ask it something in its own turn. Out: values that go to JSON as they are. A queue may hold a
-hundred thousand pods: it is looked through in slices, with time for the scheduler between them, and what goes out is bounded.
-Reports are made one a turn, once for all replicas of a template, and kept for some seconds for all who look.
+In: an engine, and a function that runs a question in the engine's turn. Out: values that can be encoded as JSON. A queue may
+hold 100,000 pods, so it is read in slices, with time for the scheduler between them, and the answer is bounded. An explanation
+is computed once for all replicas of a template, one a turn, and kept for some seconds for all clients.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from kubesched.scheduler.queue import QueuedPod
 
 PARTS = ("active", "backoff", "unschedulable", "gated")
 MOST_PODS = 200
-"""Pods that are told of each part of the queue."""
+"""The most pods that are returned of each part of the queue."""
 MOST_GROUPED = 5000
 MOST_REPORTS = 24
 """Reports that are made for one answer; each keeps the scheduler from its work for some milliseconds."""
@@ -38,14 +38,14 @@ class KeptReport(NamedTuple):
 
 
 class QueueData:
-    """Looks through the queue of whichever engine runs."""
+    """Reads the queue of the engine that runs."""
 
     def __init__(self, in_turn: InTurn) -> None:
         self._in_turn = in_turn
         self._reports: dict[tuple[Any, ...], KeptReport] = {}
 
     async def pods(self, engine: Engine, part: str = "", search: str = "") -> dict[str, Any]:
-        """Return the pods of all parts of the queue, or of one, whose name, labels or reason hold the words searched for."""
+        """Return the pods of one part of the queue, or of all, whose name, labels or reason contain the words."""
         words = search.lower().split()
         found: dict[str, list[QueuedPod]] = {name: [] for name in PARTS if part in ("", name)}
         matching = dict.fromkeys(found, 0)
@@ -61,12 +61,12 @@ class QueueData:
         return {
             "queue": counts_of(engine),
             "parts": {
-                name: {"matching": matching[name], "pods": [_told(entry, name) for entry in found[name]]} for name in found
+                name: {"matching": matching[name], "pods": [_pod_entry(entry, name) for entry in found[name]]} for name in found
             },
         }
 
     async def groups(self, engine: Engine) -> dict[str, Any]:
-        """Return the pods that are held back, grouped by what would help them now; with those that were not looked at."""
+        """Return the rejected pods, grouped by what would help them now, and how many were not examined."""
         groups, queue = PendingGroups(), engine.queue
         held = _held_back(engine)
         if len(self._reports) > _MOST_KEPT:
@@ -85,7 +85,7 @@ class QueueData:
             groups.add(entry.view, kept.report)
         document = groups.document()
         for group in document["groups"]:
-            group["pods"] = [_told_briefly(engine, key) for key in group["pods"][:MOST_NAMES]]
+            group["pods"] = [_pod_place(engine, key) for key in group["pods"][:MOST_NAMES]]
         total = queue.n_backoff + queue.n_unschedulable + queue.n_gated
         return document | {"queue": counts_of(engine), "notLookedAt": max(total - len(held), 0) + n_skipped}
 
@@ -94,7 +94,7 @@ class QueueData:
 
 
 def counts_of(engine: Engine) -> dict[str, int]:
-    """Return how many of our pods have no node yet, by where they are; the parts add up to `waiting`."""
+    """Return how many pods have no node yet, by part of the queue. The parts add up to `waiting`."""
     queue = engine.queue
     counts = {
         "active": queue.n_active,
@@ -113,12 +113,15 @@ def gate_text(entry: QueuedPod) -> str:
 
 
 def message_of(entry: QueuedPod) -> str:
-    """Return what a pod was told when it was last refused, or what keeps it from being tried."""
+    """Return the message of a pod's last rejection, or what keeps it from being tried."""
     return gate_text(entry) if entry.is_gated else condition_of(entry.view)
 
 
 def _held_back(engine: Engine) -> list[QueuedPod]:
-    """Return pods that are held back, not too many: those that pause are not hidden by thousands that wait."""
+    """Return a bounded number of pods that are not active.
+
+    Pods in backoff are not hidden by thousands of unschedulable ones.
+    """
     held = list(engine.queue.held_back())
     waiting, pausing = held[: len(held) - engine.queue.n_backoff], held[len(held) - engine.queue.n_backoff :]
     first = pausing[: MOST_GROUPED // 2]
@@ -131,8 +134,8 @@ def _matches(entry: QueuedPod, words: list[str]) -> bool:
     return all(word in text for word in words)
 
 
-def _told(entry: QueuedPod, place: str) -> dict[str, Any]:
-    told: dict[str, Any] = {
+def _pod_entry(entry: QueuedPod, place: str) -> dict[str, Any]:
+    shown: dict[str, Any] = {
         "pod": entry.key,
         "place": place,
         "priority": entry.view.priority,
@@ -143,13 +146,13 @@ def _told(entry: QueuedPod, place: str) -> dict[str, Any]:
         "requests": requests_of(entry.view),
     }
     if place == "backoff" and entry.backoff_expiry is not None:
-        told["backoffUntil"] = entry.backoff_expiry
+        shown["backoffUntil"] = entry.backoff_expiry
     if place == "gated":
-        told["gates"] = [gate.name for gate in entry.view.pod.spec.scheduling_gates]
-        told["gatedBy"] = entry.gating_plugin
-    return told
+        shown["gates"] = [gate.name for gate in entry.view.pod.spec.scheduling_gates]
+        shown["gatedBy"] = entry.gating_plugin
+    return shown
 
 
-def _told_briefly(engine: Engine, key: str) -> dict[str, Any]:
+def _pod_place(engine: Engine, key: str) -> dict[str, Any]:
     entry = engine.queue.find(key)
     return {"pod": key, "place": engine.queue.place_of(key), "attempts": entry.attempts if entry is not None else 0}

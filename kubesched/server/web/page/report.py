@@ -1,8 +1,8 @@
-"""A report: one HTML file that needs nothing else, drawn by the page's own parts.
+"""A report: one HTML file that needs nothing else, drawn by the modules of the page.
 
-In: a document, as JSON knows it. Out: the file's text, with style, scripts and document inside. Modules are put one after the
-other, each in a function of its own that hands on what it exports, so that page and report share them. The file may
-talk to nobody and runs nothing but these scripts: its policy says so to the browser, by their hashes.
+In: a document. Out: the text of the file, with style, scripts and document inside. Each module becomes a function that returns
+what the module exports, so page and report share them. The content security policy allows only these scripts, by their hashes,
+and no connection at all.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _EXPORT = re.compile(r"^export (?=(?:async )?(?:function|class|const) (\w+))", r
 
 
 def report_page(title: str, document: Mapping[str, Any]) -> str:
-    """Return the file."""
+    """Return the text of the file."""
     style, script = _file("page.css"), _bundle()
     policy = f"default-src 'none'; script-src {_hash(script)}; style-src {_hash(style)}; img-src data:; base-uri 'none'"
     # What a name in the document contains must not end the script element: JSON may write < as an escape.

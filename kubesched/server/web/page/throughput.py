@@ -1,7 +1,7 @@
-"""How many pods are bound a second, and how it went in the last hours: a reporter that also remembers.
+"""Pods bound a second: a reporter that also counts.
 
-In: the engine's calls, which it counts and words like every reporter. Out: how many pods were bound in each of the last
-seconds, and the history.
+In: the engine's calls, which go to metrics and Events as with every reporter. Out: how many pods were bound in each of the
+last 60 seconds, and the history.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _RECENT_SECONDS = 5
 
 
 class Throughput(Reporter):
-    """Counts, says, and remembers for a minute."""
+    """Reports and counts."""
 
     def __init__(self, metrics: Metrics, now: Callable[[], float] = time.time) -> None:
         super().__init__(metrics)
@@ -37,7 +37,7 @@ class Throughput(Reporter):
         self._bound_in[self._second % SECONDS] += 1
 
     def preempted(self, preemption: Evicting, preemptor: str) -> None:
-        """Count and remember how many pods a preemption evicts."""
+        """Count the pods that a preemption evicts."""
         super().preempted(preemption, preemptor)
         self.history.evicted(len(preemption.victims))
 
@@ -48,11 +48,11 @@ class Throughput(Reporter):
         return self._bound_in[cut:] + self._bound_in[:cut]
 
     def pods_per_second(self) -> float:
-        """Return how many pods were bound a second lately, the second under way left out."""
+        """Return how many pods were bound a second in the last five whole seconds."""
         return sum(self.per_second()[-1 - _RECENT_SECONDS : -1]) / _RECENT_SECONDS
 
     def _turn_to(self, second: int) -> None:
-        """Empty the counts of the seconds that have passed; a clock that goes back changes nothing."""
+        """Clear the counts of the seconds that have passed. A clock that goes back changes nothing."""
         for passed in range(max(self._second + 1, second - SECONDS + 1), second + 1):
             self._bound_in[passed % SECONDS] = 0
         self._second = max(self._second, second)

@@ -1,8 +1,8 @@
-"""Memory: who allocated what is still held, by the interpreter's own tracing.
+"""Memory profiles: who allocated what is still held, by tracemalloc.
 
-Tracing costs time and memory, so it is off until somebody asks. It then runs for as long as the request says and shows
-what was allocated meanwhile and is still there: the way a leak looks. A process started with PYTHONTRACEMALLOC set is
-traced from its beginning, and is shown whole at once.
+Tracing costs time and memory, so it runs only while a request asks for it, and shows what was allocated meanwhile and is still
+held: that is how a leak looks. A process that was started with PYTHONTRACEMALLOC is traced from its start, and is shown whole
+at once.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from collections import Counter
 
 from kubesched.server.web.profiling.stacks import Frame, Profile, _short
 
-FRAMES = 24
+FRAMES = 24  # of each allocation's stack
 _MOST_TYPES = 30
 
 
 def profile_heap(seconds: float, stop: threading.Event) -> Profile:
-    """Return what was allocated and is still held. Blocks for `seconds` unless tracing was on already."""
+    """Return what was allocated and is still held. Blocks for `seconds`, unless tracing was on already."""
     was_tracing = tracemalloc.is_tracing()
     began = time.monotonic()
     profile = Profile((("objects", "count"), ("inuse_space", "bytes")), period=1, started=time.time())
@@ -45,6 +45,6 @@ def profile_heap(seconds: float, stop: threading.Event) -> Profile:
 
 
 def count_types() -> list[tuple[str, int]]:
-    """Return the most frequent types of the objects that the garbage collector knows."""
+    """Return the most frequent types of the objects that the garbage collector tracks."""
     counts = Counter(type(each) for each in gc.get_objects())
     return [(f"{kind.__module__}.{kind.__qualname__}", count) for kind, count in counts.most_common(_MOST_TYPES)]

@@ -26,7 +26,7 @@ from kubesched.server.web.profiling.stacks import Profile, dump_tasks, profile_t
 from kubesched.server.web.responses import NO_SNIFF, plain
 
 ROOT = "/debug/pprof"
-MOST_SECONDS = 600.0
+MOST_SECONDS = 600.0  # of one measurement
 FORMATS = ("svg", "pprof", "collapsed", "text")
 Result = TypeVar("Result")
 Page = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -45,7 +45,7 @@ _INDEX = """<!DOCTYPE html>
 
 
 class ProfilingPages:
-    """The pages; `has_contention` is enableContentionProfiling."""
+    """The pages. `has_contention` is enableContentionProfiling."""
 
     def __init__(self, *, has_contention: bool = True) -> None:
         self._measuring = asyncio.Lock()
@@ -61,7 +61,7 @@ class ProfilingPages:
             self._pages["block"] = (self._stalls, "?seconds=10", "what held the event loop up for more than 10 ms")
 
     async def index(self, _: web.Request) -> web.Response:
-        """List what there is."""
+        """List the profiles."""
         rows = [
             f'<tr><td><a href="{ROOT}/{name}{query}">{name}</a></td><td>{text}</td></tr>'
             for name, (_, query, text) in sorted(self._pages.items())
@@ -70,7 +70,7 @@ class ProfilingPages:
         return web.Response(text=page, content_type="text/html", charset="utf-8", headers=NO_SNIFF)
 
     async def page(self, request: web.Request) -> web.StreamResponse:
-        """Answer for one profile."""
+        """Answer with one profile."""
         found = self._pages.get(request.match_info["profile"])
         if found is None:
             return plain("Unknown profile", 404)
@@ -83,6 +83,7 @@ class ProfilingPages:
         return await self._profiled(request, 30.0, "CPU time", sampling.sample_cpu)
 
     async def _heap(self, request: web.Request) -> web.StreamResponse:
+        """Answer with memory; the text also counts objects by type."""
         answer = await self._profiled(request, 10.0, "Memory", memory.profile_heap)
         if isinstance(answer, web.Response) and answer.content_type == "text/plain" and answer.status == 200:
             counted = "".join(f"{count:>10}  {name}\n" for name, count in memory.count_types())
@@ -90,6 +91,7 @@ class ProfilingPages:
         return answer
 
     async def _stalls(self, request: web.Request) -> web.StreamResponse:
+        """Answer with what kept the event loop busy."""
         loop, ident = asyncio.get_running_loop(), threading.get_ident()
 
         def measure(seconds: float, stop: threading.Event) -> Profile:
@@ -103,6 +105,7 @@ class ProfilingPages:
         return _shown(request, profile_tasks(), "Tasks and threads")
 
     async def _trace(self, request: web.Request) -> web.StreamResponse:
+        """Answer with a timeline, as a file for Perfetto."""
         seconds = _seconds(request, 1.0)
         if isinstance(seconds, web.Response):
             return seconds
@@ -122,6 +125,7 @@ class ProfilingPages:
     async def _profiled(
         self, request: web.Request, default: float, title: str, measure: Callable[[float, threading.Event], Profile]
     ) -> web.StreamResponse:
+        """Measure for the time that the request asks for, and answer with the profile."""
         seconds = _seconds(request, default)
         if isinstance(seconds, web.Response):
             return seconds
@@ -129,6 +133,7 @@ class ProfilingPages:
         return profile if isinstance(profile, web.Response) else _shown(request, profile, title)
 
     async def _measure(self, measure: Callable[[threading.Event], Result]) -> Result | web.Response:
+        """Measure on a thread. Only one measurement runs at a time, as in Go; it ends when the request does."""
         if self._measuring.locked():
             return plain("Could not enable profiling: profiling already in use", 500)
         stop = threading.Event()
@@ -140,6 +145,7 @@ class ProfilingPages:
 
 
 def _seconds(request: web.Request, default: float) -> float | web.Response:
+    """Return how long to measure, or the refusal of a wrong number."""
     text = request.query.get("seconds", "")
     try:
         seconds = float(text) if text else default
@@ -151,6 +157,7 @@ def _seconds(request: web.Request, default: float) -> float | web.Response:
 
 
 def _shown(request: web.Request, profile: Profile, title: str) -> web.Response:
+    """Return a profile in the wanted form; without one a browser gets a picture, `go tool pprof` its own format."""
     wanted = request.query.get("format", "")
     if not wanted:
         is_browser = "text/html" in request.headers.get("Accept", "")

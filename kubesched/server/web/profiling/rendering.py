@@ -1,7 +1,7 @@
-"""Profiles shown: folded stacks, a table, a flame graph, a trace, and the file that `go tool pprof` reads.
+"""Profiles as output: folded stacks, a table, a flame graph, a trace, and the file of `go tool pprof`.
 
-In: a `Profile`. Out: text or bytes. The flame graph is one SVG file without scripts: each box names itself and its
-share when pointed at.
+In: a `Profile`. Out: text or bytes. The flame graph is one SVG file without scripts; a box shows its name and share when
+pointed at.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _SCALES = {"nanoseconds": (1e-6, "ms"), "bytes": (1 / 1024, "KiB"), "count": (1.
 
 
 def collapsed(profile: Profile) -> str:
-    """Return one line a stack, frames joined by `;`, then the weight: what flame graph tools read."""
+    """Return one line for each stack, the format of flame graph tools."""
     folded: dict[str, int] = {}
     for stack, weights in profile.stacks.items():
         line = ";".join(frame.function for frame in stack)
@@ -29,7 +29,7 @@ def collapsed(profile: Profile) -> str:
 
 
 def table(profile: Profile, most: int = 60) -> str:
-    """Return who used most: flat is a function's own share, cum that of all it called as well."""
+    """Return the functions that used most: `flat` is their own share, `cum` includes all that they called."""
     flat: dict[str, int] = {}
     cumulative: dict[str, int] = {}
     for stack, weights in profile.stacks.items():
@@ -52,7 +52,7 @@ def table(profile: Profile, most: int = 60) -> str:
 
 
 def flame_graph(profile: Profile, title: str) -> str:
-    """Return an SVG: a box a function, as wide as its share, upon the one that called it."""
+    """Return an SVG with a box for each function, as wide as its share, above its caller."""
     root = _Box("all", profile.total)
     for stack, weights in profile.stacks.items():
         root.grow(stack, weights[-1])
@@ -71,7 +71,7 @@ def flame_graph(profile: Profile, title: str) -> str:
 
 
 class _Box:
-    """A function under its caller."""
+    """A function under one caller."""
 
     __slots__ = ("children", "name", "weight")
 
@@ -81,6 +81,7 @@ class _Box:
         self.children: dict[str, _Box] = {}
 
     def grow(self, stack: Stack, weight: int) -> None:
+        """Add a stack to the box and those above it."""
         box = self
         for frame in stack:
             box = box.children.setdefault(frame.function, _Box(frame.function))
@@ -113,7 +114,7 @@ class _Box:
 
 
 def trace_events(seen: Sequence[tuple[float, Stack]]) -> str:
-    """Return a timeline in the trace event format, which Perfetto and chrome://tracing read."""
+    """Return a timeline in the trace event format of Perfetto and chrome://tracing."""
     events: list[dict[str, object]] = []
     opened: list[Frame] = []
     for second, stack in seen:
@@ -133,7 +134,11 @@ def _event(phase: str, frame: Frame, second: float) -> dict[str, object]:
 
 
 def pprof(profile: Profile) -> bytes:
-    """Return the profile as a gzipped protocol buffer, with names inside, so that no symbols need to be asked for."""
+    """Return the profile in the format of `go tool pprof`: a gzipped protocol buffer.
+
+    Functions and files are in it by name, so pprof does not ask for symbols. Texts, functions and locations are numbered and
+    referred to by number.
+    """
     strings: dict[str, int] = {"": 0}
     functions: dict[tuple[str, str], int] = {}
     locations: dict[Frame, int] = {}

@@ -1,9 +1,8 @@
-"""Sampling: a thread that looks at all others many times a second.
+"""Sampling: a thread that looks at the stacks of the others many times a second.
 
-CPU time: each thread's own processor clock says how much it used since the last look, and its stack gets that much.
-Stalls: the event loop is asked to answer; while it is late, what its thread is doing is what holds everybody up.
-Timeline: the loop's stack over time, for a trace viewer. The sampler needs the interpreter lock to look, so what runs
-inside a C call that keeps the lock is seen when the call ends, and its time goes to that line: late, but right.
+CPU: each thread's own clock says how much time it used since the last look, and its stack gets that time. Stalls: the event
+loop is asked to answer; while it is late, the stack of its thread is what blocks it. Timeline: the stack of the loop over
+time. The sampler needs the interpreter lock, so a C call that holds it is seen when it ends, and its time goes to that line.
 """
 
 from __future__ import annotations
@@ -16,13 +15,13 @@ from types import CodeType
 
 from kubesched.server.web.profiling.stacks import Frame, Profile, Stack, stack_of
 
-HERTZ = 100
+HERTZ = 100  # looks a second, as in Go
 STALL_SECONDS = 0.01
 STALLS_HERTZ, TIMELINE_HERTZ = 200, 1000
 
 
 def sample_cpu(seconds: float, stop: threading.Event, hertz: int = HERTZ) -> Profile:
-    """Return where processor time went during so many seconds. Blocks: run it on a thread of its own."""
+    """Return where processor time went. Blocks: run it on a thread of its own."""
     units = (("samples", "count"), ("cpu", "nanoseconds"))
     profile = Profile(units, period=1_000_000_000 // hertz, started=time.time())
     names: dict[CodeType, str] = {}
@@ -69,7 +68,7 @@ def sample_stalls(seconds: float, loop: asyncio.AbstractEventLoop, ident: int, s
 
 
 def sample_timeline(seconds: float, ident: int, stop: threading.Event) -> list[tuple[float, Stack]]:
-    """Return the stack of one thread whenever it was another than before, with the second it was seen at. Blocks."""
+    """Return each new stack of a thread, with the second at which it was first seen. Blocks."""
     names: dict[CodeType, str] = {}
     seen: list[tuple[float, Stack]] = []
     began = time.monotonic()

@@ -1,8 +1,7 @@
-"""Stacks with weights: the common form of all profiles.
+"""Stacks with weights, the common form of all profiles; and the current stacks of all tasks and threads.
 
-A frame is a function in a file at a line; a stack is frames from the outermost to the innermost; a profile counts
-stacks in one or more units (samples and nanoseconds, objects and bytes). What all tasks and threads
-are doing now is here too.
+A frame is a function in a file at a line. A stack lists frames from the outermost to the innermost. A profile counts stacks in
+one or more units (samples and nanoseconds, objects and bytes).
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ MOST_FRAMES = 128
 
 
 class Frame(NamedTuple):
-    """Where a call was."""
+    """A call in progress."""
 
     function: str
     file: str
@@ -34,7 +33,7 @@ Stack = tuple[Frame, ...]
 
 @dataclass(slots=True)
 class Profile:
-    """Weights by stack: one number for each unit, the last one is what the pictures show."""
+    """Weights by stack, one for each unit. The pictures show the last one."""
 
     units: tuple[tuple[str, str], ...]  # name and unit, as ("cpu", "nanoseconds")
     stacks: dict[Stack, list[int]] = field(default_factory=dict)
@@ -59,7 +58,7 @@ class Profile:
 
 
 def stack_of(frame: FrameType | None, names: dict[CodeType, str] | None = None) -> Stack:
-    """Return a thread's stack; `names` keeps what functions are called between two calls."""
+    """Return the stack of a thread; `names` caches the names of functions between calls."""
     known = {} if names is None else names
     found: list[Frame] = []
     while frame is not None and len(found) < MOST_FRAMES:
@@ -73,7 +72,7 @@ def stack_of(frame: FrameType | None, names: dict[CodeType, str] | None = None) 
 
 
 def stack_of_awaiting(coroutine: Any) -> Stack:
-    """Return what a suspended coroutine is doing: itself, then whom it awaits, down to the innermost."""
+    """Return the stack of a suspended coroutine: itself, then what it awaits, down to the innermost."""
     found: list[Frame] = []
     for frame in _awaited(coroutine):
         found.append(Frame(_name_of(frame), _short(frame.f_code.co_filename), frame.f_lineno))
@@ -81,6 +80,7 @@ def stack_of_awaiting(coroutine: Any) -> Stack:
 
 
 def _awaited(coroutine: Any) -> Iterator[FrameType]:
+    """Yield the frames of a coroutine and of what it awaits."""
     for _ in range(MOST_FRAMES):
         for prefix in ("cr", "gi", "ag"):
             frame = getattr(coroutine, f"{prefix}_frame", None)
@@ -100,7 +100,7 @@ def _name_of(frame: FrameType) -> str:
 
 
 def _short(file: str) -> str:
-    """Return a file's name from its package on: a reader need not learn where this machine keeps its libraries."""
+    """Return a file name from its package on, the same on every machine."""
     for mark in ("/site-packages/", "/lib/python"):
         _, found, rest = file.rpartition(mark)
         if found:
@@ -127,6 +127,7 @@ def dump_tasks() -> str:
 
 
 def _everybody() -> list[tuple[str, Stack]]:
+    """Return all tasks and threads with their stacks."""
     found: list[tuple[str, Stack]] = []
     current = asyncio.current_task()
     for task in sorted(asyncio.all_tasks(), key=lambda each: each.get_name()):

@@ -14,20 +14,17 @@ import sys
 from pathlib import Path
 
 from kubesched.embedded import ApiServer, ObjectStore
-from kubesched.embedded.controllers import INSTANT, Parts
+from kubesched.embedded.controllers import INSTANT, ControllerContext, Parts
 from kubesched.embedded.controllers.garbage_collector import GarbageCollector
 from kubesched.embedded.controllers.resource_claims import ResourceClaimController
-from kubesched.embedded.controllers.shared.event_recorder import EventRecorder
-from kubesched.embedded.controllers.shared.pods import PodIndex
 from kubesched.embedded.controllers.volumes import Volumes
 from kubesched.http import raise_file_limit
 
 
 def controllers_of(store: ObjectStore) -> Parts:
     """Return what acts on claims, volumes, owners and namespaces."""
-    silent = EventRecorder(store, False)
-    claims = ResourceClaimController(store, PodIndex(store), silent)
-    return Parts((Volumes(store, INSTANT, silent), claims, GarbageCollector(store, silent)))
+    context = ControllerContext(store, INSTANT, events=False)
+    return Parts((Volumes(context), ResourceClaimController(context), GarbageCollector(context)))
 
 
 async def serve(kubeconfig: Path) -> None:

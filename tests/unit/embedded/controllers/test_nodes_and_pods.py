@@ -45,6 +45,22 @@ def test_a_pod_is_pulled_started_and_ready_in_this_order(new_cluster: Cluster, t
     cluster.store.close()
 
 
+def test_after_a_restart_addresses_are_not_given_out_twice(new_cluster: Cluster, tmp_path: Path) -> None:
+    for number in range(2):
+        cluster = new_cluster(tmp_path)
+        if not number:
+            cluster.add_nodes(2)
+        cluster.store.create("pods", pod(f"p{number}"))
+        cluster.run(10)
+        if number:
+            cluster.store.create("nodes", {"metadata": {"name": "late"}})
+            cluster.run(10)
+            assert sorted(one["status"]["podIP"] for one in cluster.pods()) == ["10.244.0.3", "10.244.0.4"]
+            nodes = cluster.store.list("nodes").items
+            assert [node["status"]["addresses"][0]["address"] for node in nodes] == ["10.100.0.5", "10.100.0.1", "10.100.0.2"]
+        cluster.store.close()
+
+
 def test_nodes_report_ready_with_an_address_and_a_lease(cluster: Cluster) -> None:
     cluster.run(1)
     node = cluster.store.get("nodes", "n1")

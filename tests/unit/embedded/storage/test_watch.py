@@ -7,11 +7,6 @@ from kubesched.embedded import ManualClock, ObjectStore
 from kubesched.embedded.storage import watch
 
 
-@pytest.fixture
-def store() -> ObjectStore:
-    return ObjectStore(ManualClock(), seed=7)
-
-
 def node(name: str, **labels: str) -> dict:
     return {"metadata": {"name": name, "labels": labels}}
 

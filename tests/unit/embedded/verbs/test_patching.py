@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 
 from kubesched import errors
-from kubesched.embedded import ManualClock, ObjectStore
-from kubesched.embedded.schema import shape_named
-from kubesched.embedded.verbs.patching import APPLY_PATCH, json_patch, merge, strategic_merge
+from kubesched.embedded import ObjectStore
+from kubesched.embedded.verbs.patching import APPLY_PATCH, json_patch
 
 JSON_CASES = [
     ("add to an object", {"a": 1}, [{"op": "add", "path": "/b", "value": 2}], {"a": 1, "b": 2}),
@@ -58,85 +57,7 @@ def test_json_patches_that_do_not_fit_are_refused(patch: Any) -> None:
         json_patch({"a": 1, "l": [], "o": {}}, patch)
 
 
-def test_merge_patch() -> None:
-    before = {"a": {"b": 1, "c": 2}, "l": [1]}
-    assert merge(before, {"a": {"b": None, "d": 3}, "l": [2, 3]}) == {"a": {"c": 2, "d": 3}, "l": [2, 3]}
-
-
-SPEC = shape_named("PodSpec")
-CONTAINERS = [{"name": "a", "image": "1"}, {"name": "b", "image": "2"}]
-STRATEGIC_CASES: list[tuple[str, Any, Any, Any]] = [
-    (
-        "containers merge by name",
-        {"containers": CONTAINERS},
-        {"containers": [{"name": "b", "image": "3"}]},
-        {"containers": [CONTAINERS[0], {"name": "b", "image": "3"}]},
-    ),
-    (
-        "an item is deleted",
-        {"containers": CONTAINERS},
-        {"containers": [{"name": "a", "$patch": "delete"}]},
-        {"containers": [CONTAINERS[1]]},
-    ),
-    (
-        "a list is replaced",
-        {"containers": CONTAINERS},
-        {"containers": [{"$patch": "replace"}, {"name": "c"}]},
-        {"containers": [{"name": "c"}]},
-    ),
-    (
-        "tolerations are one value",
-        {"tolerations": [{"key": "a"}]},
-        {"tolerations": [{"key": "b"}]},
-        {"tolerations": [{"key": "b"}]},
-    ),
-    ("a field is removed", {"nodeName": "n", "priority": 1}, {"nodeName": None}, {"priority": 1}),
-    (
-        "the order is the patch's",
-        {"containers": CONTAINERS},
-        {"$setElementOrder/containers": [{"name": "b"}, {"name": "a"}], "containers": [{"name": "b", "image": "4"}]},
-        {"containers": [{"name": "b", "image": "4"}, CONTAINERS[0]]},
-    ),
-    (
-        "only some keys are retained",
-        {"volumes": [{"name": "v", "emptyDir": {}}]},
-        {"volumes": [{"name": "v", "$retainKeys": ["name", "hostPath"], "hostPath": {"path": "/x"}}]},
-        {"volumes": [{"name": "v", "hostPath": {"path": "/x"}}]},
-    ),
-    (
-        "an object is replaced",
-        {"nodeSelector": {"a": "b"}},
-        {"nodeSelector": {"$patch": "replace", "c": "d"}},
-        {"nodeSelector": {"c": "d"}},
-    ),
-]
-
-
-@pytest.mark.parametrize(
-    ("before", "patch", "after"), [row[1:] for row in STRATEGIC_CASES], ids=[row[0] for row in STRATEGIC_CASES]
-)
-def test_strategic_merge_patch(before: Any, patch: Any, after: Any) -> None:
-    assert strategic_merge(before, patch, SPEC) == after
-
-
-def test_finalizers_merge_as_a_set() -> None:
-    shape = shape_named("ObjectMeta")
-    before = {"finalizers": ["a", "b"]}
-    assert strategic_merge(before, {"finalizers": ["b", "c"]}, shape) == {"finalizers": ["a", "b", "c"]}
-    assert strategic_merge(before, {"$deleteFromPrimitiveList/finalizers": ["a"]}, shape) == {"finalizers": ["b"]}
-
-
-def test_an_item_without_its_key_is_refused() -> None:
-    with pytest.raises(errors.BadRequest, match="does not contain declared merge key: name"):
-        strategic_merge({"containers": CONTAINERS}, {"containers": [{"image": "x"}]}, SPEC)
-
-
 # --- server-side apply
-
-
-@pytest.fixture
-def store() -> ObjectStore:
-    return ObjectStore(ManualClock(), seed=1)
 
 
 def config(**data: str) -> dict:

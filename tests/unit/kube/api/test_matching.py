@@ -9,20 +9,18 @@ from kubesched.kube.api.matching import (
     HARD_EFFECTS,
     UNSCHEDULABLE_TAINT,
     NodeSelectorMatcher,
-    Requirement,
-    SelectorError,
     compile_node_selector,
     compile_pod_affinity,
     compile_preferred_terms,
     compile_required_node_affinity,
     find_untolerated,
     is_names_alone,
-    is_tolerated,
     named_nodes,
     tolerates,
 )
 from kubesched.kube.api.node import NodeSelector, Taint
 from kubesched.kube.api.pod import NodeAffinity, Pod, Toleration
+from kubesched.kube.api.selectors import Requirement, SelectorError
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
@@ -169,28 +167,11 @@ def test_errors_of_several_terms_are_told_flat() -> None:
 # --- required and preferred node affinity -----------------------------------------------------------------------------
 
 
-def test_selector_and_affinity_must_both_match() -> None:
-    wanted = compile_required_node_affinity(
-        pod(
-            nodeSelector={"disk": "ssd"},
-            affinity={"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": [expressions(("zone", "In", ["a"]))]}}},
-        )
-    )
-    assert wanted.matches("n", {"disk": "ssd", "zone": "a"})
-    assert not wanted.matches("n", {"disk": "ssd", "zone": "b"})
-    assert not wanted.matches("n", {"zone": "a"})
-
-
 @pytest.mark.parametrize("selector", [None, {}])
 def test_an_empty_node_selector_demands_nothing(selector: dict[str, str] | None) -> None:
     subject = pod(nodeSelector=selector)
     assert subject.spec.node_selector == selector
     assert compile_required_node_affinity(subject).matches("n", {})
-
-
-def test_required_affinity_without_terms_matches_no_node() -> None:
-    wanted = compile_required_node_affinity(pod(affinity={"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": []}}}))
-    assert not wanted.matches("n", {})
 
 
 def preferred(*wishes: tuple[int, dict[str, Any]]) -> NodeAffinity:
@@ -229,75 +210,6 @@ def test_absent_wishes_are_not_empty_wishes() -> None:
 
 
 # --- pod affinity -----------------------------------------------------------------------------------------------------
-
-
-def affinity_term(**term: Any) -> Any:
-    stated = {"podAffinity": {REQUIRED: [{"topologyKey": "zone", **term}]}}
-    compiled = compile_pod_affinity(pod(affinity=stated))
-    assert compiled.error is None
-    return compiled.required[0]
-
-
-EVERY: dict[str, Any] = {"labelSelector": {}}
-
-
-@pytest.mark.parametrize(
-    ("sentence", "term", "namespace", "labels", "ns_labels", "expected"),
-    [
-        ("own namespace by default", EVERY, "own", {}, {}, True),
-        ("other namespaces are not meant by default", EVERY, "other", {}, {"team": "a"}, False),
-        ("listed namespaces only", {**EVERY, "namespaces": ["x"]}, "x", {}, {}, True),
-        ("a list leaves out the own namespace", {**EVERY, "namespaces": ["x"]}, "own", {}, {}, False),
-        ("an empty namespace selector is every namespace", {**EVERY, "namespaceSelector": {}}, "far", {}, {}, True),
-        (
-            "a namespace selector leaves out the own namespace",
-            {**EVERY, "namespaceSelector": {"matchLabels": {"team": "a"}}}, "own", {}, {}, False,
-        ),
-        (
-            "a namespace selector matches labels",
-            {**EVERY, "namespaceSelector": {"matchLabels": {"team": "a"}}}, "far", {}, {"team": "a"}, True,
-        ),
-        (
-            "listed or selected",
-            {**EVERY, "namespaces": ["x"], "namespaceSelector": {"matchLabels": {"team": "a"}}}, "x", {}, {}, True,
-        ),
-        ("no label selector matches no pod", {}, "own", {"a": "b"}, {}, False),
-        ("labels must match", {"labelSelector": {"matchLabels": {"a": "b"}}}, "own", {"a": "b"}, {}, True),
-        ("other labels do not", {"labelSelector": {"matchLabels": {"a": "b"}}}, "own", {"a": "c"}, {}, False),
-        ("label keys are the server's business", {**EVERY, "matchLabelKeys": ["a"]}, "own", {"a": "c"}, {}, True),
-    ],
-)  # fmt: skip
-def test_pod_affinity_terms(
-    sentence: str,
-    term: dict[str, Any],
-    namespace: str,
-    labels: dict[str, str],
-    ns_labels: dict[str, str],
-    expected: bool,
-) -> None:
-    assert affinity_term(**term).matches(namespace, labels, ns_labels) is expected, sentence
-
-
-def test_the_four_groups_keep_their_places_and_weights() -> None:
-    def term(key: str) -> dict[str, Any]:
-        return {"topologyKey": key, "labelSelector": {}}
-
-    def wish(key: str, weight: int) -> dict[str, Any]:
-        return {"weight": weight, "podAffinityTerm": term(key)}
-
-    compiled = compile_pod_affinity(
-        pod(
-            affinity={
-                "podAffinity": {REQUIRED: [term("a")], PREFERRED: [wish("b", 3)]},
-                "podAntiAffinity": {REQUIRED: [term("c"), term("d")], PREFERRED: [wish("e", 5), wish("f", 7)]},
-            }
-        )
-    )
-    assert [term.topology_key for term in compiled.required] == ["a"]
-    assert [term.topology_key for term in compiled.required_anti] == ["c", "d"]
-    assert [(wish.weight, wish.term.topology_key) for wish in compiled.preferred] == [(3, "b")]
-    assert [(wish.weight, wish.term.topology_key) for wish in compiled.preferred_anti] == [(5, "e"), (7, "f")]
-    assert compiled.error is None
 
 
 def test_a_broken_term_empties_its_group_only_and_is_named() -> None:
@@ -342,29 +254,6 @@ def test_a_pod_that_says_nothing_has_no_terms() -> None:
 # --- tolerations ------------------------------------------------------------------------------------------------------
 
 TAINT = Taint(key="k", value="v", effect="NoSchedule")
-
-
-@pytest.mark.parametrize(
-    ("sentence", "toleration", "expected"),
-    [
-        ("same key, value and effect", Toleration(key="k", operator="Equal", value="v", effect="NoSchedule"), True),
-        ("no operator means Equal", Toleration(key="k", value="v", effect="NoSchedule"), True),
-        ("no effect means all", Toleration(key="k", value="v"), True),
-        ("another effect", Toleration(key="k", value="v", effect="NoExecute"), False),
-        ("another key", Toleration(key="other", operator="Exists"), False),
-        ("another value", Toleration(key="k", value="w"), False),
-        ("Exists needs no value", Toleration(key="k", operator="Exists"), True),
-        ("Exists ignores a value", Toleration(key="k", operator="Exists", value="w"), True),
-        ("Exists without key covers all", Toleration(operator="Exists"), True),
-        ("an empty key with Equal compares values only", Toleration(value="v"), True),
-        ("an empty key with another value", Toleration(value="w"), False),
-        ("an unknown operator", Toleration(key="k", operator="Odd", value="v"), False),
-        ("seconds do not matter", Toleration(key="k", value="v", toleration_seconds=0), True),
-    ],
-)
-def test_tolerations(sentence: str, toleration: Toleration, expected: bool) -> None:
-    assert tolerates(toleration, TAINT) is expected, sentence
-    assert is_tolerated(TAINT, [toleration]) is expected
 
 
 @pytest.mark.parametrize(

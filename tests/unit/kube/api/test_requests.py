@@ -16,7 +16,6 @@ from kubesched.kube.api.requests import (
     is_extended_name,
     is_scalar_name,
     node_allocatable,
-    non_zero_requests,
     pod_requests,
     ports_conflict,
 )
@@ -85,62 +84,6 @@ def test_amounts_count_what_is_counted_and_drop_the_rest() -> None:
 
 def test_a_scalar_of_zero_is_an_entry() -> None:
     assert amounts({"nvidia.com/gpu": 0}) == {"nvidia.com/gpu": 0}
-
-
-# --- containers -------------------------------------------------------------------------------------------------------
-
-
-def sidecar_example(*, last: bool) -> Pod:
-    first = container("i1", cpu="500m", memory="50Mi")
-    sidecar = container("s1", always=True, cpu="100m", memory="64Mi")
-    second = container("i2", cpu="300m", memory="300Mi")
-    init = (first, second, sidecar) if last else (first, sidecar, second)
-    return pod(container("c1", cpu="200m", memory="100Mi"), init=init, overhead={"cpu": "10m", "memory": "10Mi"})
-
-
-def test_worked_example_sidecar_between() -> None:
-    assert plain(sidecar_example(last=False)) == {"cpu": 510, "memory": 374 * MI}
-
-
-def test_worked_example_sidecar_last() -> None:
-    assert plain(sidecar_example(last=True)) == {"cpu": 510, "memory": 310 * MI}
-
-
-@pytest.mark.parametrize(
-    ("sentence", "subject", "expected"),
-    [
-        ("nothing at all", pod(), {}),
-        ("containers add up", pod(container(cpu="1"), container(cpu="500m")), {"cpu": 1500}),
-        ("sums are rounded once", pod(container(cpu="0.5m"), container(cpu="0.5m")), {"cpu": 1}),
-        ("an init container counts when larger", pod(container(cpu="1m"), init=(container(cpu="2m"),)), {"cpu": 2}),
-        ("a smaller one does not", pod(container(cpu="2m"), init=(container(cpu="1m"),)), {"cpu": 2}),
-        ("init containers do not add up", pod(init=(container(cpu="1m"), container(cpu="1m"))), {"cpu": 1}),
-        ("sidecars do", pod(init=(container(cpu="1m", always=True), container(cpu="1m", always=True))), {"cpu": 2}),
-        (
-            "sidecars add to later init containers",
-            pod(init=(container(cpu="1m", always=True), container(cpu="2m"))), {"cpu": 3},
-        ),
-        ("but not to earlier ones", pod(init=(container(cpu="2m"), container(cpu="1m", always=True))), {"cpu": 2}),
-        (
-            "a resource of an init container appears",
-            pod(container(cpu="1"), init=(container(memory="1"),)), {"cpu": 1000, "memory": 1},
-        ),
-        ("overhead alone", pod(overhead={"cpu": "10m"}), {"cpu": 10}),
-        ("an explicit zero is an entry", pod(container(cpu="0")), {"cpu": 0}),
-        ("limits are not read", pod({"resources": {"limits": {"cpu": "1"}}}), {}),
-    ],
-)  # fmt: skip
-def test_container_rules(sentence: str, subject: Pod, expected: dict[str, int]) -> None:
-    assert plain(subject) == expected, sentence
-
-
-def test_requests_are_exact_before_rounding() -> None:
-    assert pod_requests(pod(container(cpu="0.1m"), container(cpu="0.2m"))) == {"cpu": parse("0.3m")}
-
-
-def test_asking_does_not_change_what_is_cached() -> None:
-    subject = sidecar_example(last=False)
-    assert pod_requests(subject) == pod_requests(subject)
 
 
 # --- pod level --------------------------------------------------------------------------------------------------------
@@ -266,42 +209,6 @@ def test_claims_add_node_resources_behind_their_gate() -> None:
 # --- non-zero requests ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("sentence", "subject", "cpu_milli", "memory"),
-    [
-        ("no containers", pod(), 0, 0),
-        ("no containers, overhead only", pod(overhead={"cpu": "10m", "memory": "1Mi"}), 10, MI),
-        ("one that says nothing", pod(container()), 100, 200 * MI),
-        ("two that say nothing", pod(container(), container()), 200, 400 * MI),
-        ("a silent init container beside a small one", pod(container(cpu="3m"), init=(container(),)), 100, 200 * MI),
-        ("an explicit zero stays", pod(container(cpu="0")), 0, 200 * MI),
-        ("one of two", pod(container(cpu="1", memory="1Mi"), container()), 1100, 201 * MI),
-        ("overhead comes on top", pod(container(), overhead={"cpu": "10m"}), 110, 200 * MI),
-        (
-            "pod-level memory only",
-            pod(container(), init=(container(),), resources={"requests": {"memory": "1Mi"}}), 100, MI,
-        ),
-        ("pod-level both", pod(container(), resources={"requests": {"cpu": "5m", "memory": "1Mi"}}), 5, MI),
-        (
-            "pod-level cpu, memory of one container",
-            pod(container(memory="1Mi"), container(), resources={"requests": {"cpu": "5m"}}), 5, MI,
-        ),
-        ("pod-level huge pages", pod(container(), resources={"requests": {"hugepages-2Mi": "2Mi"}}), 100, 200 * MI),
-        (
-            "pod-level cpu and overhead that names memory",
-            pod(container(), resources={"requests": {"cpu": "5m"}}, overhead={"memory": "1Mi"}), 5, MI,
-        ),
-    ],
-)  # fmt: skip
-def test_non_zero_requests(sentence: str, subject: Pod, cpu_milli: int, memory: int) -> None:
-    assert non_zero_requests(subject) == (cpu_milli, memory), sentence
-
-
-def test_non_zero_requests_without_pod_level() -> None:
-    subject = pod(container(), resources={"requests": {"cpu": "5"}})
-    assert non_zero_requests(subject, pod_level=False) == (100, 200 * MI)
-
-
 def test_defaults_for_scoring() -> None:
     total = pod_requests(pod(container(cpu="1"), container(memory="1Mi")), pod_level=False, non_missing=NON_ZERO_DEFAULTS)
     assert (milli_value(total["cpu"]), value(total["memory"])) == (1100, 201 * MI)
@@ -312,26 +219,6 @@ def test_defaults_for_scoring() -> None:
 
 def node(allocatable: dict[str, Any], **more: Any) -> Node:
     return convert({"metadata": {"name": "n"}, "status": {"allocatable": allocatable, **more}}, Node)
-
-
-def test_node_allocatable() -> None:
-    subject = node({"cpu": "4", "memory": "32Gi", "pods": "110", "nvidia.com/gpu": 2, "storage": "1Gi"})
-    assert node_allocatable(subject) == {
-        "cpu": 4000,
-        "memory": 32 * 1024 * MI,
-        "ephemeral-storage": 0,
-        "pods": 110,
-        "nvidia.com/gpu": 2,
-    }
-
-
-def test_capacity_is_never_read() -> None:
-    assert node_allocatable(node({}, capacity={"cpu": "4"})) == {
-        "cpu": 0,
-        "memory": 0,
-        "ephemeral-storage": 0,
-        "pods": 0,
-    }
 
 
 # --- broken values ----------------------------------------------------------------------------------------------------

@@ -39,48 +39,6 @@ def test_an_absent_selector_is_nothing_and_an_empty_one_everything() -> None:
         assert EVERYTHING.matches(labels)
 
 
-ABSENT: dict[str, str] = {}
-A = {"k": "a"}
-B = {"k": "b"}
-EMPTY = {"k": ""}
-
-
-@pytest.mark.parametrize(
-    ("selector", "expected"),
-    [
-        (LabelSelector(match_labels={"k": "a"}), (False, True, False, False)),
-        (LabelSelector(match_labels={"k": ""}), (False, False, False, True)),
-        (expression("k", "In", "a"), (False, True, False, False)),
-        (expression("k", "In", "a", "b"), (False, True, True, False)),
-        (expression("k", "In", ""), (False, False, False, True)),
-        (expression("k", "NotIn", "a"), (True, False, True, True)),
-        (expression("k", "NotIn", "a", "b"), (True, False, False, True)),
-        (expression("k", "Exists"), (False, True, True, True)),
-        (expression("k", "DoesNotExist"), (True, False, False, False)),
-    ],
-)
-def test_operators_over_absent_a_b_and_empty(selector: LabelSelector, expected: tuple[bool, ...]) -> None:
-    compiled = compile_selector(selector)
-    assert tuple(compiled.matches(labels) for labels in (ABSENT, A, B, EMPTY)) == expected
-
-
-def test_all_parts_must_hold() -> None:
-    selector = LabelSelector(
-        match_labels={"app": "web", "tier": "front"},
-        match_expressions=(LabelSelectorRequirement(key="zone", operator="NotIn", values=("z1",)),),
-    )
-    compiled = compile_selector(selector)
-    assert compiled.matches({"app": "web", "tier": "front"})
-    assert compiled.matches({"app": "web", "tier": "front", "zone": "z2"})
-    assert not compiled.matches({"app": "web", "tier": "front", "zone": "z1"})
-    assert not compiled.matches({"app": "web"})
-    assert compiled.requirements == (
-        Requirement("app", "In", ("web",)),
-        Requirement("tier", "In", ("front",)),
-        Requirement("zone", "NotIn", ("z1",)),
-    )
-
-
 @pytest.mark.parametrize(
     ("selector", "text"),
     [
@@ -135,11 +93,6 @@ def test_broken_selectors_are_refused_in_the_reference_s_words(selector: LabelSe
     with pytest.raises(SelectorError) as caught:
         compile_selector(selector)
     assert str(caught.value) == text
-
-
-@pytest.mark.parametrize("key", ["a", "a.b-c_d", "example.com/name", "A", "1", "x" * 63, "a.b/c"])
-def test_good_keys(key: str) -> None:
-    assert compile_selector(expression(key, "Exists")).matches({key: ""})
 
 
 @pytest.mark.parametrize("key", ["Example.com/a", "a_b/c", "-a", "a-", "ex ample/c", f"{'a' * 254}/c"])

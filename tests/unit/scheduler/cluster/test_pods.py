@@ -43,79 +43,93 @@ def read(gates: Gates | None = None, status: Any = None, **spec: Any) -> dict[st
     }
 
 
-def test_containers_that_say_nothing_count_where_fullness_is_judged() -> None:
-    assert read(containers=[container(), container()]) == {
-        "used": (0, 0),
-        "at least": (200, 400),
-        "asked": (0, 0),
-        "scored": (200, 400),
-        "balanced": (0, 0),
-    }
-    zero = read(containers=[container(cpu="0")])
-    assert (zero["at least"], zero["scored"]) == ((0, 200), (0, 200)), "to ask for nothing is to say something"
+NOTHING = container()
+WHOLE: dict[str, Any] = {"containers": [container(cpu="3")], "resources": {"requests": {"cpu": "1", "memory": "64Mi"}}}
+WHOLE_RESIZED = {"resources": {"requests": {"cpu": "5"}}, "allocatedResources": {"cpu": "4"}}
+CLAIMED = {"nodeAllocatableResourceClaimStatuses": [{"resourceClaimName": "x", "resources": {"cpu": "2"}}]}
 
 
-def test_an_init_container_that_says_nothing_counts_as_one() -> None:
-    found = read(containers=[container(cpu="3m", memory="1Mi")], initContainers=[container("i")])
-    assert (found["used"], found["at least"]) == ((3, 1), (100, 200))
+def resized(reason: str) -> dict[str, Any]:
+    held = {"name": "c", "resources": {"requests": {"cpu": "500m"}}, "allocatedResources": {"cpu": "600m"}}
+    return {"conditions": [{"type": "PodResizePending", "status": "False", "reason": reason}], "containerStatuses": [held]}
 
 
-def test_overhead_is_added_even_without_containers() -> None:
-    found = read(containers=[], overhead={"cpu": "10m", "memory": "5Mi"})
-    assert set(found.values()) == {(10, 5)}
+READINGS: list[tuple[str, Gates | None, dict[str, Any], dict[str, Any], dict[str, tuple[int, int]]]] = [
+    (
+        "containers without requests count where fullness is scored",
+        None,
+        {},
+        {"containers": [NOTHING, NOTHING]},
+        {"used": (0, 0), "at least": (200, 400), "asked": (0, 0), "scored": (200, 400), "balanced": (0, 0)},
+    ),
+    (
+        "a request of zero is a request",
+        None,
+        {},
+        {"containers": [container(cpu="0")]},
+        {"at least": (0, 200), "scored": (0, 200)},
+    ),
+    (
+        "an init container without requests counts as one",
+        None,
+        {},
+        {"containers": [container(cpu="3m", memory="1Mi")], "initContainers": [container("i")]},
+        {"used": (3, 1), "at least": (100, 200)},
+    ),
+    (
+        "pod-level requests replace the sum, but not in scores",
+        None,
+        {},
+        WHOLE,
+        {"used": (1000, 64), "at least": (1000, 64), "asked": (1000, 64), "scored": (3000, 200), "balanced": (1000, 64)},
+    ),
+    (
+        "pod-level requests are behind a gate",
+        Gates(pod_level_resources=False),
+        {},
+        WHOLE,
+        {"used": (3000, 0), "at least": (3000, 200), "asked": (3000, 0)},
+    ),
+    (
+        "pod-level memory leaves the default for cpu",
+        None,
+        {},
+        {"containers": [NOTHING], "resources": {"requests": {"memory": "64Mi"}}},
+        {"at least": (100, 64)},
+    ),
+    (
+        "during a resize the largest counts on the node",
+        None,
+        resized("Deferred"),
+        {"containers": [container(cpu="700m")]},
+        {"used": (700, 0), "balanced": (700, 0), "asked": (700, 0)},
+    ),
+    (
+        "of an infeasible resize, what is in force or allocated counts on the node",
+        None,
+        resized("Infeasible"),
+        {"containers": [container(cpu="700m")]},
+        {"used": (600, 0), "balanced": (600, 0), "asked": (700, 0)},
+    ),
+    ("a resize of the whole pod counts", None, WHOLE_RESIZED, WHOLE, {"used": (5000, 64)}),
+    ("and is behind a gate", Gates(in_place_pod_level_resize=False), WHOLE_RESIZED, WHOLE, {"used": (1000, 64)}),
+    ("claims of the node do not count", None, CLAIMED, {"containers": [container(cpu="1")]}, {"used": (1000, 0)}),
+    (
+        "but with a gate",
+        Gates(node_allocatable_claims=True),
+        CLAIMED,
+        {"containers": [container(cpu="1")]},
+        {"used": (3000, 0), "asked": (1000, 0)},
+    ),
+]
 
 
-WHOLE = {"containers": [container(cpu="3")], "resources": {"requests": {"cpu": "1", "memory": "64Mi"}}}
-
-
-def test_pod_level_requests_replace_the_sum_but_not_in_scores() -> None:
-    assert read(**WHOLE) == {
-        "used": (1000, 64),
-        "at least": (1000, 64),
-        "asked": (1000, 64),
-        "scored": (3000, 200),
-        "balanced": (1000, 64),
-    }
-
-
-def test_pod_level_memory_leaves_the_default_for_cpu() -> None:
-    found = read(containers=[container()], initContainers=[container("i")], resources={"requests": {"memory": "64Mi"}})
-    assert found["at least"] == (100, 64)
-
-
-def test_pod_level_requests_are_behind_a_gate() -> None:
-    found = read(Gates(pod_level_resources=False), **WHOLE)
-    assert (found["used"], found["at least"], found["asked"]) == ((3000, 0), (3000, 200), (3000, 0))
-
-
-@pytest.mark.parametrize(
-    ("sentence", "reason", "used"),
-    [
-        ("while it is under way the largest counts", "Deferred", 700),
-        ("if it is infeasible, what is in force or allocated", "Infeasible", 600),
-    ],
-)
-def test_a_resize_counts_on_the_node_and_not_where_the_pod_is_placed(sentence: str, reason: str, used: int) -> None:
-    status = {
-        "conditions": [{"type": "PodResizePending", "status": "False", "reason": reason}],
-        "containerStatuses": [{"name": "c", "resources": {"requests": {"cpu": "500m"}}, "allocatedResources": {"cpu": "600m"}}],
-    }
-    found = read(None, status, containers=[container(cpu="700m")])
-    assert (found["used"][0], found["balanced"][0], found["asked"][0]) == (used, used, 700), sentence
-
-
-def test_a_resize_of_the_whole_pod_is_behind_a_gate() -> None:
-    status = {"resources": {"requests": {"cpu": "5"}}, "allocatedResources": {"cpu": "4"}}
-    assert read(None, status, **WHOLE)["used"][0] == 5000
-    assert read(Gates(in_place_pod_level_resize=False), status, **WHOLE)["used"][0] == 1000
-
-
-def test_what_claims_use_of_the_node_is_behind_a_gate() -> None:
-    status = {"nodeAllocatableResourceClaimStatuses": [{"resourceClaimName": "x", "resources": {"cpu": "2"}}]}
-    spec = {"containers": [container(cpu="1")]}
-    assert read(None, status, **spec)["used"][0] == 1000
-    behind = read(Gates(node_allocatable_claims=True), status, **spec)
-    assert (behind["used"][0], behind["asked"][0]) == (3000, 1000)
+@pytest.mark.parametrize(("gates", "status", "spec", "expected"), [c[1:] for c in READINGS], ids=[c[0] for c in READINGS])
+def test_requests_are_read_in_five_ways(
+    gates: Gates | None, status: dict[str, Any], spec: dict[str, Any], expected: dict[str, tuple[int, int]]
+) -> None:
+    found = read(gates, status, **spec)
+    assert {way: found[way] for way in expected} == expected
 
 
 def test_values_of_taints_are_compared_behind_a_gate() -> None:

@@ -10,6 +10,7 @@ from oracles.fuzzer import Fuzzer
 from kubesched.kube.api import codec, matching
 from kubesched.kube.api.node import Node, NodeSelector
 from kubesched.kube.api.pod import Pod
+from kubesched.kube.api.selectors import EVERYTHING, NOTHING
 from kubesched.scheduler.cluster import Snapshot, Store
 from kubesched.scheduler.cluster.selection import match_node_selector, match_required, match_requirement, match_selector
 from kubesched.testing import node
@@ -68,8 +69,8 @@ def test_a_key_that_no_node_ever_had_is_absent_everywhere() -> None:
 
 def test_the_special_selectors_match_all_and_none() -> None:
     nodes = snapshot(node("a"), node("b"))
-    assert match_selector(matching.EVERYTHING, nodes).all()
-    assert not match_selector(matching.NOTHING, nodes).any()
+    assert match_selector(EVERYTHING, nodes).all()
+    assert not match_selector(NOTHING, nodes).any()
 
 
 def test_a_value_that_a_node_no_longer_has_does_not_match_it() -> None:

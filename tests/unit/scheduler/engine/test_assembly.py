@@ -26,9 +26,9 @@ def test_chance_follows_from_the_seed_and_the_attempt_and_not_from_how_often_it_
     first = [one.handle.random.randrange(1000) for _ in range(5)]
     assert [other.handle.random.randrange(1000) for _ in range(5)] == first
     assert [third.handle.random.randrange(1000) for _ in range(5)] != first
-    one.queue._cycle = other.queue._cycle = 1
+    one.queue._in_flight.n_started = other.queue._in_flight.n_started = 1
     one.handle.random.randrange(1000)
-    one.queue._cycle = other.queue._cycle = 2
+    one.queue._in_flight.n_started = other.queue._in_flight.n_started = 2
     assert one.handle.random.randrange(1000) == other.handle.random.randrange(1000), "the attempt before asked once more"
 
 

@@ -4,8 +4,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kubesched.scheduler.framework.equivalence_cache.node_answers import REFUSED
 from kubesched.scheduler.framework.level_rows import LevelRows
-from kubesched.scheduler.framework.runtime.feasible import REFUSED
 
 TOTALS = st.lists(st.sampled_from([REFUSED, REFUSED + 1, -1, 0, 1, 2, 3]), min_size=1, max_size=200)
 

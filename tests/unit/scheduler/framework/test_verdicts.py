@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from framework_fakes import snapshot
+from framework_fakes import small_store, snapshot
 
 from kubesched.scheduler.framework.verdicts import (
     MAX_REASONS,
@@ -82,9 +82,11 @@ def test_every_keeps_all_reasons_and_first_only_one() -> None:
 
 def test_reasons_can_be_given_by_number_and_by_domain() -> None:
     assert [Rejections.choose(np.array([0, 1, 2]), (CPU, TAINT)).at(row) for row in range(3)] == [(), (CPU,), (TAINT,)]
-    by_code = Rejections.looked_up(np.array([0, 1, -1]), np.array([0, 1, 2], dtype=np.uint64), (CPU, TAINT))
-    assert [by_code.at(row) for row in range(3)] == [(), (CPU,), (TAINT,)]
-    assert Rejections.looked_up(np.array([0, 1]), np.zeros(3, dtype=np.uint64), (CPU,)).passes is None
+    nodes = small_store("a", "b").snapshot()
+    refused = Rejections.by_domain(nodes, "zone", np.array([2], dtype=np.uint64), (CPU, TAINT))
+    assert refused.refuses_any and [refused.at(row) for row in range(2)] == [(TAINT,)] * 2, "neither has a zone"
+    refused = Rejections.by_domain(nodes, "zone", np.zeros(1, dtype=np.uint64), (CPU,))
+    assert not refused.refuses_any and refused.passes is None
 
 
 @pytest.mark.parametrize("n_reasons", [2, MAX_REASONS, MAX_REASONS + 1, 200])

@@ -213,8 +213,8 @@ def test_where_nobody_observes_no_clock_is_read(monkeypatch: pytest.MonkeyPatch)
     memo = EquivalenceCache(profile)
     for _ in range(2):
         view, nodes = some_pod(store), store.snapshot()
-        found = memo.find(view, nodes)
-        assert found is not None and memo.recall(view, nodes, *found) is not None
+        key = memo.find(view, nodes)
+        assert key is not None and memo.recall(key, view, nodes) is not None
     profile.pre_filter(some_pod(store), store.snapshot(), CycleState())
 
 

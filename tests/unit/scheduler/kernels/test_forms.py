@@ -52,6 +52,8 @@ def assert_same(formula: str, *args: Any) -> None:
         assert in_numpy is compiled
     elif isinstance(in_numpy, int):
         assert in_numpy == compiled
+    elif isinstance(in_numpy, tuple):
+        assert (in_numpy[0].tolist(), in_numpy[1]) == (compiled[0].tolist(), compiled[1])
     else:
         assert compiled.dtype == in_numpy.dtype
         assert compiled.tolist() == in_numpy.tolist()
@@ -99,6 +101,12 @@ def test_scores_of_domains_that_are_added_to_totals(data: st.DataObject, n: int)
     )
 
 
+@given(st.data(), SIZES, st.sampled_from([1, 2, 10, 600]))
+def test_the_nodes_of_refused_domains(data: st.DataObject, n: int, n_domains: int) -> None:
+    bits, codes = data.draw(columns(n_domains, 0, 2)), data.draw(columns(n, -1, n_domains - 1))
+    assert_same("refuse_domains", data.draw(columns(n, -(1 << 40), 1000)), bits, codes, -(1 << 40))
+
+
 @given(st.data(), SIZES)
 def test_the_sum_of_columns_by_their_weights(data: st.DataObject, n: int) -> None:
     terms = [
@@ -137,6 +145,9 @@ CASES: list[tuple[str, type[Exception], Callable[[], object]]] = [
             LONG, ((SHORT[:0].astype(np.float64), LONG - 1, None, 1.0, 0.0),), LONG == 0, 1
         ),
     ),
+    ("a node in a domain beyond the bits", IndexError, lambda: compiled_form.refuse_domains(LONG, SHORT, LONG + 3, -1)),
+    ("no bits for any domain", IndexError, lambda: compiled_form.refuse_domains(LONG, SHORT[:0], LONG - 1, -1)),
+    ("totals of other nodes", TypeError, lambda: compiled_form.refuse_domains(SHORT, LONG, LONG, -1)),
     ("numbers for a mask", TypeError, lambda: compiled_form.add_spread_scores(LONG, (), LONG, 1)),
     ("totals for fewer nodes", TypeError, lambda: compiled_form.add_spread_scores(LONG, (), SHORT == 0, 1)),
 ]

@@ -21,7 +21,7 @@ from kubesched.scheduler.legacy import (
     profile_from_provider,
     release_of,
 )
-from kubesched.scheduler.legacy.log_lines import say_start
+from kubesched.scheduler.legacy.wording import say_start
 from kubesched.telemetry.logs import set_verbosity
 
 

@@ -9,10 +9,9 @@ from legacy_clusters import REGION, ZONE, World, random_world
 from legacy_oracle import PREDICATES, check_service_affinity, labels_presence
 
 from kubesched.scheduler.legacy.algorithms import PREDICATES as FACTORIES
-from kubesched.scheduler.legacy.context import LegacyContext
 from kubesched.scheduler.legacy.predicates.node_facts import CheckNodeLabelPresence
 from kubesched.scheduler.legacy.predicates.pods import CheckServiceAffinity
-from kubesched.scheduler.legacy.releases import V1_13, V1_17, LegacyGates
+from kubesched.scheduler.legacy.releases import V1_13, V1_17, LegacyContext, LegacyGates
 
 SEEDS = st.integers(0, 1 << 32)
 UNRESOLVABLE = frozenset(

@@ -19,11 +19,10 @@ from legacy_oracle import (
 )
 
 from kubesched.scheduler.legacy.algorithms import PRIORITIES as FACTORIES
-from kubesched.scheduler.legacy.context import LegacyContext
 from kubesched.scheduler.legacy.priorities.preferences import EqualPriority, NodeLabelPriority
 from kubesched.scheduler.legacy.priorities.requested import RequestedToCapacityRatioPriority
 from kubesched.scheduler.legacy.priorities.spreading import ServiceAntiAffinity
-from kubesched.scheduler.legacy.releases import V1_6, V1_13, V1_17, Release
+from kubesched.scheduler.legacy.releases import V1_6, V1_13, V1_17, LegacyContext, Release
 
 SEEDS = st.integers(0, 1 << 32)
 

@@ -25,9 +25,8 @@ from kubesched.scheduler.legacy import (
     register_fit_predicate,
     register_priority,
 )
-from kubesched.scheduler.legacy.context import LegacyContext
 from kubesched.scheduler.legacy.registry import CUSTOM
-from kubesched.scheduler.legacy.releases import V1_13, V1_17
+from kubesched.scheduler.legacy.releases import V1_13, V1_17, LegacyContext
 
 WORLD = [node("a", {"disk": "ssd"}), node("b", {"disk": "hdd"}), node("c")]
 

@@ -14,9 +14,8 @@ from legacy_oracle import PREDICATES
 from kubesched.scheduler.framework import CycleState, Plugin, Profile
 from kubesched.scheduler.framework.preemption.whatif import WhatIf
 from kubesched.scheduler.legacy.algorithms import PREDICATES as FACTORIES
-from kubesched.scheduler.legacy.context import LegacyContext
 from kubesched.scheduler.legacy.predicates.pods import CheckServiceAffinity
-from kubesched.scheduler.legacy.releases import V1_13
+from kubesched.scheduler.legacy.releases import V1_13, LegacyContext
 
 
 def built(name: str, world: World) -> Plugin:

@@ -3,19 +3,19 @@
 import pytest
 from queue_fakes import World, pod
 
-from kubesched.scheduler.queue.backoff import Pauses
+from kubesched.scheduler.queue.sub_queues import BackoffQueue
 
 
 @pytest.mark.parametrize(("failures", "seconds"), [(0, 0), (1, 1), (2, 2), (3, 4), (4, 8), (5, 10), (6, 10), (5000, 10)])
 def test_the_pause_doubles_up_to_the_limit(failures, seconds):
-    assert Pauses(1, 10).length(failures) == seconds
+    assert BackoffQueue(1, 10).seconds_after(failures) == seconds
 
 
 @pytest.mark.parametrize(
     ("initial", "longest", "failures", "seconds"), [(3, 10, 2, 6), (3, 10, 3, 10), (5, 5, 1, 5), (1, 0, 3, 0), (0, 10, 5, 0)]
 )
 def test_other_limits(initial, longest, failures, seconds):
-    assert Pauses(initial, longest).length(failures) == seconds
+    assert BackoffQueue(initial, longest).seconds_after(failures) == seconds
 
 
 def test_a_pause_ends_with_the_second_in_which_it_expires(world):

@@ -6,12 +6,13 @@ from queue_fakes import NODE_TAINTS, World
 from kubesched.errors import ConfigError
 from kubesched.scheduler.framework import Plugin, Profile
 from kubesched.scheduler.framework.wakeups import ADD, NODE, POD, Action, ClusterEvent, on
+from kubesched.scheduler.queue import QueueOptions
 from kubesched.scheduler.queue.hints import EXTENDER, ProfileHints
 
 
 def registered(*plugins, **options):
     profile = Profile("p", {"filter": [(plugin, 0) for plugin in plugins]})
-    return ProfileHints(profile, **options)
+    return ProfileHints(profile, QueueOptions(**options))
 
 
 class Filtering(Plugin):

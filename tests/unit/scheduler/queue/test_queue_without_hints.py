@@ -6,7 +6,7 @@ from queue_fakes import NODE_ADDED, NODE_DELETED, NODE_LABELS, POD_LABELS, POD_U
 
 from kubesched.scheduler.framework import Plugin, Profile
 from kubesched.scheduler.framework.wakeups import ADD, ADMITTED_LATER, NODE, POD, Action, ClusterEvent, on
-from kubesched.scheduler.queue import QueueError
+from kubesched.scheduler.queue import QueueError, QueueOptions
 from kubesched.scheduler.queue.hints import ProfileHints
 
 CLAIMS = ClusterEvent("UnschedulablePod", int(Action.POD_CLAIMS))
@@ -190,7 +190,9 @@ class Declaring(Plugin):
 )
 def test_a_plugin_may_wait_for_other_events_where_its_hint_is_not_asked(asks_hints, actions):
     plugin = Declaring(None, World().handle)
-    hints = ProfileHints(Profile("p", {"filter": [(plugin, 0)]}), asks_hints=asks_hints, taints_announce_nodes=True)
+    hints = ProfileHints(
+        Profile("p", {"filter": [(plugin, 0)]}), QueueOptions(asks_hints=asks_hints, taints_announce_nodes=True)
+    )
     found = [each for each in hints.registered if each.hint is None or asks_hints]
     assert [each.event.action for each in found][: len(actions)] == actions
     assert bool(hints.matching(NODE_LABELS)) is not asks_hints

@@ -1,8 +1,17 @@
-"""The search: the first devices, in order, that serve all claims together.
+"""The search for devices: depth first, in a fixed order, the first solution wins.
 
-In: the claims' shapes, the pools that a group of nodes reaches, and who holds what. Out: picks for every claim, "none",
-or an error. Depth first, first solution wins: claims in the pod's order, requests in the claim's, devices in the
-group's; a later failure takes back earlier picks. The result depends on nothing else, so it can be remembered.
+    claim 1: request a, 2 devices, with matchAttribute numa          devices in order: d0 (numa 0), d1 (numa 1), d2 (numa 1)
+    claim 2: request b, 1 device
+    a[0] = d0, a[1] = d1?  numa differs, no      a[1] = d2?  numa differs, no      so give d0 back and go on with
+    a[0] = d1, a[1] = d2, b[0] = d0              solution: a gets d1 and d2, b gets d0
+
+Claims are tried in the pod's order, requests in the claim's, alternatives (firstAvailable) in their list's, devices in the
+group's. `_devices` picks device k of a request and calls itself for k + 1, then `_request` for the next request, which goes on
+to the next claim. If the rest fails, the pick is given back and the next device is tried. The order is kube-scheduler's, so the
+solution is the same. It depends on nothing else, so it can be cached (`outcomes`).
+
+A pick must pass, in this order: not in use, selected by class and request, enough capacity, compatible and with counters left,
+taints tolerated, constraints of the claim satisfied.
 """
 
 from __future__ import annotations
@@ -12,58 +21,56 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
+from kubesched.kube.api import DeviceAttribute
 from kubesched.kube.cel import Allowance
-from kubesched.scheduler.cluster import DeviceClaims, DeviceId
-from kubesched.scheduler.plugins.dynamic_resources.allocation.capacity import Consumption
-from kubesched.scheduler.plugins.dynamic_resources.allocation.constraints import Constraint, constraint_for
-from kubesched.scheduler.plugins.dynamic_resources.allocation.counters import CounterBook
-from kubesched.scheduler.plugins.dynamic_resources.allocation.devices import DeviceView
+from kubesched.scheduler.cluster import DeviceClaims, DeviceId, PoolId
+from kubesched.scheduler.plugins.dynamic_resources.allocation.devices import Counters, DeviceView
 from kubesched.scheduler.plugins.dynamic_resources.allocation.pools import Candidate, Group, Pool
 from kubesched.scheduler.plugins.dynamic_resources.allocation.shapes import (
     ALL,
     EXACT_COUNT,
     AllocationError,
     ClaimShape,
+    Consumption,
     RequestShape,
 )
-from kubesched.scheduler.plugins.dynamic_resources.features import Features
+from kubesched.scheduler.plugins.dynamic_resources.args import Features
 
 MAX_RESULTS = 32
-"""A claim may not have more devices."""
-
+"""The API allows no more devices for one claim."""
 MAX_SUB_REQUESTS = 8
 _SHALLOW = 500
-_STEPS_BETWEEN_LOOKS_AT_THE_CLOCK = 256
+_STEPS_PER_CLOCK_READ = 256
 
 
 class TookTooLong(Exception):
-    """The search did not end in time."""
+    """The search did not end in time (filterTimeout)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pick:
-    """A device for a request; `shared` is what it takes of a device that others may use too."""
+    """A device for a request. `shared` is what it takes of the capacities of a device that allows several allocations."""
 
     device: DeviceView
     request: RequestShape
     shared: tuple[Consumption, ...] | None = None
     counted_in: Pool | None = None
-    """The pool whose counters it uses up."""
+    """The pool whose counters the pick uses."""
 
 
 Allocation = tuple[tuple[Pick, ...], ...]
-"""A solution: the picks of each claim, which tell by their requests which way of a list was taken, too."""
+"""A solution: the picks of each claim. Their requests tell which alternative of a list was taken."""
 
 
 class _Found(Enum):
     YES = 1
     NO = 2
     TOO_MANY = 3
-    """No device would help: the claim has all that it may have."""
+    """The claim would exceed MAX_RESULTS, so no other device helps."""
 
 
 class Search:
-    """One search on one group of nodes."""
+    """One search, for all claims of a pod, on one group of nodes."""
 
     def __init__(
         self,
@@ -83,12 +90,13 @@ class Search:
         self._steps = 0
         self._picks: list[list[Pick]] = [[] for _ in claims]
         self._taken: list[set[DeviceId]] = [set() for _ in claims]
-        """What each claim has picked for itself. Admin access looks past what other claims have, but what it picks is as
-        much in the way of the others in this search as anything."""
+        """The devices that each claim has picked. A request with admin access may use devices that other claims hold, but
+        within this search its picks are in use for the other requests."""
         self._shared: dict[DeviceId, list[tuple[Consumption, ...]]] = {}
         self._counters = CounterBook(book)
         self._constraints: list[list[Constraint]] = []
         self._all: dict[RequestShape, list[Candidate]] = {}
+        """The devices of each request with allocationMode All."""
 
     def run(self) -> Allocation | None:
         """Return the first solution, or None if there is none; raise `AllocationError`, `TookTooLong` or `NoAllowance`."""
@@ -96,16 +104,14 @@ class Search:
             raise AllocationError(self._group.error)
         deepest = sum(self._validate(claim) for claim in self._claims)
         if deepest > _SHALLOW:
-            # Calls of Python functions by Python functions do not use up the machine's stack.
+            # Safe: calls from Python to Python do not use the C stack.
             sys.setrecursionlimit(max(sys.getrecursionlimit(), 1000 + deepest))
-        if self._claim(0) is not _Found.YES:
+        if self._claims and self._request(0, 0) is not _Found.YES:
             return None
         return tuple(map(tuple, self._picks))
 
-    # Before the search
-
     def _validate(self, claim: ClaimShape) -> int:
-        """Raise if the claim cannot be searched for; return how many calls deep its search may go."""
+        """Raise if the claim cannot be searched for; return how deep the calls for it may go."""
         least = sum(min(map(self._size, ways), default=0) for ways in claim.requests)
         if least > MAX_RESULTS:
             raise AllocationError(
@@ -113,17 +119,21 @@ class Search:
             )
         constraints = []
         for i, wanted in enumerate(claim.spec.devices.constraints):
-            constraint = constraint_for(wanted, self._features)
-            if constraint is None:
-                raise AllocationError(
-                    f"claim {{claim}}, constraint #{i}: empty constraint (unsupported constraint type?)", claim.index
+            if wanted.match_attribute is not None:
+                constraints.append(Constraint(wanted.requests, wanted.match_attribute, is_match=True))
+            elif wanted.distinct_attribute is not None and self._features.consumable_capacity:
+                keeps_last = not self._features.behaviour.compares_all_distinct
+                constraints.append(
+                    Constraint(wanted.requests, wanted.distinct_attribute, is_match=False, keeps_last=keeps_last)
                 )
-            constraints.append(constraint)
+            else:
+                text = f"claim {{claim}}, constraint #{i}: empty constraint (unsupported constraint type?)"
+                raise AllocationError(text, claim.index)
         self._constraints.append(constraints)
         return MAX_RESULTS + 3 * len(claim.requests) + 1
 
     def _size(self, request: RequestShape) -> int:
-        """Return how many devices a request needs; for one that wants all devices, find out which these are."""
+        """Return how many devices a request needs. For allocationMode All these are found here."""
         request.validate()
         if request.admin and not self._features.admin_access:
             raise request.error_of(": admin access is requested, but the feature is disabled")
@@ -149,14 +159,14 @@ class Search:
 
     # The search
 
-    def _claim(self, c: int) -> _Found:
-        return _Found.YES if c == len(self._claims) else self._request(c, 0)
-
     def _request(self, c: int, r: int) -> _Found:
+        """Find devices for request r of claim c and all requests and claims after it."""
         claim = self._claims[c]
         if r == len(claim.requests):
-            # That a later claim has too many devices says nothing about this one.
-            return _Found.YES if self._claim(c + 1) is _Found.YES else _Found.NO
+            if c + 1 == len(self._claims):
+                return _Found.YES
+            # TOO_MANY in a later claim does not mean that this claim has too many devices.
+            return _Found.YES if self._request(c + 1, 0) is _Found.YES else _Found.NO
         always_too_many = True
         for request in claim.requests[r]:
             found = self._devices(c, r, request, 0, 0)
@@ -166,8 +176,13 @@ class Search:
         return _Found.TOO_MANY if always_too_many else _Found.NO
 
     def _devices(self, c: int, r: int, request: RequestShape, k: int, start: int) -> _Found:
-        """Find the k-th device of a request and all after it, looking at candidates from `start` on."""
-        self._look_at_the_clock()
+        """Find device k of a request and everything after it, among the candidates from `start` on.
+
+        The devices of a request are picked in rising order, so each set of devices is tried once.
+        """
+        self._steps += 1
+        if self._is_late is not None and self._steps % _STEPS_PER_CLOCK_READ == 0 and self._is_late():
+            raise TookTooLong
         wanted = self._all.get(request)
         if wanted is not None and not wanted:
             return _Found.NO
@@ -176,7 +191,7 @@ class Search:
             return self._request(c, r + 1)
         if len(self._picks[c]) + needed - k > MAX_RESULTS:
             return _Found.TOO_MANY
-        if wanted is not None:
+        if wanted is not None:  # allocationMode All: each device must be taken
             if not self._take(c, request, wanted[k], must=True):
                 return _Found.NO
             found = self._devices(c, r, request, k + 1, 0)
@@ -202,11 +217,6 @@ class Search:
                 return found
         return _Found.NO
 
-    def _look_at_the_clock(self) -> None:
-        self._steps += 1
-        if self._is_late is not None and self._steps % _STEPS_BETWEEN_LOOKS_AT_THE_CLOCK == 0 and self._is_late():
-            raise TookTooLong
-
     # One device
 
     def _is_in_use(self, c: int, request: RequestShape, device: DeviceView) -> bool:
@@ -225,7 +235,8 @@ class Search:
         return request.selects(device, self._allowance) and candidate.is_reachable
 
     def _has_room(self, request: RequestShape, device: DeviceView, *, if_empty: bool = False) -> bool:
-        """Return whether a device has enough left for a request, or would have if nobody used it."""
+        """Return whether each capacity of the device has enough left for the request, after what other claims and this search
+        consume; with `if_empty`, whether it would be enough if nothing was consumed."""
         if not self._features.consumable_capacity:
             return True
         taken = request.consumption(device)
@@ -244,9 +255,9 @@ class Search:
         return True
 
     def _take(self, c: int, request: RequestShape, candidate: Candidate, *, must: bool) -> bool:
-        """Pick a device for a request if nothing speaks against it."""
+        """Pick a device for a request if all checks pass. `must`: a violated constraint is an error (allocationMode All)."""
         device, pool = candidate.device, candidate.pool
-        features = self._features
+        features, constraints = self._features, self._constraints[c]
         is_shared = device.allow_multiple and features.consumable_capacity
         if self._is_in_use(c, request, device):
             return False
@@ -254,6 +265,7 @@ class Search:
             return False
         if device.skip_operations and not (features.optional_node_operations and self._group.skips_operations):
             return False
+        # A shared device uses its counters once, with its first share.
         is_counted_already = is_shared and (device.id in self._book.shares or device.id in self._shared)
         counts = bool(device.compatible) and not is_counted_already
         if counts and features.compatibility_groups and not self._counters.is_compatible(pool, device):
@@ -262,12 +274,18 @@ class Search:
             return False
         if features.device_taints and device.taints and not request.tolerates(device.taints):
             return False
-        if not self._satisfies(c, request, device):
-            if must:
-                raise request.error_of(f": cannot add device {device.id} because a claim constraint would not be satisfied")
-            return False
+        for i, constraint in enumerate(constraints):
+            attribute = request.attribute(constraint.attribute, device, self._allowance)
+            if not constraint.add(request, attribute):
+                for added in constraints[:i]:
+                    added.remove(request)
+                if must:
+                    text = f": cannot add device {device.id} because a claim constraint would not be satisfied"
+                    raise request.error_of(text)
+                return False
         if not self._has_room(request, device):
-            self._unconstrain(c, request, len(self._constraints[c]))
+            for constraint in constraints:
+                constraint.remove(request)
             return False
         if counts:
             self._counters.take(pool, device)
@@ -280,22 +298,11 @@ class Search:
         self._picks[c].append(Pick(device, request, share, pool if counts else None))
         return True
 
-    def _satisfies(self, c: int, request: RequestShape, device: DeviceView) -> bool:
-        for i, constraint in enumerate(self._constraints[c]):
-            attribute = request.attribute(constraint.attribute, device, self._allowance)
-            if not constraint.add(request, attribute):
-                self._unconstrain(c, request, i)
-                return False
-        return True
-
-    def _unconstrain(self, c: int, request: RequestShape, count: int) -> None:
-        for constraint in self._constraints[c][:count]:
-            constraint.remove(request)
-
     def _give_back(self, c: int) -> None:
-        """Take the last pick of a claim back."""
+        """Undo the last pick of a claim."""
         pick = self._picks[c].pop()
-        self._unconstrain(c, pick.request, len(self._constraints[c]))
+        for constraint in self._constraints[c]:
+            constraint.remove(pick.request)
         if pick.counted_in is not None:
             self._counters.give_back(pick.counted_in, pick.device)
         device = pick.device.id
@@ -306,3 +313,108 @@ class Search:
                 del self._shared[device]
         else:
             self._taken[c].discard(device)
+
+
+class Constraint:
+    """A constraint of a claim during one search: the devices have equal values of an attribute, or all different ones.
+
+    `keeps_last`, as before 1.37: distinctAttribute compares only with the last device of each request, so values may repeat
+    within a request.
+    """
+
+    def __init__(self, requests: tuple[str, ...], attribute: str, *, is_match: bool, keeps_last: bool = False) -> None:
+        self.attribute = attribute
+        self._requests = frozenset(requests)
+        self._is_match = is_match
+        self._keeps_last = keeps_last
+        self._seen: list[tuple[str, tuple[str, object] | None]] = []
+        """(request, typed value) of each pick; the value is None for one that is equal to no other."""
+
+    def add(self, request: RequestShape, attribute: DeviceAttribute | None) -> bool:
+        """Add a device with its value of the attribute; return False if it violates the constraint."""
+        if not self._is_about(request):
+            return True
+        if attribute is None:
+            return False
+        typed = (
+            ("string", attribute.string_value),
+            ("int", attribute.int_value),
+            ("bool", attribute.bool_value),
+            ("version", attribute.version_value),
+        )
+        value = next(((kind, value) for kind, value in typed if value is not None), None)
+        if self._seen and (value is None or any(value == other for _, other in self._seen) != self._is_match):
+            return False
+        if self._keeps_last:
+            self.remove(request)
+        self._seen.append((request.base, value))
+        return True
+
+    def remove(self, request: RequestShape) -> None:
+        """Remove the last device of a request. Picks are undone in reverse order, so it is the last one of all."""
+        if not self._is_about(request):
+            return
+        if self._keeps_last:
+            self._seen = [each for each in self._seen if each[0] != request.base]
+        else:
+            self._seen.pop()
+
+    def _is_about(self, request: RequestShape) -> bool:
+        wanted = self._requests
+        return not wanted or request.base in wanted or request.full_name in wanted
+
+
+class CounterBook:
+    """The shared counters of partitionable devices during one search.
+
+    A pool declares counters, and each device consumes some: of a GPU with counter memory 40, two halves consume 20 each, and
+    the whole GPU 40. What is left is what the pool declares, less what its allocated devices consume, also those that this node
+    cannot reach. Kept quirk: every pick compares all counters of the pool, so a pool with a negative counter gives no device at
+    all.
+    """
+
+    def __init__(self, book: DeviceClaims) -> None:
+        self._book = book
+        self._left: dict[PoolId, Counters] = {}
+        self._beside: dict[tuple[PoolId, str], list[frozenset[str]]] = {}
+        """By pool and counter set, the compatibility groups of each device in use."""
+
+    def fits(self, pool: Pool, device: DeviceView) -> bool:
+        """Return whether no counter of the pool becomes negative with the device."""
+        left = self._left_in(pool)
+        return all(amount >= device.consumes.get(counter, 0) for counter, amount in left.items())
+
+    def is_compatible(self, pool: Pool, device: DeviceView) -> bool:
+        """Return whether the device has a compatibility group in common with all devices in use of its counter sets. A device
+        without groups is compatible with devices without groups only."""
+        self._left_in(pool)
+        for counter_set, groups in device.compatible.items():
+            beside = self._beside.get((pool.id, counter_set), ())
+            if beside and (not groups.intersection(*beside) if groups else any(beside)):
+                return False
+        return True
+
+    def take(self, pool: Pool, device: DeviceView) -> None:
+        """Subtract what a device consumes."""
+        left = self._left_in(pool)
+        for counter_set, groups in device.compatible.items():
+            self._beside.setdefault((pool.id, counter_set), []).append(groups)
+        for counter, amount in device.consumes.items():
+            left[counter] -= amount
+
+    def give_back(self, pool: Pool, device: DeviceView) -> None:
+        """Add it again."""
+        left = self._left_in(pool)
+        for counter_set in device.compatible:
+            self._beside[pool.id, counter_set].pop()
+        for counter, amount in device.consumes.items():
+            left[counter] += amount
+
+    def _left_in(self, pool: Pool) -> Counters:
+        left = self._left.get(pool.id)
+        if left is None:
+            left = self._left[pool.id] = dict(pool.counters)
+            for device in (*pool.devices, *pool.elsewhere):
+                if device.compatible and (device.id in self._book.exclusive or device.id in self._book.shares):
+                    self.take(pool, device)
+        return left

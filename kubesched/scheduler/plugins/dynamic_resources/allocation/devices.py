@@ -1,7 +1,6 @@
-"""Devices and slices as the search reads them: quantities parsed, taints that matter picked out, facts shared.
+"""Devices and ResourceSlices as the search reads them: quantities parsed, blocking taints picked out.
 
-In: ResourceSlices, and where the gate is on, the rules that taint devices from outside. Out: one `DeviceView` a device.
-Views are made once for each version of a slice.
+A view is made once for each version of a slice. DeviceTaintRules (behind a gate) add taints to devices from outside.
 """
 
 from __future__ import annotations
@@ -44,8 +43,8 @@ class Capacity:
 
 @dataclass(frozen=True, slots=True)
 class NodeUse:
-    """What a device uses of one of its node's resources: so many times what is taken of a capacity, or a fixed amount, and an
-    overhead for each pod and each container."""
+    """What a device uses of one resource of its node: `multiplier` times what is consumed of the capacity `key`, or the `fixed`
+    amount, and overheads for each pod and each container."""
 
     resource: str
     key: str = ""
@@ -69,17 +68,16 @@ class DeviceView:
         )
         self.consumes = _counters(((use.counter_set, use.counters) for use in device.consumes_counters), view)
         self.compatible = {use.counter_set: frozenset(use.compatibility_groups) for use in device.consumes_counters}
-        """By counter set, also one of which it takes nothing, the groups of which another device there must share one; without
-        any, it must have none either."""
+        """The compatibility groups by counter set, also of sets of which the device consumes nothing."""
         self.skip_operations = view.spec.skip_node_operations
         self.node_uses = _node_uses(device)
         self.taints = _blocking_taints(self.id, device, rules)
         self.binding_conditions = device.binding_conditions
         self.place: Device | ResourceSliceSpec = device if view.spec.per_device_node_selection else view.spec
-        """What tells the nodes that reach it."""
+        """What says which nodes reach the device: itself or its slice."""
 
     def attribute(self, name: str) -> DeviceAttribute | None:
-        """Return an attribute by its full name; a name in the driver's own domain may be published without it."""
+        """Return an attribute by its full name. The driver may publish `driver.example/numa` as `numa`."""
         found = self.published.attributes.get(name)
         if found is None:
             domain, slash, identifier = name.partition("/")
@@ -102,12 +100,12 @@ class SliceView:
 
     @property
     def is_of_one_node(self) -> bool:
-        """Return whether only one node can notice a change of the slice."""
+        """Return whether a change of the slice concerns one node only."""
         return bool(self.spec.node_name) and not self.spec.shared_counters
 
 
 def _node_uses(device: Device) -> tuple[NodeUse, ...]:
-    """Return what a device uses of its node, in the words of either release."""
+    """Return what a device uses of its node, from the fields of 1.36 and of 1.37."""
     uses = []
     for resource, old in device.node_allocatable_resource_mappings.items():
         times = old.allocation_multiplier
@@ -152,6 +150,7 @@ def _nano(text: Quantity, view: SliceView, field: str) -> int:
 
 
 def _blocking_taints(device: DeviceId, published: Device, rules: Iterable[DeviceTaintRule]) -> tuple[DeviceTaint, ...]:
+    """Return the taints of a device and of the rules that select it, without those whose effect does not keep pods away."""
     taints = [*published.taints]
     for rule in rules:
         selector = rule.spec.device_selector

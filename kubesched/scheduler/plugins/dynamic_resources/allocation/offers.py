@@ -1,7 +1,6 @@
-"""Which nodes have the devices that a pod's claims ask for, whoever holds them: for people, not for decisions.
+"""Which nodes have the devices that a pod's claims request, free or not: for `why`, not for decisions.
 
-In: a pod, its claims, the pools as the nodes see them. Out: an `Offer` for each request. Nodes that reach the same devices are
-looked at once. A claim that is not made yet, or a request that nobody understands, says so instead.
+There is one `Offer` for each request. A claim that does not exist yet, or a request with an error, has a text instead.
 """
 
 from __future__ import annotations
@@ -20,24 +19,24 @@ from kubesched.scheduler.plugins.dynamic_resources.claims import claim_names
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """What there is for one request of a claim."""
+    """The nodes with devices for one request of a claim."""
 
     claim: str
     request: str = ""
     device_class: str = ""
     wanted: str = ""
-    """How many devices: a number, or "all"."""
+    """The number of devices, or "all"."""
     node: str = ""
-    """Where the claim is allocated already."""
+    """The node of a claim that is allocated."""
     n_nodes: int = 0
-    """Nodes that reach such devices, and those of them where as many as are wanted are free."""
+    """The nodes that reach such devices, and those of them where enough are free."""
     n_free_nodes: int = 0
     examples: tuple[str, ...] = ()
     problem: str = ""
 
     @property
     def text(self) -> str:
-        """Return it in a sentence."""
+        """Return the offer as a sentence."""
         if self.problem:
             return f"{self.claim}: {self.problem}"
         asks = f"{self.claim} asks for {self.wanted} of class {self.device_class}"
@@ -51,7 +50,7 @@ class Offer:
 
 
 def offers(pod: Pod, nodes: Snapshot, objects: Objects, book: DeviceClaims, pools: Pools) -> list[Offer]:
-    """Return what there is for the claims of a pod, in the order of its spec."""
+    """Return the offers for the claims of a pod, in the order of its spec."""
     book.refresh()
     pools.follow(nodes)
     found: list[Offer] = []
@@ -70,6 +69,7 @@ def offers(pod: Pod, nodes: Snapshot, objects: Objects, book: DeviceClaims, pool
 
 
 def _offer(claim: ResourceClaim, shape: RequestShape, nodes: Snapshot, book: DeviceClaims, pools: Pools) -> Offer:
+    """Return the offer for one request: the nodes that reach such devices, and those of them with enough free ones."""
     wanted = "all" if shape.mode == ALL else str(shape.count)
     asked = Offer(f"claim {claim.metadata.name}", shape.full_name, shape.class_name, wanted)
     if claim.status.allocation is not None:
@@ -91,7 +91,7 @@ def _offer(claim: ResourceClaim, shape: RequestShape, nodes: Snapshot, book: Dev
 
 
 def _home(allocation: AllocationResult) -> str:
-    """Return the nodes that an allocation is good for, as people would say it."""
+    """Return the nodes where an allocation can be used, as text."""
     selector = allocation.node_selector
     if selector is None:
         return "any node"

@@ -1,10 +1,14 @@
-"""Pools of devices as each node can reach them.
+"""The pools of devices that each node reaches.
 
-In: ResourceSlices and the snapshot's nodes. Out: for every row the number of its *group*; nodes that reach the same
-slices in the same way are one group, so nodes without devices of their own cost nothing and all answers are per group.
-A group lists its pools in the order in which devices are tried. Slices are grouped by (driver, pool); only the newest
-generation that reaches the node counts; a pool of which slices are missing is incomplete, one that contradicts itself
-is invalid, and neither gives devices.
+A driver publishes ResourceSlices; those with the same (driver, pool) are one pool. A slice names its node, selects nodes, or is
+for all nodes, or each of its devices does that for itself. Nodes that reach the same slices in the same way are one *group*,
+and everything is worked out once for each group.
+
+    slice s1: node n1      slice s2: node n2      slice s3: nodes with zone=a      n1 and n3 are in zone a, n2 and n4 are not
+    groups: {n1: s1 + s3}, {n2: s2}, {n3: s3}, {n4: nothing}
+
+Of a pool only the newest generation counts. A pool with missing slices is incomplete, and one that contradicts itself (a device
+name twice, an unknown counter) is invalid. Neither gives devices.
 """
 
 from __future__ import annotations
@@ -30,23 +34,23 @@ from kubesched.scheduler.cluster import (
     match_node_selector,
 )
 from kubesched.scheduler.plugins.dynamic_resources.allocation.devices import Counters, DeviceView, SliceView, declared_counters
-from kubesched.scheduler.plugins.dynamic_resources.features import Features
+from kubesched.scheduler.plugins.dynamic_resources.args import Features
 
 GroupKey = tuple[bytes, tuple[int, ...], tuple[str, ...]]
-"""(the ways that selectors open, those that name the node, the node's own slices)"""
+"""(bits of the ways by selector, ways that name the node, names of the node's own slices)"""
 
 OPTIONAL_NODE_OPERATIONS = "DRAOptionalNodeOperations"
-"""What a node declares that can do without the calls to a driver which a slice says may be skipped."""
+"""The feature of a node that accepts devices whose driver needs no calls on the node."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pool:
-    """One pool as some nodes see it."""
+    """One pool as a group of nodes sees it."""
 
     id: PoolId
     devices: tuple[DeviceView, ...] = ()
     elsewhere: tuple[DeviceView, ...] = ()
-    """Devices of the pool that other nodes reach: they use up the same counters."""
+    """Devices of the pool that these nodes do not reach; they consume the same counters."""
     counters: Counters = field(default_factory=dict)
     is_incomplete: bool = False
     invalid: str = ""
@@ -62,7 +66,7 @@ class Pool:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A device in its turn; `is_reachable` is false for a device that chooses its own nodes and not this one."""
+    """A device of a group, in the order of the search. `is_reachable`: False if it selects nodes itself, and not these."""
 
     device: DeviceView
     pool: Pool
@@ -74,7 +78,7 @@ class Group:
 
     def __init__(self, pools: Sequence[Pool], unreachable: Set[int], error: str | None, skips_operations: bool) -> None:
         self.skips_operations = skips_operations
-        """Whether the nodes can do without operations that a driver does not need."""
+        """Whether the nodes declare OPTIONAL_NODE_OPERATIONS."""
         self.pools = pools
         self.error = error
         self.has_invalid = any(pool.invalid for pool in pools)
@@ -88,7 +92,11 @@ class Group:
 
 @dataclass(slots=True)
 class _Ways:
-    """How rows reach slices that are not their own: each way has a number, `to` tells the slice or the device in it."""
+    """How rows reach slices that do not name one node. Each way has a number: way i leads to the slice, or device, `to[i]`.
+
+    `columns` has for each way by selector the rows that take it, `named` the ways of devices that name a node, and `patterns`
+    the bits of all columns for each row: rows with equal bits reach the same slices.
+    """
 
     to: list[tuple[SliceView, DeviceView | None]] = field(default_factory=list)
     columns: list[tuple[int, Bools]] = field(default_factory=list)
@@ -97,7 +105,7 @@ class _Ways:
 
 
 class Pools:
-    """All pools, and who reaches them. `epoch` moves whenever groups from before are no longer true."""
+    """All pools and groups. `epoch` changes when all groups are new."""
 
     def __init__(self, objects: Objects, features: Features) -> None:
         self._objects = objects
@@ -113,7 +121,7 @@ class Pools:
         self._nodes: Snapshot | None = None
         self.group_of_row: Ints = np.zeros(0, dtype=np.int64)
         self.in_use: Set[int] = frozenset()
-        """The groups that have nodes: one that was replaced has none any more."""
+        """The groups that have nodes. A group that was replaced stays in `groups` without nodes."""
 
     def _reset(self) -> None:
         self.groups: list[Group] = []
@@ -138,7 +146,7 @@ class Pools:
         return self.group_of_row if nodes.rows is None else self.group_of_row[nodes.rows]
 
     def follow(self, nodes: Snapshot) -> None:
-        """Take in what happened to slices and nodes; `group_of_row` is another array if anything about it changed."""
+        """Follow the changes of slices and nodes; a changed `group_of_row` is a new array."""
         versions = self._objects.version(ResourceSlice), self._objects.version(DeviceTaintRule)
         if versions != self._versions:
             if not self._take_in_changes():
@@ -154,16 +162,18 @@ class Pools:
         self._nodes = nodes
 
     def group_of(self, node_name: str) -> int:
-        """Return the group of a node that was looked at before, or -1."""
+        """Return the group of a node of the last view, or -1."""
         row = self._nodes.everything().row(node_name) if self._nodes is not None else -1
         return int(self.group_of_row[row]) if 0 <= row < len(self.group_of_row) else -1
 
     def published(self, key: DeviceId) -> DeviceView | None:
-        """Return a device that some slice tells of, wherever it is."""
+        """Return a published device, on whatever node."""
         slices = self._by_pool.get((key.driver, key.pool), ())
         return next((device for view in slices for device in view.devices if device.id == key), None)
 
     def _read_slices(self) -> None:
+        """Read all slices again and start with no groups. Views of unchanged slices are reused, unless the taint rules
+        changed."""
         rules = tuple(self._objects.all(DeviceTaintRule)) if self.features.taint_rules else ()
         before = self._views if rules == self._rules else {}
         self._reset()
@@ -180,12 +190,12 @@ class Pools:
                 self._broken_elsewhere[pool] = found
 
     def _take_in_changes(self) -> bool:
-        """Repair what changes to slices of single nodes touch; False if everything must be read again."""
+        """Update the groups of the nodes whose own slices changed; return False if everything must be read again."""
         changes = self._slices.changed(self._objects.log(ResourceSlice))
         if self._versions is None or self.features.taint_rules:
             return False
         if len(self.groups) > 4 * len(self.group_of_row) + 1000:
-            return False  # mostly groups that nobody is in any more
+            return False  # mostly groups without nodes
         if changes is None or len(changes) > len(self._views):
             return False
         for before, after in changes:
@@ -214,6 +224,7 @@ class Pools:
         self._regroup_nodes.add(view.spec.node_name or "")
 
     def _sort_in(self, view: SliceView) -> None:
+        """Put a slice into the indexes: by pool, by node (`_local`) or for several nodes (`_wide`), and counters by pool."""
         spec, with_partitions = view.spec, self.features.partitionable_devices
         self._views[view.name] = view
         self._has_skips = self._has_skips or bool(spec.skip_node_operations)
@@ -222,7 +233,7 @@ class Pools:
             self._counters.setdefault(view.pool, []).append(view)
             if not (with_partitions and self.features.behaviour.ignores_distant_counters):
                 return
-        # Counters are a way to their pool as devices are: one whose devices are still to come is being updated.
+        # A slice with counters counts as reached too: if the slices with its devices are missing, the pool is incomplete.
         if spec.node_name:
             self._local.setdefault(spec.node_name, []).append(view)
         elif spec.all_nodes or spec.node_selector is not None or (spec.per_device_node_selection and with_partitions):
@@ -231,13 +242,13 @@ class Pools:
     # Grouping
 
     def _regroups(self, change: Change) -> bool:
-        """Return whether a node may reach other devices since it changed: by its labels, or by features that it declares."""
+        """Return whether a changed node may belong to another group now: by its labels, or by its declared features."""
         if not change.labels:
             return self._has_skips
         return any(view.spec.node_selector is not None or view.spec.per_device_node_selection for view in self._wide)
 
     def _find_ways(self, nodes: Snapshot) -> None:
-        """Find out how each row reaches slices that are not its own."""
+        """Set `_ways`."""
         self._error = None
         self._ways = ways = _Ways()
         for view in self._wide:
@@ -252,13 +263,15 @@ class Pools:
         ways.patterns = [error_mark + bits.tobytes() for bits in np.packbits(columns, axis=0).T]
 
     def _regroup(self, group_of_row: Ints, rows: Sequence[int], nodes: Snapshot) -> None:
-        """Give rows their group anew, in a column that has those of all others."""
+        """Set the groups of some rows in the column of all rows."""
         group_of_row[rows] = [self._group_for(row, nodes) for row in rows]
         self.group_of_row = group_of_row
         self._regroup_nodes.clear()
         self.in_use = set(np.unique(group_of_row).tolist())
 
     def _group_for(self, row: int, nodes: Snapshot) -> int:
+        """Return the group of a row, a new one if no row with the same slices was seen. The key has everything that decides
+        which devices a node reaches."""
         name = nodes.name(row)
         ways, local = self._ways, self._local.get(name, ())
         own = tuple(ways.named.get(name, ()))
@@ -273,6 +286,8 @@ class Pools:
         return group
 
     def _column(self, view: SliceView, device: DeviceView | None, nodes: Snapshot) -> Bools:
+        """Return the rows that a slice or device reaches by its node selector. An invalid selector is an error of all
+        groups."""
         place = device.place if device is not None else view.spec
         if place.all_nodes or place.node_selector is None:
             return np.full(nodes.n, bool(place.all_nodes), dtype=np.bool_)
@@ -287,6 +302,8 @@ class Pools:
     def _new_group(
         self, local: Sequence[SliceView], reached: list[tuple[SliceView, DeviceView | None]], skips_operations: bool
     ) -> int:
+        """Make a group from the slices of one node and the ways to other slices; return its number. Pools with devices that
+        have binding conditions come last, the others are in the order of driver and name."""
         slices: dict[PoolId, dict[str, SliceView]] = {}
         for view in (*local, *(view for view, _ in reached)):
             slices.setdefault(view.pool, {})[view.name] = view
@@ -317,7 +334,7 @@ class Pools:
     # Pools
 
     def _pool(self, key: PoolId, relevant: Iterable[SliceView]) -> Pool | None:
-        """Return a pool as it looks to nodes that reach these slices of it; None if it is being replaced."""
+        """Return a pool as nodes that reach these slices see it; None if a newer generation is on its way."""
         seen = [view for view in relevant if not self._is_ignored(view)]
         if not seen:
             return None
@@ -329,12 +346,14 @@ class Pools:
         return known[names]
 
     def _is_ignored(self, view: SliceView) -> bool:
-        """Return whether nobody here can tell which devices of a slice go together, so that its pool is incomplete."""
+        """Return whether a slice has compatibility groups while their gate is off; without it the pool is incomplete."""
         if self.features.compatibility_groups:
             return False
         return any(groups for device in view.devices for groups in device.compatible.values())
 
     def _build(self, key: PoolId, newest: int, kept: list[SliceView]) -> Pool | None:
+        """Build a pool from the newest slices that a group reaches. It is incomplete if slices are missing, invalid if it
+        contradicts itself, and None while a newer generation replaces it."""
         everything = self._by_pool[key]
         wanted = kept[0].spec.pool.resource_slice_count
         devices = tuple(device for view in kept for device in view.devices)
@@ -349,7 +368,7 @@ class Pools:
         counters: Counters = {}
         sets: set[str] = set()
         invalid = _duplicate(device.id.device for device in devices)
-        # Counters of the pool that are for other nodes count too, unless the pool was complete without them.
+        # If the pool is not complete without them, counters in slices for other nodes count too.
         for view in (*kept, *(distant if len(kept) != wanted else ())):
             for declared in view.spec.shared_counters:
                 if declared.name in sets:

@@ -1,4 +1,4 @@
-"""Picks turned into the allocation that a claim's status carries."""
+"""From picks to the AllocationResult that is written to a claim's status."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from kubesched.kube.api import (
 from kubesched.scheduler.framework import Random
 from kubesched.scheduler.plugins.dynamic_resources.allocation.allocator import MAX_SUB_REQUESTS, Allocation, Pick
 from kubesched.scheduler.plugins.dynamic_resources.allocation.shapes import AllocationError, ClaimShape, RequestShape
-from kubesched.scheduler.plugins.dynamic_resources.features import Features
+from kubesched.scheduler.plugins.dynamic_resources.args import Features
 
 FROM_CLASS, FROM_CLAIM = "FromClass", "FromClaim"
 
@@ -27,7 +27,7 @@ FROM_CLASS, FROM_CLAIM = "FromClass", "FromClaim"
 def build(
     allocation: Allocation, shapes: Sequence[ClaimShape], node_name: str, features: Features, new_id: Callable[[], str]
 ) -> list[AllocationResult]:
-    """Return what each claim gets when the pod goes to a node; shares of devices get new identities."""
+    """Return the allocation of each claim on a node; each share of a device gets a new uid."""
     return [
         AllocationResult(
             devices=DeviceAllocationResult(
@@ -41,23 +41,24 @@ def build(
 
 
 def check(allocation: Allocation) -> None:
-    """Raise if the allocation cannot be written down."""
+    """Raise if the allocation has no valid node selector."""
     for i, picks in enumerate(allocation):
         _node_selector(picks, "", i)
 
 
 def score(allocation: Allocation) -> int:
-    """Return how much the solution is liked: the earlier in its list a taken way stands, the more."""
+    """Return the score of a solution: 8 for each request with the first alternative of its list, 7 for the second, and so
+    on."""
     return sum(MAX_SUB_REQUESTS - each.way for picks in allocation for each in _requests_of(picks) if each.parent)
 
 
 def _requests_of(picks: Sequence[Pick]) -> Sequence[RequestShape]:
-    """Return the requests that picks are for: of a list the one that was taken. All have devices, or there is no solution."""
+    """Return the requests of the picks, each once; of a list the alternative that was taken."""
     return list(dict.fromkeys(pick.request for pick in picks))
 
 
 def score_of_claim(claim: ResourceClaim) -> int:
-    """Return the same for a claim that has its devices already."""
+    """Return the same score for an allocated claim."""
     allocation = claim.status.allocation
     if allocation is None:
         return 0
@@ -69,6 +70,7 @@ def score_of_claim(claim: ResourceClaim) -> int:
 
 
 def _result(pick: Pick, features: Features, new_id: Callable[[], str]) -> DeviceRequestAllocationResult:
+    """Return the result entry of one pick."""
     device, request = pick.device, pick.request
     return DeviceRequestAllocationResult(
         request=request.full_name,
@@ -86,13 +88,15 @@ def _result(pick: Pick, features: Features, new_id: Callable[[], str]) -> Device
 
 
 def new_uid(chance: Random, pod_uid: str) -> str:
-    """Return a random identity for what a pod gets. Chance begins anew with every engine, in the next process or after a
-    reload; that of the pod keeps it apart from what was handed out before, perhaps of the same device."""
+    """Return a random uid. It includes the pod's uid, because the seeded generator of a new process or engine starts again and
+    would repeat uids that it gave to other shares of the same device."""
     drawn = f"{pod_uid}/{chance.randrange(1 << 128)}".encode()
     return str(uuid.UUID(bytes=hashlib.blake2b(drawn, digest_size=16).digest(), version=4))
 
 
 def _config(shape: ClaimShape, picks: Sequence[Pick]) -> tuple[DeviceAllocationConfiguration, ...]:
+    """Return the configuration entries: those of the classes first, then those of the claim, each with the requests that it is
+    for."""
     chosen = _requests_of(picks)
     by_class: dict[str, list[RequestShape]] = {}
     for request in chosen:
@@ -118,6 +122,8 @@ def _config(shape: ClaimShape, picks: Sequence[Pick]) -> tuple[DeviceAllocationC
 
 
 def _node_selector(picks: Sequence[Pick], node_name: str, claim: int) -> NodeSelector | None:
+    """Return where an allocation can be used: on the node itself if a device is local to it, else where the selectors of all
+    devices match; None for everywhere. An entry that several selectors have is written once."""
     if any(pick.device.place.node_name or pick.device.published.binds_to_node for pick in picks):
         here = NodeSelectorRequirement(key="metadata.name", operator="In", values=(node_name,))
         return NodeSelector(node_selector_terms=(NodeSelectorTerm(match_fields=(here,)),))

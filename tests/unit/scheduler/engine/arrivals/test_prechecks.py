@@ -16,6 +16,7 @@ from kubesched.scheduler.engine.deciding.cycle import Rules, attempt
 from kubesched.scheduler.engine.deciding.ties import FirstByName
 from kubesched.scheduler.framework.verdicts import Unschedulable
 from kubesched.scheduler.framework.wakeups import NODE, POD, Action
+from kubesched.scheduler.queue import QueueOptions
 from kubesched.scheduler.queue.hints import ProfileHints
 from kubesched.testing import FakeClock, even, namespace, near, node, pod, taint
 
@@ -341,9 +342,8 @@ def test_what_plugins_wait_for_without_hints(resource: str, expected: dict[str, 
     given = Gates.parse("SchedulerQueueingHints=false,DynamicResourceAllocation=true", emulated=(1, 33))
     engine = assemble(default_configuration(given), given, Ports(clock=FakeClock(1000.0)))
     found: dict[str, int] = {}
-    for registered in ProfileHints(
-        engine.profiles["default-scheduler"], asks_hints=False, taints_announce_nodes=True
-    ).registered:
+    options = QueueOptions(asks_hints=False, taints_announce_nodes=True)
+    for registered in ProfileHints(engine.profiles["default-scheduler"], options).registered:
         assert registered.hint is None
         if registered.event.resource == resource:
             found[registered.plugin] = found.get(registered.plugin, 0) | registered.event.action

@@ -262,7 +262,7 @@ def test_the_next_pod_of_a_class_that_no_node_takes_is_refused_at_once_until_any
     scene = Scene(node("a", cpu="1"), pod("old", on="a", requests={"cpu": "1"}, priority=5))
     memo, asked = EquivalenceCache(scene.profile), []
     recall = memo.recall
-    monkeypatch.setattr(memo, "recall", lambda pod, nodes, *known: asked.append(pod.name) or recall(pod, nodes, *known))
+    monkeypatch.setattr(memo, "recall", lambda key, pod, *rest: asked.append(pod.name) or recall(key, pod, *rest))
 
     def told(name: str, **more: Any) -> Any:
         wanted = pod(name, requests={"cpu": "1"}, **more)

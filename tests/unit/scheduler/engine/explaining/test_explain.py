@@ -72,7 +72,7 @@ def test_a_node_that_would_not_take_one_more_says_why() -> None:
 def test_whom_it_would_evict_is_told() -> None:
     scene = Scene(node("a", cpu="2"), pod("low", on="a", priority=1, requests={"cpu": "2"}))
     found = explain(scene.attempt(pod("high", priority=9, requests={"cpu": "1"}), preempts=True))
-    assert found.preemption is not None and "preempting 1 victims" in (found.preemption_said or "")
+    assert found.preemption is not None and "preempting 1 victims" in (found.preemption_result or "")
     assert (found.preemption.node_name, [victim.key for victim in found.preemption.victims]) == ("a", ["default/low"])
     hopeless = explain(scene.attempt(pod("low-too", priority=1, requests={"cpu": "1"}), preempts=True))
-    assert hopeless.preemption is None and "No preemption victims found for incoming pod" in (hopeless.preemption_said or "")
+    assert hopeless.preemption is None and "No preemption victims found for incoming pod" in (hopeless.preemption_result or "")

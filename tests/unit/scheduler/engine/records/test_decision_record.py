@@ -163,10 +163,25 @@ class Broken(Plugin):
         raise ValueError("out of order")
 
 
-BROKEN = """
+class BrokenScore(Plugin):
+    """Breaks at Score."""
+
+    def score_node(self, pod: Any, node: Any, state: Any) -> int:
+        raise ValueError("out of order")
+
+
+class BrokenFilter(Plugin):
+    """Breaks at Filter."""
+
+    def filter_node(self, pod: Any, node: Any, state: Any) -> None:
+        raise ValueError("out of order")
+
+
+def enabled(plugin: type[Plugin]) -> str:
+    return f"""
 apiVersion: kubescheduler.config.k8s.io/v1
 kind: KubeSchedulerConfiguration
-profiles: [{plugins: {multiPoint: {enabled: [{name: Broken}]}}}]
+profiles: [{{plugins: {{multiPoint: {{enabled: [{{name: {plugin.name}}}]}}}}}}]
 """
 
 
@@ -212,9 +227,26 @@ async def a_binding_that_fails() -> None:
 
 
 async def a_plugin_that_breaks() -> None:
-    scene = Scene(node("a"), pod("p"), configuration=BROKEN, plugins=(Broken,))
+    scene = Scene(node("a"), pod("p"), configuration=enabled(Broken), plugins=(Broken,))
     (record, *_) = await told(scene)
     assert record.outcome == ERROR and "out of order" in record.message and record.node == "a"
+
+
+async def an_attempt_that_breaks_halfway() -> None:
+    for plugin in (BrokenFilter, BrokenScore):
+        nodes = [node("a"), node("b"), node("c", cordoned=True)]
+        scene = Scene(*nodes, pod("p"), configuration=enabled(plugin), plugins=(plugin,))
+        (record, *_) = await told(scene)
+        assert (record.outcome, record.node, record.node_count) == (ERROR, "", 3) and "out of order" in record.message
+        assert record.refusals == (RefusalCount("NodeUnschedulable", "node(s) were unschedulable", 1),)
+
+
+async def an_attempt_that_breaks_when_there_is_no_time() -> None:
+    scene = Scene(node("c", cordoned=True), configuration=enabled(BrokenFilter), plugins=(BrokenFilter,))
+    scene.decisions.idle_until = float("inf")
+    scene.put(pod("p"))
+    (record, *_) = await told(scene)
+    assert record.outcome == ERROR and record.refusals is None
 
 
 async def a_gang_that_has_no_room() -> None:
@@ -231,6 +263,8 @@ STORIES: list[Callable[[], Awaitable[None]]] = [
     a_pod_that_evicts,
     a_binding_that_fails,
     a_plugin_that_breaks,
+    an_attempt_that_breaks_halfway,
+    an_attempt_that_breaks_when_there_is_no_time,
     a_gang_that_has_no_room,
 ]
 

@@ -41,27 +41,31 @@ def pre_filter(*answers: Any) -> Any:
     return found, state, [plugin.name for plugin in plugins if plugin.asked]
 
 
-def test_a_plugin_that_skips_is_left_out_of_filtering() -> None:
-    found, state, _ = pre_filter(SKIP, None, SUCCESS)
-    assert found.status is None and found.considered is None
-    assert state.skip_filter == {"A"}
+MERGED = [
+    ("a plugin that skips is left out of Filter", (SKIP, None, SUCCESS), None, {"A"}, "ABC"),
+    ("an unresolvable refusal ends it", (None, unresolvable("never"), None), unresolvable("never").by("B"), set(), "AB"),
+    (
+        "after another refusal the others are called, and the last one stands",
+        (unschedulable("first"), None, unschedulable("last"), SKIP),
+        unschedulable("last").by("C"),
+        {"D"},
+        "ABCD",
+    ),
+    (
+        "an unresolvable refusal beats an earlier one",
+        (unschedulable("first"), unresolvable("never")),
+        unresolvable("never").by("B"),
+        set(),
+        "AB",
+    ),
+]
 
 
-def test_an_unresolvable_refusal_ends_it_at_once() -> None:
-    found, _, asked = pre_filter(None, unresolvable("never"), None)
-    assert found.status == unresolvable("never").by("B")
-    assert asked == ["A", "B"]
-
-
-def test_a_refusal_that_eviction_may_help_with_lets_the_others_speak_and_the_last_one_stands() -> None:
-    found, _, asked = pre_filter(unschedulable("first"), None, unschedulable("last"), SKIP)
-    assert found.status == unschedulable("last").by("C")
-    assert asked == ["A", "B", "C", "D"]
-
-
-def test_an_unresolvable_refusal_beats_an_earlier_one() -> None:
-    found, _, _ = pre_filter(unschedulable("first"), unresolvable("never"))
-    assert found.status == unresolvable("never").by("B")
+@pytest.mark.parametrize(("answers", "status", "skipped", "asked"), [c[1:] for c in MERGED], ids=[str(c[0]) for c in MERGED])
+def test_answers_of_pre_filter_are_merged(answers: Any, status: Status | None, skipped: set[str], asked: str) -> None:
+    found, state, were_asked = pre_filter(*answers)
+    assert (found.status, state.skip_filter, were_asked) == (status, skipped, [*asked])
+    assert found.considered is None
 
 
 @pytest.mark.parametrize("answer", [failed("broken"), Status(Code.PENDING, ("broken",)), Status(Code.WAIT, ("broken",))])
@@ -130,44 +134,26 @@ def post_filter(*answers: PostFiltered) -> tuple[PostFiltered, list[str]]:
     return found, [plugin.name for plugin in plugins if plugin.asked]
 
 
-def test_the_first_way_out_is_taken() -> None:
-    found, asked = post_filter(
-        PostFiltered(unschedulable("no claims")),
-        PostFiltered(SUCCESS, Nomination("a")),
-        PostFiltered(unschedulable("never asked")),
-    )
-    assert found.status.is_success and found.status.message == ""
-    assert found.nomination == Nomination("a")
-    assert asked == ["A", "B"]
+X, Y = PostFiltered(unschedulable("x"), Nomination("a")), PostFiltered(unschedulable("y"), CLEAR)
+ENDINGS = [
+    ("the first success is taken", (X, PostFiltered(SUCCESS, Nomination("b")), Y), SUCCESS, Nomination("b"), "AB"),
+    (
+        "refusals add up under the first name, and the last nomination is kept",
+        (X, Y),
+        unschedulable("x", "y").by("A"),
+        CLEAR,
+        "AB",
+    ),
+    ("None does not change the nomination", (Y, PostFiltered(unschedulable())), unschedulable("y").by("A"), CLEAR, "AB"),
+    ("an unresolvable answer ends it", (X, PostFiltered(unresolvable("no")), X), unresolvable("no").by("B"), None, "AB"),
+    ("an error ends it", (PostFiltered(failed("not found")), X), failed("not found").by("A"), None, "A"),
+]
 
 
-def test_refusals_add_up_under_the_name_of_the_first() -> None:
-    found, _ = post_filter(
-        PostFiltered(unschedulable("no new claims to deallocate")), PostFiltered(unschedulable("preemption: no"), CLEAR)
-    )
-    assert found.status == unschedulable("no new claims to deallocate", "preemption: no").by("A")
-    assert found.nomination is CLEAR
-
-
-def test_the_last_nomination_is_kept() -> None:
-    found, _ = post_filter(
-        PostFiltered(unschedulable("x"), Nomination("a")),
-        PostFiltered(unschedulable("y"), CLEAR),
-        PostFiltered(unschedulable("z")),
-    )
-    assert found.nomination is CLEAR
-
-
-def test_an_unresolvable_answer_ends_it_with_its_own_words() -> None:
-    found, asked = post_filter(PostFiltered(unschedulable("x")), PostFiltered(unresolvable("never")), PostFiltered(SUCCESS))
-    assert found.status == unresolvable("never").by("B")
-    assert asked == ["A", "B"]
-
-
-def test_an_error_ends_it_too() -> None:
-    found, asked = post_filter(PostFiltered(failed("not found")), PostFiltered(SUCCESS))
-    assert found.status == failed("not found").by("A")
-    assert asked == ["A"]
+@pytest.mark.parametrize(("answers", "status", "nomination", "asked"), [c[1:] for c in ENDINGS], ids=[c[0] for c in ENDINGS])
+def test_answers_of_post_filter_are_merged(answers: Any, status: Status, nomination: Nomination | None, asked: str) -> None:
+    found, were_asked = post_filter(*answers)
+    assert (found.status, found.nomination, were_asked) == (status, nomination, [*asked])
 
 
 # Scoring

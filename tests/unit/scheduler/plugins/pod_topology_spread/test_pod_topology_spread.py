@@ -5,6 +5,7 @@ from __future__ import annotations
 from math import log
 from typing import Any
 
+import numpy as np
 import pytest
 from plugin_bench import Bench
 
@@ -14,7 +15,6 @@ from kubesched.kube.api.core import ReplicationController, Service
 from kubesched.kube.api.node import Node
 from kubesched.kube.api.pod import Pod
 from kubesched.scheduler.framework import CycleState
-from kubesched.scheduler.framework.runtime.feasible import FeasibleNodes, NodeTotals
 from kubesched.scheduler.plugins import PodTopologySpread
 from kubesched.scheduler.plugins.pod_topology_spread.counts import natural_log
 from kubesched.testing import even, node, pod
@@ -175,16 +175,16 @@ def test_a_node_that_moves_to_a_new_zone_right_after_a_pod_came_to_it_is_counted
     bench.store.put_node(node("z2", zone="z3"))
     counts = state.read("PodTopologySpread")
     counts.refresh(bench.store.snapshot())
-    assert counts.counts[0].values.tolist() == [1, 0, 1, 0], "z1, z2 that no node is in any more, z3, and nodes in no zone"
+    assert counts.counts[0].tolist() == [1, 0, 1, 0], "z1, z2 that no node is in any more, z3, and nodes in no zone"
 
 
 def test_a_skew_that_no_api_server_lets_pass_is_scored_in_the_way_that_checks_scores() -> None:
     bench = Bench(PodTopologySpread, *zones("z1", "z2"), *pods_on(z1=1))
     nodes = bench.store.snapshot()
-    feasible = FeasibleNodes(NodeTotals(nodes), nodes)
+    feasible, totals = np.ones(nodes.n, dtype=np.bool_), np.zeros(nodes.n, dtype=np.int64)
     for skew, is_answered in ((1, True), (0, False), (-1, False)):
         soft = [
             {**even(WEB), "topologyKey": key, "maxSkew": skew, "whenUnsatisfiable": "ScheduleAnyway"} for key in (HOST, ZONE)
         ]
         view = bench.store.view(pod("new", labels=WEB, spread=soft))
-        assert (bench.plugin.score_domains(view, nodes, feasible, CycleState()) is not None) == is_answered
+        assert (bench.plugin.add_scores(view, nodes, feasible, CycleState(), totals, 1) is not None) == is_answered

@@ -6,8 +6,8 @@ from random import Random
 
 import pytest
 
+from kubesched.kube.api import EVERYTHING
 from kubesched.kube.api.core import Service, ServiceSpec
-from kubesched.kube.api.matching import EVERYTHING
 from kubesched.kube.api.meta import ObjectMeta
 from kubesched.scheduler.cluster import Objects, PodView, Store
 from kubesched.scheduler.plugins.shared.owners import ServicesByLabel, default_selector

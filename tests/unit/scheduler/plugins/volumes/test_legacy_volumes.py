@@ -27,7 +27,7 @@ from kubesched.scheduler.legacy.predicates.volumes import (
     NoVolumeZoneConflict,
 )
 from kubesched.scheduler.plugins.node_volume_limits.plugin import TOO_MANY
-from kubesched.scheduler.plugins.volume_restrictions.plugin import DISK_CONFLICT
+from kubesched.scheduler.plugins.volume_restrictions import DISK_CONFLICT
 from kubesched.scheduler.plugins.volume_zone import ZONE_CONFLICT
 
 FULL = [TOO_MANY.text]

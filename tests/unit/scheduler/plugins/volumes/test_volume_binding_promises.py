@@ -14,7 +14,7 @@ from kubesched.kube.api.storage import PersistentVolume, PersistentVolumeClaim
 from kubesched.kube.api.volumes import AwsElasticBlockStore
 from kubesched.scheduler.framework.verdicts import SKIP, Code
 from kubesched.scheduler.plugins.volume_binding import VolumeBinding
-from kubesched.scheduler.plugins.volume_binding.args import VolumeBindingArgs
+from kubesched.scheduler.plugins.volume_binding.plugin import VolumeBindingArgs
 
 SELECTED, COMPLETED = "volume.kubernetes.io/selected-node", "pv.kubernetes.io/bind-completed"
 

@@ -13,7 +13,7 @@ from kubesched.scheduler.config.args import UtilizationShapePoint
 from kubesched.scheduler.framework.verdicts import SKIP
 from kubesched.scheduler.plugins.shared.allocation import scores_of_shape
 from kubesched.scheduler.plugins.volume_binding import VolumeBinding
-from kubesched.scheduler.plugins.volume_binding.args import VolumeBindingArgs
+from kubesched.scheduler.plugins.volume_binding.plugin import VolumeBindingArgs
 
 GATE = "StorageCapacityScoring"
 RISING = (UtilizationShapePoint(0, 0), UtilizationShapePoint(100, 10))

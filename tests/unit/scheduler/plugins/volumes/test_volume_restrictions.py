@@ -9,7 +9,7 @@ from kubesched.kube.api.pod import Pod
 from kubesched.kube.api.volumes import AwsElasticBlockStore, Cinder, GcePersistentDisk, Iscsi, Rbd, Volume
 from kubesched.scheduler.framework.cycle_state import CycleState
 from kubesched.scheduler.framework.verdicts import SKIP
-from kubesched.scheduler.plugins.volume_restrictions.plugin import CLAIM_IN_USE, DISK_CONFLICT, VolumeRestrictions
+from kubesched.scheduler.plugins.volume_restrictions import CLAIM_IN_USE, DISK_CONFLICT, VolumeRestrictions
 
 DISK, IN_USE = [DISK_CONFLICT.text], [CLAIM_IN_USE.text]
 ONE_POD = ("ReadWriteOncePod",)

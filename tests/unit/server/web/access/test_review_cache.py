@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from kubesched.errors import Forbidden, SchedulerError, ServerFault, TooManyRequests, Unreachable
-from kubesched.server.web.access.review_cache import Remembered, insist
+from kubesched.server.web.access.review_cache import ReviewCache, insist
 from kubesched.testing import FakeClock
 
 REVIEW = {"kind": "TokenReview", "spec": {}}
@@ -64,7 +64,7 @@ async def test_answers_hold_for_their_time() -> None:
         asked.append(clock.now())
         return "yes", 10.0
 
-    kept: Remembered[str] = Remembered(clock.now)
+    kept: ReviewCache[str] = ReviewCache(clock.now)
     for now in (0.0, 9.9, 10.0, 19.9, 20.0):
         clock.time = now
         assert await kept.get("q", ask) == "yes"
@@ -78,7 +78,7 @@ async def test_no_time_means_no_memory() -> None:
         asked.append(1)
         return "yes", 0.0
 
-    kept: Remembered[str] = Remembered(FakeClock().now)
+    kept: ReviewCache[str] = ReviewCache(FakeClock().now)
     await kept.get("q", ask)
     await kept.get("q", ask)
     assert len(asked) == 2
@@ -92,7 +92,7 @@ async def test_many_who_wait_ask_once_and_one_who_leaves_does_not_spoil_it() -> 
         await answer.wait()
         return "yes", 10.0
 
-    kept: Remembered[str] = Remembered(FakeClock().now)
+    kept: ReviewCache[str] = ReviewCache(FakeClock().now)
     waiting = [asyncio.ensure_future(kept.get("q", ask)) for _ in range(5)]
     await asyncio.sleep(0)
     waiting[0].cancel()
@@ -110,7 +110,7 @@ async def test_errors_are_not_remembered() -> None:
             raise errors.pop()
         return "yes", 10.0
 
-    kept: Remembered[str] = Remembered(FakeClock().now)
+    kept: ReviewCache[str] = ReviewCache(FakeClock().now)
     with pytest.raises(SchedulerError):
         await kept.get("q", ask)
     assert await kept.get("q", ask) == "yes"
@@ -126,7 +126,7 @@ async def test_the_oldest_answers_make_room() -> None:
 
         return ask
 
-    kept: Remembered[int] = Remembered(FakeClock().now, most=2)
+    kept: ReviewCache[int] = ReviewCache(FakeClock().now, most=2)
     for number in (1, 2, 1, 3, 1, 2):
         assert await kept.get(number, ask_for(number)) == number
     assert asked == [1, 2, 3, 2]
