@@ -116,8 +116,30 @@ def takes(**values: type[Options]) -> Callable[[F], F]:
 config_option = click.option(
     "--config", "config_file", type=FILE, help="KubeSchedulerConfiguration to decide with, instead of the default one."
 )
+
+
+def _read_gates(context: click.Context, parameter: click.Parameter, given: tuple[str, ...]) -> tuple[str, ...]:
+    """Replace @FILE by the gates that a running scheduler served."""
+    if not any(text.startswith("@") for text in given):
+        return given
+    from kubesched.tools.snapshots.running_gates import gates_of_running
+
+    texts = []
+    for text in given:
+        if text.startswith("@"):
+            with click.open_file(text[1:], encoding="utf-8", errors="replace") as file:
+                text = gates_of_running(file.read(), text[1:])
+        texts.append(text)
+    return tuple(texts)
+
+
 gates_option = click.option(
-    "--feature-gates", "feature_gates", multiple=True, metavar="A=true,B=false", help="Feature gates to switch, as for `run`."
+    "--feature-gates",
+    "feature_gates",
+    multiple=True,
+    metavar="A=true,B=false",
+    callback=_read_gates,
+    help="Feature gates to switch, as for `run`. @FILE or @- reads them from the metrics or /flagz of a running scheduler.",
 )
 plugin_option = click.option(
     "--plugin",
