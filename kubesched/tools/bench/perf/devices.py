@@ -10,36 +10,24 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from kubesched.errors import SchedulerError
-from kubesched.kube.api import (
-    AllocationResult,
-    Container,
-    DeviceClass,
-    Node,
-    ObjectMeta,
-    Pod,
-    PodResourceClaim,
-    PodSpec,
-    ResourceClaim,
-    ResourceSlice,
-    TopLevel,
-)
+from kubesched.kube import api
 from kubesched.kube.client import Connection, list_objects
 from kubesched.scheduler import config
 from kubesched.scheduler.cluster import DeviceClaims
 from kubesched.scheduler.engine import Ports, assemble, default_configuration
 
 
-async def cluster_of(connection: Connection) -> list[TopLevel]:
+async def cluster_of(connection: Connection) -> list[api.TopLevel]:
     """Return what an allocation depends on."""
-    found: list[TopLevel] = []
-    for kind in (Node, DeviceClass, ResourceSlice, ResourceClaim):
+    found: list[api.TopLevel] = []
+    for kind in (api.Node, api.DeviceClass, api.ResourceSlice, api.ResourceClaim):
         found += await list_objects(connection, kind)
     return found
 
 
 def allocations(
-    objects: Iterable[TopLevel], claims: Iterable[ResourceClaim], gates: config.Gates
-) -> Iterator[tuple[ResourceClaim, AllocationResult]]:
+    objects: Iterable[api.TopLevel], claims: Iterable[api.ResourceClaim], gates: config.Gates
+) -> Iterator[tuple[api.ResourceClaim, api.AllocationResult]]:
     """Yield the claims that have no devices with what they get; raise if there is nothing left for one."""
     engine = assemble(default_configuration(gates), gates, Ports())
     engine.bookings.hand_over = lambda binding: engine.queue.done(binding.booked.uid)
@@ -58,13 +46,13 @@ def allocations(
         yield claim, promised.status.allocation
 
 
-def _pod_for(claim: ResourceClaim) -> Pod:
+def _pod_for(claim: api.ResourceClaim) -> api.Pod:
     meta = claim.metadata
-    return Pod(
-        metadata=ObjectMeta(name=f"for-{meta.name}", namespace=meta.namespace, uid=f"for-{meta.uid}"),
-        spec=PodSpec(
-            containers=(Container(name="c", image="none"),),
-            resource_claims=(PodResourceClaim(name="d", resource_claim_name=meta.name),),
+    return api.Pod(
+        metadata=api.ObjectMeta(name=f"for-{meta.name}", namespace=meta.namespace, uid=f"for-{meta.uid}"),
+        spec=api.PodSpec(
+            containers=(api.Container(name="c", image="none"),),
+            resource_claims=(api.PodResourceClaim(name="d", resource_claim_name=meta.name),),
             scheduler_name="default-scheduler",
         ),
     )

@@ -43,17 +43,7 @@ class FakeApi:
     async def patch_pod_status(self, pod: PodView, status: Mapping[str, Any]) -> None:
         """Merge conditions and the nominated node into the pod."""
         record = self._alive(pod)
-        changed = record.pod.status
-        if "nominatedNodeName" in status:
-            changed = _with(changed, nominated_node_name=status["nominatedNodeName"] or "")
-        if "conditions" in status:
-            said = [
-                codec.convert({k: v for k, v in each.items() if v is not None}, PodCondition) for each in status["conditions"]
-            ]
-            types = {condition.type for condition in said}
-            kept = [condition for condition in changed.conditions if condition.type not in types]
-            changed = _with(changed, conditions=(*kept, *said))
-        self._world.put_pod(record, _with(record.pod, status=changed))
+        self._world.put_pod(record, with_status(record.pod, status))
 
     async def patch_status(self, obj: Any, status: Mapping[str, Any]) -> None:
         """Merge a status into any other object."""
@@ -109,3 +99,16 @@ class FakeApi:
         if record is None or not record.is_alive:
             raise NotFound(404, "NotFound", f'pods "{pod.name}" not found')
         return record
+
+
+def with_status(pod: Pod, patch: Mapping[str, Any]) -> Pod:
+    """Return a pod with a patch of its status merged in: conditions by type, and the nominated node."""
+    status = pod.status
+    if "nominatedNodeName" in patch:
+        status = _with(status, nominated_node_name=patch["nominatedNodeName"] or "")
+    if "conditions" in patch:
+        new = [codec.convert({k: v for k, v in each.items() if v is not None}, PodCondition) for each in patch["conditions"]]
+        types = {condition.type for condition in new}
+        kept = [condition for condition in status.conditions if condition.type not in types]
+        status = _with(status, conditions=(*kept, *new))
+    return _with(pod, status=status)
