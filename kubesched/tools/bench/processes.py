@@ -39,16 +39,17 @@ async def api_server(given: str, command: Sequence[str], kubeconfig: Path) -> As
     if given:
         yield given
         return
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    process = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT)
     try:
         assert process.stdout is not None
-        first = await asyncio.to_thread(process.stdout.readline)
-        if not kubeconfig.exists():
-            raise SchedulerError(f"the embedded API server did not start: {first.strip()}")
+        first = await process.stdout.readline()
+        if not await asyncio.to_thread(kubeconfig.exists):
+            raise SchedulerError(f"the embedded API server did not start: {first.decode().strip()}")
         yield str(kubeconfig)
     finally:
-        process.terminate()
-        await asyncio.to_thread(process.wait)
+        if process.returncode is None:
+            process.terminate()
+        await process.wait()
 
 
 @contextlib.asynccontextmanager

@@ -1,8 +1,8 @@
-"""Claims that have their devices before any pod asks for them: allocResourceClaims.
+"""The operation allocResourceClaims: allocate devices to claims before any pod uses them.
 
-In: the cluster's nodes, slices, classes and claims, read once. Out: an allocation for each claim that had none. An engine in
-memory places one imagined pod a claim, and what it would have booked is what is written; so every device that the scheduler
-itself would understand is allocated as it would.
+In: the cluster's nodes, slices, classes and claims. Out: an allocation for each claim that had none. An engine in memory
+schedules one pod for each claim, and the allocation that it assumes is the result. So every device request that the scheduler
+supports is allocated as the scheduler would do it.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from kubesched.scheduler.cluster import DeviceClaims
 from kubesched.scheduler.engine import Ports, assemble, default_configuration
 
 
-async def cluster_of(connection: Connection) -> list[api.TopLevel]:
-    """Return what an allocation depends on."""
+async def read_cluster(connection: Connection) -> list[api.TopLevel]:
+    """Return the objects that an allocation depends on."""
     found: list[api.TopLevel] = []
     for kind in (api.Node, api.DeviceClass, api.ResourceSlice, api.ResourceClaim):
         found += await list_objects(connection, kind)
@@ -28,7 +28,7 @@ async def cluster_of(connection: Connection) -> list[api.TopLevel]:
 def allocations(
     objects: Iterable[api.TopLevel], claims: Iterable[api.ResourceClaim], gates: config.Gates
 ) -> Iterator[tuple[api.ResourceClaim, api.AllocationResult]]:
-    """Yield the claims that have no devices with what they get; raise if there is nothing left for one."""
+    """Yield each claim without devices with its allocation; raise SchedulerError if no device is left for one."""
     engine = assemble(default_configuration(gates), gates, Ports())
     engine.bookings.hand_over = lambda binding: engine.queue.done(binding.booked.uid)
     engine.failures.writes = False
