@@ -10,7 +10,7 @@ ARGS ?=
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 LOCK := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate --no-header --native-tls
 
-.PHONY: kubectl-plugin wheels try-wheels sbom lock run test check conformance e2e e2e-real nightly chaos bench screenshots docs reference promise format clean
+.PHONY: kubectl-plugin wheels try-wheels sbom lock run test check conformance e2e e2e-real release-check lowest nightly chaos bench screenshots docs reference promise format clean
 
 # What running needs, and nothing else.
 $(RUN_STAMP): pyproject.toml tools/version.py tools/build_kernels.py $(wildcard kubesched/scheduler/kernels/*.c)
@@ -56,6 +56,14 @@ e2e-real: $(STAMP)
 	  KUBEBUILDER_ASSETS=$$assets $(BIN)/pytest tests/e2e -m real || failed="$$failed $$assets"; \
 	done; test -z "$$failed" || { echo "failed with$$failed"; exit 1; }
 
+# The tests with the oldest versions that pyproject.toml allows of what kubesched needs; tools for tests are new.
+lowest: $(STAMP)
+	$(BIN)/uv venv --quiet --clear --python $(BIN)/python build/lowest
+	$(BIN)/uv pip compile --quiet --resolution lowest-direct --python-version 3.11 pyproject.toml \
+	  --extra dra --extra oidc --extra experiments --extra gym --extra otel -o build/lowest.txt
+	$(BIN)/uv pip install --quiet --python build/lowest -e '.[dev]' -c build/lowest.txt
+	build/lowest/bin/python -m pytest -n $(WORKERS) -m "not nightly" tests/unit tests/contract
+
 nightly: $(STAMP)
 	$(BIN)/pytest -n $(WORKERS) -m nightly
 
@@ -87,6 +95,11 @@ $(WHEELS_STAMP): $(STAMP) requirements/wheels.txt
 # dist/kubesched.cdx.json: what the image is made of, by its lock (CycloneDX).
 sbom: $(STAMP)
 	$(BIN)/python tools/write_sbom.py
+
+# All of a release that this machine can run, and what it cannot. STEPS="wheels uvx" takes those with these words in their names.
+release-check: $(STAMP)
+	@tools/install_test_programs
+	@$(BIN)/python tools/release_check.py $(STEPS)
 
 # Newer versions of everything, with their hashes: for the image, for CI and for what builds the package.
 lock: $(STAMP)

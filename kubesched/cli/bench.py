@@ -40,12 +40,14 @@ KINDS = (
     "gpu",
     "novelty",
 )
+SOLVER_QUESTIONS = ("worlds", "estimate", "groups", "drains")
 NODES_KINDS = ("basic", "spread", "affinity", "antiaffinity")
 FAULTS = ("terminate", "nodes", "kill", "freeze", "server")
 CLUSTER_KINDS = tuple(kind for kind in _PERF_KINDS if kind not in ("churn", "csi"))
 SHORT = "performance,short"
 """What `bench perf` runs if nothing else is chosen: enough for a comparison on one's own machine, in minutes."""
 _NONE = "-"
+_TEXTS = ("kind", "question", "what", "found")
 
 
 @click.group("bench", epilog="Example:  kubesched bench engine --kind basic")
@@ -64,7 +66,7 @@ def print_figures(rows: list[dict[str, Any]], output: str) -> None:
             click.echo("\n".join(f"{key}: {value}" for key, value in row.items()))
     else:
         cells = [[f"{value:,}" if isinstance(value, int | float) else str(value) for value in row.values()] for row in rows]
-        print_table(list(rows[0]), cells, right=[i for i, title in enumerate(rows[0]) if title != "kind"])
+        print_table(list(rows[0]), cells, right=[i for i, title in enumerate(rows[0]) if title not in _TEXTS])
 
 
 # --- engine -----------------------------------------------------------------------------------------------------------
@@ -243,6 +245,24 @@ def pauses(nodes: int, pods: int, turns: int, seed: int, output: str) -> None:
     with bar(f"{pods} pods on {nodes} nodes", turns) as done:
         figures = run(Pauses(nodes, pods, turns, seed), done)
     print_figures([figures], output)
+
+
+# --- solver -----------------------------------------------------------------------------------------------------------
+
+
+@command.command("solver", short_help="Ask what if, many times.", epilog="Example:  kubesched bench solver drains -o json")
+@click.argument("questions", nargs=-1, type=click.Choice(SOLVER_QUESTIONS))
+@click.option("--shrink", type=click.IntRange(1, 100), default=1, help="Divide the sizes of clusters and questions by this.")
+@output_without_default_option
+def solver(questions: tuple[str, ...], shrink: int, output: str) -> None:
+    """Ask the Python API what autoscalers and deschedulers ask; all of the questions if none is named.
+
+    worlds: fits and worlds on 5,000 nodes with 100,000 pods. estimate: the nodes that 51,000 pods of two shapes need. groups:
+    the cheapest of 30 groups for 10,000 pods on 2,000 nodes. drains: 5,000 times, could this node of 2,000 go?
+    """
+    from kubesched.tools.bench.solver import run
+
+    print_figures(list(run(questions or SOLVER_QUESTIONS, shrink)), output)
 
 
 # --- soak -------------------------------------------------------------------------------------------------------------

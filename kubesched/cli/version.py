@@ -36,7 +36,7 @@ def refuse_alone(verbose: bool) -> None:
 
 
 def _lines(program: str, verbose: bool) -> list[str]:
-    from kubesched.scheduler.config.releases.versions import RELEASES
+    from kubesched.scheduler.config import RELEASES
 
     equals = " and ".join(f"{major}.{minor}" for major, minor in RELEASES)
     lines: list[Any] = [f"{program} {version('kubesched')}, equal to kube-scheduler {equals}"]

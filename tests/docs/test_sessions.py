@@ -198,11 +198,13 @@ PYTHON = [block for block in ALL_BLOCKS if block.language == "python" and not (b
 
 
 def test_python_that_a_page_shows_runs(tmp_path: Path) -> None:
-    """In one process, as most of its time is the start, and not in this one: examples register things."""
+    """In one process, as most of its time is the start, and not in this one: examples register things. The blocks of a page
+    share their names, as for who types them one after the other."""
     prepare(tmp_path)
-    lines = ["import traceback"]
+    lines = ["import traceback", "pages = {}"]
     for block in PYTHON:
-        run_it = f"exec(compile({block.text!r}, {block.where!r}, 'exec'), {{'__name__': 'example'}})"
+        names = f"pages.setdefault({block.page!r}, {{'__name__': 'example'}})"
+        run_it = f"exec(compile({block.text!r}, {block.where!r}, 'exec'), {names})"
         lines += ["try:", f"    {run_it}", "except BaseException:", "    traceback.print_exc()"]
     (tmp_path / "all.py").write_text("\n".join(lines))
     assert len(PYTHON) > 5

@@ -89,6 +89,17 @@ def test_the_version_is_said_once_and_a_tag_overrides_it(tmp_path: Path, monkeyp
     assert said() == "1.2.3"
 
 
+def test_chart_manifests_and_changelog_are_of_the_same_version() -> None:
+    upcoming = runpy.run_path(str(ROOT / "tools" / "version.py"))["NEXT"]
+    plugin = runpy.run_path(str(ROOT / "tools" / "build_kubectl_plugin.py"))
+    chart = yaml.safe_load((ROOT / "deploy" / "helm" / "kubesched" / "Chart.yaml").read_text(encoding="utf-8"))
+    assert (chart["appVersion"], chart["version"]) == (upcoming, plugin["semantic"](upcoming))
+    for file in (*(ROOT / "deploy" / "kustomize").rglob("*.yaml"), ROOT / "deploy" / "static-pod" / "kubesched.yaml"):
+        text = file.read_text(encoding="utf-8")
+        assert set(re.findall(r"(?:image: kubesched:|newTag: )(\S+)", text)) <= {upcoming}, file
+    assert f"\n## {upcoming}" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+
+
 def built(folder: Path, tree: Path, **environment: str) -> dict[str, str]:
     """Return the sums of what is built from a tree: the sdist, and from that the wheel."""
     for module in ("build", "hatchling"):

@@ -19,7 +19,7 @@ from typing import Any, Protocol
 from urllib.parse import urlsplit
 
 from kubesched.errors import ConfigError, MalformedObject
-from kubesched.kube.api.meta import parse_time
+from kubesched.kube.api import parse_time
 from kubesched.kube.client.kubeconfig import Chosen, Entry, ask_plugin, auth_provider, auth_provider_token, choose, file_with
 
 RENEW_SECONDS = 10

@@ -26,5 +26,5 @@ from kubesched.scheduler.cluster.pods import (
 )
 from kubesched.scheduler.cluster.selection import match_node_selector, match_required, match_requirement, match_term
 from kubesched.scheduler.cluster.snapshot import ClusterTables, Snapshot, is_uniform
-from kubesched.scheduler.cluster.store import Aside, Store, StoreError
-from kubesched.scheduler.cluster.topology import REGION_LABELS, ZONE_LABELS
+from kubesched.scheduler.cluster.store import Aside, Store, StoreError, TakenOut
+from kubesched.scheduler.cluster.topology import REGION_LABELS, ZONE_LABELS, zone_key

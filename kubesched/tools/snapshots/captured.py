@@ -29,9 +29,8 @@ from kubesched.kube.api import (
 from kubesched.kube.client import Connection, Served, Watched, discover, list_objects, row_of, watch_set
 from kubesched.scheduler import config
 from kubesched.scheduler.config import Version, nearest_recorded, text_of
-from kubesched.scheduler.engine import INBOX_LOG_FORMAT, Engine, Ports, assemble
+from kubesched.scheduler.engine import INBOX_LOG_FORMAT, Engine, Ports, StillClock, assemble
 from kubesched.scheduler.framework import Registry
-from kubesched.tools.simulation.clock import StillClock
 from kubesched.tools.simulation.replay import entries_of
 
 _encode = msgspec.json.Encoder().encode

@@ -34,7 +34,9 @@ def test_v_alone_is_wrong_usage() -> None:
     assert done.exit_code == 2 and "-v goes with --version" in done.output
 
 
-WITHOUT_A_LIBRARY = "import sys; sys.modules['kubesched.scheduler.kernels._compiled'] = None; from kubesched.cli import main; main()"
+WITHOUT_A_LIBRARY = (
+    "import sys; sys.modules['kubesched.scheduler.kernels._compiled'] = None; from kubesched.cli import main; main()"
+)
 
 
 def run(*words: str) -> subprocess.Popen[str]:

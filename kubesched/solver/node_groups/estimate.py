@@ -21,9 +21,9 @@ from kubesched.kube.api import Node, Pod, node_allocatable
 from kubesched.scheduler.cluster import Bools, Ints, PodView, Snapshot
 from kubesched.scheduler.engine import Attempt, Engine, Rules, attempt
 from kubesched.scheduler.framework import LevelRows, Placed, Profile, compares_nodes, is_kept, own_inputs
-from kubesched.tools.node_groups.daemonset_pods import DaemonSetPods
-from kubesched.tools.node_groups.sizes import GroupSizes
-from kubesched.tools.simulation.scenario import NodeGroup
+from kubesched.solver.node_groups.daemonset_pods import DaemonSetPods
+from kubesched.solver.node_groups.group import NodeGroup
+from kubesched.solver.node_groups.sizes import GroupSizes
 
 Contents = tuple[tuple[bytes, int], ...]
 """What was put on a new node: how many pods of which class, in that order."""
@@ -98,6 +98,8 @@ class NodeEstimator:
         """How many pods of a class a new node takes."""
         self._booked: list[str] = []
         self._put: list[str] = []
+        self.without_node: list[Pod] = []
+        """The pods that the last estimate put nowhere."""
 
     def estimate(self, pods: Sequence[Pod], coming: Sequence[Node] = ()) -> list[NewNode]:
         """Return the nodes to add; those that are `coming` already are used first. The groups count them from now on."""
@@ -118,6 +120,7 @@ class NodeEstimator:
                         tried.add((option.name, option.variant))
                     else:
                         tried.clear()  # who refused for the balance between zones may not any more
+            self.without_node = [pod for pod in pods if self._store.pod(pod.metadata.uid) is None]
             used = [new for new in self._new.values() if new.pods]
             for new in reversed(self._new.values()):
                 if not new.pods:

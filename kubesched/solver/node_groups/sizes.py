@@ -13,7 +13,7 @@ from math import lcm
 
 from kubesched.kube.api import Node, NodeCondition, NodeSpec, NodeStatus, ObjectMeta
 from kubesched.kube.values import HOSTNAME, quantity
-from kubesched.tools.simulation.scenario import NodeGroup, numbered
+from kubesched.solver.node_groups.group import NodeGroup, numbered
 
 _MODULUS = re.compile(r"\{i%([1-9][0-9]*)\}")
 _MOST_VARIANTS = 60

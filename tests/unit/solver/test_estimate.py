@@ -10,13 +10,13 @@ from msgspec.structs import replace
 
 from kubesched.kube.api.meta import OwnerReference
 from kubesched.kube.api.pod import Pod
+from kubesched.solver.node_groups import NodeGroup
+from kubesched.solver.node_groups.daemonset_pods import DaemonSetPods
+from kubesched.solver.node_groups.estimate import NewNode, NodeEstimator
+from kubesched.solver.node_groups.sizes import GroupSizes, make_node
 from kubesched.testing import even, near, node, pod, taint
 from kubesched.tools.bench.engine import Bench, build_engine
 from kubesched.tools.node_groups import bench
-from kubesched.tools.node_groups.daemonset_pods import DaemonSetPods
-from kubesched.tools.node_groups.estimate import NewNode, NodeEstimator
-from kubesched.tools.node_groups.sizes import GroupSizes, make_node
-from kubesched.tools.simulation.scenario import NodeGroup
 
 ZONE = "topology.kubernetes.io/zone"
 
