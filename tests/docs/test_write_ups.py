@@ -1,4 +1,4 @@
-"""docs/reference/write-ups.md says where each element of five articles lives: every file, name and test of its tables is there."""
+"""docs/reference/write-ups.md says where each element of five articles is: every file, name and test of its tables exists."""
 
 from __future__ import annotations
 
@@ -46,7 +46,9 @@ def test_each_row_has_four_columns_and_each_article_a_section() -> None:
 def test_what_the_tables_name_is_there() -> None:
     named = [cell for row in ROWS for cell in cells(row[1])]
     assert len(named) > 300
-    assert [cell for cell in named if not (ROOT / cell[0]).is_file() or (cell[1] and not is_defined(cell[1], ROOT / cell[0]))] == []
+    assert [
+        cell for cell in named if not (ROOT / cell[0]).is_file() or (cell[1] and not is_defined(cell[1], ROOT / cell[0]))
+    ] == []
 
 
 def test_each_row_names_a_test_that_there_is() -> None:
