@@ -304,7 +304,7 @@ async def test_plots_share_their_cursor(page: Page) -> None:
         shown.log.history.step(shown.engine)
     async with shown.serving() as url:
         await page.open(f"{url}#time")
-        await page.until("document.querySelectorAll('.plot').length === 6")
+        await page.until("document.querySelectorAll('.plot').length === 7")
         await page.run("document.querySelector('.plot svg').focus()")
         await page.press("ArrowLeft")
         lines = "[...document.querySelectorAll('.plot-cursor')].map((line) => line.getAttribute('x1'))"
@@ -348,7 +348,7 @@ async def test_dragging_over_a_plot_asks_for_the_decisions_of_that_time(page: Pa
         await asyncio.sleep(0.01)
     async with shown.serving() as url:
         await page.open(f"{url}#time")
-        await page.until("document.querySelectorAll('.plot').length === 6")
+        await page.until("document.querySelectorAll('.plot').length === 7")
         corner = "((place) => [place.left, place.top])(document.querySelector('.plot svg').getBoundingClientRect())"
         left, top = await page.run(corner)
         for kind, x in (("mousePressed", 10), ("mouseMoved", 200), ("mouseReleased", 200)):

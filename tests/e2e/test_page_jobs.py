@@ -111,7 +111,7 @@ async def test_who_was_evicted_for_whom_until_when_and_what_changed_then(page: P
             shown.come("Node", node("node-0", zone="zone-0", cordoned=taken))
             await asyncio.sleep(0.01)
         await take(page, Step(NAV, "Time"), by_mouse)
-        await page.until("document.querySelectorAll('.plot').length === 6")
+        await page.until("document.querySelectorAll('.plot').length === 7")
         if by_mouse:
             left, top = await page.run(
                 "((place) => [place.left, place.top])(document.querySelector('.plot svg').getBoundingClientRect())"
