@@ -263,10 +263,14 @@ class ServerOptions(Options):
     )
     is_trusting: bool = option("--insecure-skip-tls-verify", is_flag=True, help="With --server: do not verify its certificate.")
 
-    def address(self) -> SchedulerAddress | None:
-        """Return the scheduler to ask; None if none is to be asked."""
+    def address(self, *, asks_else: bool = False) -> SchedulerAddress | None:
+        """Return the scheduler to ask; None if none is to be asked. One that only a default names is not asked what it cannot
+        answer (`asks_else`)."""
         from kubesched.kube.client import SchedulerAddress
 
+        source = click.get_current_context().get_parameter_source("server")
+        if asks_else and source is click.core.ParameterSource.DEFAULT_MAP:
+            return None
         if self.server:
             return SchedulerAddress(self.server, self.token, self.ca_file or "", not self.is_trusting)
         if self.has_any:
