@@ -124,7 +124,7 @@ class _Unread:
 class _ListKey(list[Any]):
     """A list that is the key of a map: it is found by nobody who has another list, equal or not."""
 
-    __hash__ = object.__hash__
+    __hash__ = object.__hash__  # type: ignore[assignment]
     __eq__ = object.__eq__
 
 
