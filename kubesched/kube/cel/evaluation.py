@@ -121,6 +121,13 @@ class _Unread:
         self.cost = cost
 
 
+class _ListKey(list[Any]):
+    """A list that is the key of a map: it is found by nobody who has another list, equal or not."""
+
+    __hash__ = object.__hash__  # type: ignore[assignment]
+    __eq__ = object.__eq__
+
+
 Run = Callable[[Scope], Any]
 Charge = Callable[[Scope, Any], None]
 
@@ -635,8 +642,12 @@ def _map(node: MakeMap) -> Run:
         made: dict[Any, Any] = {}
         for key_of, value_of, is_optional in entries:
             key, value = key_of(scope), value_of(scope)
-            if not isinstance(key, (bool, int, str)):
-                raise EvaluationError(f"unsupported key type: {type_name(key)}")
+            if isinstance(key, list):
+                key = _ListKey(key)
+            elif isinstance(key, bytes):
+                raise CutOff("internal error: the reference cannot use bytes as a key")
+            elif isinstance(key, dict):
+                raise EvaluationError("unsupported key type: map")
             if not is_optional:
                 made[key] = value
             elif not isinstance(value, Optional):

@@ -76,8 +76,8 @@ class Behaviour:
     """Runtime errors of a device selector name the device."""
     speaks_newer_cel: bool = _since(1, 37)
     """Device selectors use a newer CEL. These are errors now: `or` and `orValue` of a value that is not optional, `lists.range`
-    of a negative number or of more than a million, a search for the empty string from a negative position, minutes of a time
-    zone past 59. Searching for the empty string past the end finds the end. `startsWith`, `endsWith`, `includes` and
+    of a negative number or of more than a million, `duration` of an int, a search for the empty string from a negative
+    position. Searching for the empty string past the end finds the end. `startsWith`, `endsWith`, `includes` and
     `matches(text, pattern)` have other costs."""
     has_device_overhead: bool = _since(1, 37)
     """Resources of the node that devices use are written to the pod's status as mapping and overhead; before, as resources."""

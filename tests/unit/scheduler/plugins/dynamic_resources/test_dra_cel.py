@@ -172,6 +172,8 @@ AS_THE_REFERENCE = [
     ("optional.ofNonZeroValue(duration('0s')).hasValue()", False),
     ("[1][?dyn(0.0)].hasValue() && !dyn(1)[?0].hasValue()", True),
     ("sets.contains(dyn('a'), ['a'])", "no such overload"),
+    ("{dyn([1]): 1}.size() == 1 && {dyn([1]): 1} != {dyn([1]): 1}", True),
+    ("{dyn(b'a'): 1}.size() == 1", "internal error"),
 ]
 
 
