@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from dataclasses import replace
 from typing import Any
@@ -24,7 +25,9 @@ from kubesched.scheduler.legacy import (
     release_of,
     ties_of,
 )
-from kubesched.testing import FakeClock, FakeRecorder
+from kubesched.scheduler.legacy.scheduler import MAX_WAITING_SECONDS
+from kubesched.testing import FakeClock, FakeRecorder, FakeWriter
+from kubesched.testing.fakes import settle
 
 
 class Answering:
@@ -43,11 +46,14 @@ def engine_of(
     policy: str = "",
     clock: FakeClock | None = None,
     poster: Poster | None = None,
+    writer: FakeWriter | None = None,
 ) -> tuple[Engine, FakeRecorder, list[str]]:
     gates, recorder, release = config.Gates.defaults(), FakeRecorder(), release_of(version)
     world = LegacyScheduler(release, ComponentConfig().defaulted(release))
     configuration = world.over(default_configuration(gates))
-    ports = Ports(recorder=recorder, ties=ties_of(release), clock=clock or FakeClock(), poster=poster)
+    ports = Ports(
+        recorder=recorder, ties=ties_of(release), clock=clock or FakeClock(), poster=poster, writer=writer or FakeWriter()
+    )
     store, handle = new_handle(gates, ports)
     algorithm: Algorithm = (
         profile_from_policy(load_policy(policy, version), handle, version)
@@ -62,7 +68,7 @@ def engine_of(
         profiles=profiles,
         prepared=(store, handle),
         options=EngineOptions(remembers=False),
-        queue_as=world.queueing(queue_options(configuration, gates)),
+        queue_as=world.queueing(queue_options(configuration, gates, MAX_WAITING_SECONDS)),
     )
     placed: list[str] = []
     engine.bookings.hand_over = lambda placement: placed.append(f"{placement.booked.name} on {placement.node_name}")
@@ -125,7 +131,7 @@ def tried_at(version: str, seconds: int) -> list[int]:
     engine, _, _ = engine_of(version, [node("a"), waiting("big", requests={"cpu": "9"})], clock=clock)
     tried = []
     for second in range(seconds):
-        engine.queue.flush_backoff(clock.now())
+        engine.flush()
         tried += [second] * sum(1 for _ in iter(engine.step, False))
         clock.time += 1.0
     return tried
@@ -156,7 +162,7 @@ def test_up_to_1_6_an_extender_that_lets_a_pod_pass_meanwhile_is_asked_again_aft
         engine, recorder, placed = engine_of(version, [node("a"), waiting("licensed")], policy, clock, poster)
         tried = []
         for second in range(20):
-            engine.queue.flush_backoff(clock.now())
+            engine.flush()
             tried += [second] * sum(1 for _ in iter(engine.step, False))
             clock.time += 1.0
         assert tried == [0, 2, 5, 10] and placed == ["licensed on a"]
@@ -165,7 +171,30 @@ def test_up_to_1_6_an_extender_that_lets_a_pod_pass_meanwhile_is_asked_again_aft
 
 @pytest.mark.parametrize("version", ["1.13", "1.17"])
 def test_later_a_refused_pod_waits_for_something_to_happen(version: str) -> None:
-    assert tried_at(version, 50) == [0]
+    """At the latest after 60 seconds, which the queue looks for every 30 seconds."""
+    assert tried_at(version, 200) == [0, 90, 180]
+
+
+@pytest.mark.parametrize("version", ["1.13", "1.17"])
+def test_a_refused_pod_is_tried_once_and_told_once(version: str) -> None:
+    """Its condition comes back by the watch, as the API server of today writes it. 1.13 and 1.17 made two attempts of it."""
+
+    async def story() -> tuple[int, list[str]]:
+        engine, recorder, _ = engine_of(version, [node("a")], writer=(writer := FakeWriter()))
+        engine.failures.writes = True
+        raw = waiting("big", requests={"cpu": "9"})
+        before = codec.decode(raw)
+        engine.intake.apply("Pod", None, before)
+        attempts = sum(1 for _ in iter(engine.step, False))
+        await settle()
+        [patch] = writer.calls
+        raw["status"] = patch.body
+        raw["metadata"] |= {"resourceVersion": "2", "managedFields": [{"manager": "kube-scheduler", "subresource": "status"}]}
+        engine.intake.apply("Pod", before, codec.decode(raw))
+        attempts += sum(1 for _ in iter(engine.step, False))
+        return attempts, [event.reason for event in recorder.events]
+
+    assert asyncio.run(story()) == (1, ["FailedScheduling"])
 
 
 OWN_CHANGES: list[tuple[str, dict[str, Any], bool]] = [
