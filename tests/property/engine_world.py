@@ -1,4 +1,4 @@
-"""A little world in virtual time around an engine: an API that answers slowly, refuses, or loses its answers."""
+"""An API server in virtual time for an engine: it answers slowly, refuses requests, or loses its answers."""
 
 import asyncio
 from collections.abc import Mapping
@@ -12,12 +12,14 @@ from kubesched.kube.api.pod import Pod
 from kubesched.scheduler.cluster import PodView
 from kubesched.scheduler.engine.arrivals.inbox import Changed
 from kubesched.scheduler.engine.loop import Engine
+from kubesched.testing import FakeWriter
 
 
-class World:
-    """The API server's side: what is true, and how badly it answers."""
+class World(FakeWriter):
+    """The objects of the API server, and the Writer port; calls fail at random unless `is_calm`."""
 
     def __init__(self, random: Random) -> None:
+        super().__init__()
         self.random = random
         self.engine: Engine | None = None
         self.pods: dict[str, Pod] = {}
@@ -73,15 +75,6 @@ class World:
         await asyncio.sleep(0.01)
         if view.key in self.pods:
             self.drop_pod(view.key)
-
-    async def update(self, changed: Any, subresource: str = "") -> Any:
-        return changed
-
-    async def create(self, obj: Any) -> Any:
-        return obj
-
-    async def delete(self, obj: Any) -> None:
-        return None
 
 
 def check(engine: Engine, world: World) -> None:
