@@ -4,15 +4,16 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed-dev
 RUN_STAMP := $(VENV)/.installed
+WHEELS_STAMP := $(VENV)/.installed-wheels
 WORKERS ?= 2
 ARGS ?=
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 LOCK := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate --no-header --native-tls
 
-.PHONY: kubectl-plugin dist sbom lock run test check conformance e2e e2e-real nightly chaos bench screenshots docs reference format clean
+.PHONY: kubectl-plugin wheels try-wheels sbom lock run test check conformance e2e e2e-real release-check lowest nightly chaos bench screenshots docs reference promise format clean
 
 # What running needs, and nothing else.
-$(RUN_STAMP): pyproject.toml tools/build_kernels.py kubesched/scheduler/kernels/_compiled.c
+$(RUN_STAMP): pyproject.toml tools/version.py tools/build_kernels.py $(wildcard kubesched/scheduler/kernels/*.c)
 	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("kubesched needs Python 3.11 or newer: make PYTHON=python3.11 ...")'
 	@echo "setting up $(VENV), once"
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -55,6 +56,14 @@ e2e-real: $(STAMP)
 	  KUBEBUILDER_ASSETS=$$assets $(BIN)/pytest tests/e2e -m real || failed="$$failed $$assets"; \
 	done; test -z "$$failed" || { echo "failed with$$failed"; exit 1; }
 
+# The tests with the oldest versions that pyproject.toml allows of what kubesched needs; tools for tests are new.
+lowest: $(STAMP)
+	$(BIN)/uv venv --quiet --clear --python $(BIN)/python build/lowest
+	$(BIN)/uv pip compile --quiet --resolution lowest-direct --python-version 3.11 pyproject.toml \
+	  --extra dra --extra oidc --extra experiments --extra gym --extra otel -o build/lowest.txt
+	$(BIN)/uv pip install --quiet --python build/lowest -e '.[dev]' -c build/lowest.txt
+	build/lowest/bin/python -m pytest -n $(WORKERS) -m "not nightly" tests/unit tests/contract
+
 nightly: $(STAMP)
 	$(BIN)/pytest -n $(WORKERS) -m nightly
 
@@ -69,19 +78,35 @@ chaos: $(STAMP)
 kubectl-plugin: $(STAMP)
 	$(BIN)/python tools/build_kubectl_plugin.py $(if $(PLUGIN_URL),--url $(PLUGIN_URL))
 
-# The wheel and the sdist, in dist: the same bytes from the same commit. The wheel is for every platform, with nothing compiled.
-dist: $(STAMP)
-	KUBESCHED_KERNELS=numpy SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) $(BIN)/python -m build --quiet --no-isolation --outdir dist .
+# In dist: a wheel with compiled loops for each platform, the wheel for all others, and the sdist. The same bytes from the same commit.
+wheels: $(WHEELS_STAMP)
+	rm -rf dist/*.whl dist/*.tar.gz
+	SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) $(BIN)/python tools/build_wheels.py
+
+# Those of dist that run on this machine run, each in an environment of its own; the others are inspected.
+try-wheels: $(WHEELS_STAMP)
+	$(BIN)/python tools/try_wheels.py
+
+$(WHEELS_STAMP): $(STAMP) requirements/wheels.txt
+	@echo "adding a compiler for all platforms to $(VENV), once"
+	@$(PIP) --require-hashes -r requirements/wheels.txt
+	@touch $(WHEELS_STAMP)
 
 # dist/kubesched.cdx.json: what the image is made of, by its lock (CycloneDX).
 sbom: $(STAMP)
 	$(BIN)/python tools/write_sbom.py
 
+# All of a release that this machine can run, and what it cannot. STEPS="wheels uvx" takes those with these words in their names.
+release-check: $(STAMP)
+	@tools/install_test_programs
+	@$(BIN)/python tools/release_check.py $(STEPS)
+
 # Newer versions of everything, with their hashes: for the image, for CI and for what builds the package.
 lock: $(STAMP)
 	$(LOCK) --upgrade requirements/build.in -o requirements/build.txt
-	$(LOCK) --upgrade pyproject.toml --extra dra -o requirements/image.txt
+	$(LOCK) --upgrade pyproject.toml --extra dra --extra serve -o requirements/image.txt
 	$(LOCK) --upgrade pyproject.toml requirements/build.in --extra dev -o requirements/ci.txt
+	$(LOCK) --upgrade requirements/wheels.in -c requirements/ci.txt -o requirements/wheels.txt
 
 bench: $(STAMP)
 	$(BIN)/python bench/run.py
@@ -96,10 +121,15 @@ screenshots: $(STAMP)
 docs: $(STAMP)
 	$(BIN)/mkdocs build --quiet --strict
 
-# What follows from the code: pages of plugins, of the configuration and of gates; the picture of a decision.
+# What follows from the code: pages of plugins, of the configuration and of gates; the picture of a decision; the recording.
 reference: $(STAMP)
 	$(BIN)/python tools/generate_reference.py
 	$(BIN)/python tools/draw_decision.py docs/examples/decision.yaml default/web-2 docs/decision.svg
+	$(BIN)/python tools/record_terminal.py
+
+# tests/unit/promise.txt: what 1.x promises to keep, as the code has it now.
+promise: $(STAMP)
+	$(BIN)/python tools/record_promise.py
 
 format: $(STAMP)
 	$(BIN)/ruff format .

@@ -32,10 +32,13 @@ if TYPE_CHECKING:
         wakeups,
     )
     from kubesched.server.app import Scheduler
+    from kubesched.solver import AsyncCluster, Cluster
     from kubesched.tools.run.program import main
     from kubesched.tools.simulation.simulation import Simulation
 
 _WHERE = {
+    "AsyncCluster": "kubesched.solver",
+    "Cluster": "kubesched.solver",
     "Scheduler": "kubesched.server.app",
     "Simulation": "kubesched.tools.simulation.simulation",
     "main": "kubesched.tools.run.program",
@@ -70,6 +73,8 @@ __all__ = [
     "SKIP",
     "SUCCESS",
     "Advice",
+    "AsyncCluster",
+    "Cluster",
     "Code",
     "CycleState",
     "Input",

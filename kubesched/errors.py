@@ -33,6 +33,11 @@ class ConfigError(SchedulerError):
         self.detail = detail
 
 
+def newer_format(where: str, found: object, known: int) -> str:
+    """Return what is said of a file that this release cannot read."""
+    return f"{where}: written by a newer kubesched (format {found}, this one reads up to {known}); use that release to read it"
+
+
 class MalformedObject(SchedulerError):
     """An API object holds a value that cannot be read."""
 

@@ -1,4 +1,4 @@
-"""Add to the site what the folder docs/ does not have: the README as front page, and the list of decisions.
+"""Add to the site what the folder docs/ does not have: the list of decisions.
 
 A hook of mkdocs. A link to a file outside docs/, or to an example, cannot be followed on the site, so it becomes plain text. If
 the file does not exist, that is a warning, which fails a strict build.
@@ -21,8 +21,6 @@ log = get_plugin_logger("site_links")
 
 
 def on_files(files: Files, config: Any) -> Files:
-    front = (ROOT / "README.md").read_text(encoding="utf-8")
-    files.append(File.generated(config, "index.md", content=_rebased(front)))
     for folder, title in LISTS.items():
         pages = sorted((DOCS / folder).glob("*.md"))
         lines = [f"- [{page.read_text(encoding='utf-8').splitlines()[0].removeprefix('# ')}]({page.name})" for page in pages]
@@ -48,15 +46,3 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
         return text
 
     return _LINK.sub(followed, markdown)
-
-
-def _rebased(text: str) -> str:
-    """Return the README's text as a page within docs/."""
-    return (
-        text.replace("](docs/", "](")
-        .replace("](CONTRIBUTING", "](../CONTRIBUTING")
-        .replace("](SECURITY", "](../SECURITY")
-        .replace("](GOVERNANCE", "](../GOVERNANCE")
-        .replace("](CHANGELOG", "](../CHANGELOG")
-        .replace("](SKILL", "](../SKILL")
-    )

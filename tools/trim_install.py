@@ -1,9 +1,8 @@
-"""Takes out of an installation what a running kubesched never opens: 100 MB of generated code, tests and unused extensions.
+"""Takes out of an installation what a running kubesched never opens: tests and unused extensions.
 
-In: a site-packages folder that belongs to kubesched alone, that of its image or of the kubectl plugin. Of
-kubernetes_asyncio the loader of credentials is used and the generated client is not
-(kubesched/kube/client/kubeconfig_loading.py leaves it closed), of CEL the extensions that device selectors have; its wheel
-also brings the tree that it was built in. Not for an environment that others share.
+In: a site-packages folder that belongs to kubesched alone, that of its image or of the kubectl plugin. Of CEL the extensions
+that device selectors have are used; its wheel also brings the tree that it was built in. Not for an environment that others
+share.
 """
 
 from __future__ import annotations
@@ -13,7 +12,6 @@ import sys
 from pathlib import Path
 
 UNUSED = (
-    *(f"kubernetes_asyncio/{part}" for part in ("client", "dynamic", "leaderelection", "stream", "utils", "watch")),
     *(f"cel_expr_python/ext/ext_{name}.*" for name in ("encoders", "math", "proto")),
     "bazel-project",
     "**/tests",

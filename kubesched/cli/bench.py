@@ -40,12 +40,14 @@ KINDS = (
     "gpu",
     "novelty",
 )
+SOLVER_QUESTIONS = ("worlds", "estimate", "groups", "drains")
 NODES_KINDS = ("basic", "spread", "affinity", "antiaffinity")
 FAULTS = ("terminate", "nodes", "kill", "freeze", "server")
 CLUSTER_KINDS = tuple(kind for kind in _PERF_KINDS if kind not in ("churn", "csi"))
 SHORT = "performance,short"
 """What `bench perf` runs if nothing else is chosen: enough for a comparison on one's own machine, in minutes."""
 _NONE = "-"
+_TEXTS = ("kind", "question", "what", "found")
 
 
 @click.group("bench", epilog="Example:  kubesched bench engine --kind basic")
@@ -64,7 +66,7 @@ def print_figures(rows: list[dict[str, Any]], output: str) -> None:
             click.echo("\n".join(f"{key}: {value}" for key, value in row.items()))
     else:
         cells = [[f"{value:,}" if isinstance(value, int | float) else str(value) for value in row.values()] for row in rows]
-        print_table(list(rows[0]), cells, right=[i for i, title in enumerate(rows[0]) if title != "kind"])
+        print_table(list(rows[0]), cells, right=[i for i, title in enumerate(rows[0]) if title not in _TEXTS])
 
 
 # --- engine -----------------------------------------------------------------------------------------------------------
@@ -179,9 +181,6 @@ def cluster(asked: ClusterOptions, output: str) -> None:
     """
     import asyncio
 
-    from rich.console import Console
-    from rich.progress import Progress
-
     from kubesched.tools.bench.cluster import ClusterBench, run
 
     if asked.bare and asked.rate:
@@ -189,11 +188,8 @@ def cluster(asked: ClusterOptions, output: str) -> None:
     bench = ClusterBench(
         asked.kind, asked.nodes, asked.pods, asked.init, asked.kubeconfig, asked.timeout, asked.bare, asked.rate
     )
-    console = Console(stderr=True)
-    is_watched = output == "table" and console.is_terminal
-    with Progress(console=console, transient=True, disable=not is_watched) as progress:
-        task = progress.add_task(f"{asked.kind}, {asked.nodes} nodes", total=asked.pods)
-        figures = asyncio.run(run(bench, lambda done: progress.update(task, completed=done)))
+    with bar(f"{asked.kind}, {asked.nodes} nodes", asked.pods) as done:
+        figures = asyncio.run(run(bench, done))
     print_figures([figures], output)
     if figures["bound"] < asked.pods:
         raise SchedulerError(f"only {figures['bound']} of {asked.pods} pods were bound within {asked.timeout:g} s")
@@ -249,6 +245,24 @@ def pauses(nodes: int, pods: int, turns: int, seed: int, output: str) -> None:
     with bar(f"{pods} pods on {nodes} nodes", turns) as done:
         figures = run(Pauses(nodes, pods, turns, seed), done)
     print_figures([figures], output)
+
+
+# --- solver -----------------------------------------------------------------------------------------------------------
+
+
+@command.command("solver", short_help="Ask what if, many times.", epilog="Example:  kubesched bench solver drains -o json")
+@click.argument("questions", nargs=-1, type=click.Choice(SOLVER_QUESTIONS))
+@click.option("--shrink", type=click.IntRange(1, 100), default=1, help="Divide the sizes of clusters and questions by this.")
+@output_without_default_option
+def solver(questions: tuple[str, ...], shrink: int, output: str) -> None:
+    """Ask the Python API what autoscalers and deschedulers ask; all of the questions if none is named.
+
+    worlds: fits and worlds on 5,000 nodes with 100,000 pods. estimate: the nodes that 51,000 pods of two shapes need. groups:
+    the cheapest of 30 groups for 10,000 pods on 2,000 nodes. drains: 5,000 times, could this node of 2,000 go?
+    """
+    from kubesched.tools.bench.solver import run
+
+    print_figures(list(run(questions or SOLVER_QUESTIONS, shrink)), output)
 
 
 # --- soak -------------------------------------------------------------------------------------------------------------
@@ -487,3 +501,42 @@ def _run_cells(row: dict[str, Any]) -> list[str]:
 
 def _number(value: float | None) -> str:
     return _NONE if value is None else f"{value:,.0f}"
+
+
+# --- serve ------------------------------------------------------------------------------------------------------------
+
+
+class ServeBenchOptions(Options):
+    """How large the cluster is, and how often what happens."""
+
+    nodes: int = option("--nodes", type=click.IntRange(1), default=1000, show_default=True, help="How many nodes.")
+    pods: int = option("--pods", type=click.IntRange(0), default=10000, show_default=True, help="Pods that run at first.")
+    callers: int = option("--callers", type=click.IntRange(1, 1000), default=8, show_default=True, help="Connections that ask.")
+    rate: float = option(
+        "--rate", type=click.FloatRange(1), default=1000, show_default=True, help="Questions a second, of all callers."
+    )
+    changes: float = option(
+        "--changes", type=click.FloatRange(0), default=500, show_default=True, help="Changes of the cluster a second."
+    )
+    seconds: float = option("--seconds", type=click.FloatRange(1), default=60, show_default=True, help="How long to ask.")
+
+
+@command.command(
+    "serve",
+    short_help="Ask the service over gRPC while the cluster changes.",
+    epilog="Example:  kubesched bench serve --rate 1000 --changes 500 --seconds 120 -o json",
+)
+@takes(asked=ServeBenchOptions)
+@output_without_default_option
+def serve(asked: ServeBenchOptions, output: str) -> None:
+    """Ask `kubesched serve` whether pods fit, from several connections, while pods come and go (docs/how-to/serve.md)."""
+    from importlib.util import find_spec
+
+    from kubesched.cli.serve import NO_GRPC
+
+    if find_spec("grpc") is None:
+        raise SchedulerError(NO_GRPC)
+    from kubesched.tools.serve.load import ServeBench, run
+
+    bench = ServeBench(asked.nodes, asked.pods, asked.callers, asked.rate, asked.changes, asked.seconds)
+    print_figures([run(bench, lambda text: click.echo(text, err=True))], output)

@@ -10,6 +10,7 @@ import click
 
 from kubesched.cli.layout import print_table
 from kubesched.cli.options import output_without_default_option
+from kubesched.cli.printing import bar
 from kubesched.errors import SchedulerError
 
 if TYPE_CHECKING:
@@ -27,8 +28,6 @@ def command(paths: tuple[Path, ...], output: str) -> None:
     Exits with 1 if anything differs.
     """
     import msgspec
-    from rich.console import Console
-    from rich.progress import track
 
     from kubesched.tools.conformance.cases import read_cases
     from kubesched.tools.conformance.families import run_case
@@ -38,13 +37,13 @@ def command(paths: tuple[Path, ...], output: str) -> None:
     cases = list(read_cases(paths))
     if not cases:
         raise SchedulerError(f"{', '.join(map(str, paths))}: no golden cases found (.jsonl or .jsonl.gz)")
-    console = Console()
-    shown = track(cases, "cases", console=console, transient=True) if console.is_terminal and output == "table" else cases
-    for family, case in shown:
-        found = run_case(case)
-        row = families.setdefault(family, {"passed": 0, "failed": 0})
-        row["failed" if found else "passed"] += 1
-        differences += found
+    with bar("cases", len(cases)) as done:
+        for number, (family, case) in enumerate(cases):
+            done(number)
+            found = run_case(case)
+            row = families.setdefault(family, {"passed": 0, "failed": 0})
+            row["failed" if found else "passed"] += 1
+            differences += found
     if output == "table":
         _print(families, differences)
     else:

@@ -15,6 +15,7 @@ import click
 from kubesched.cli.group import INTERRUPTED
 from kubesched.cli.layout import print_table, say
 from kubesched.cli.options import FOLDER, Options, PolicyOptions, option, takes
+from kubesched.cli.printing import bar
 from kubesched.kube.values import ZONE
 
 if TYPE_CHECKING:
@@ -95,25 +96,15 @@ async def _demo(settings: Settings, once: bool, scratch: Path) -> bool:
 
 async def _watch_placing(store: ObjectStore, scheduler: Scheduler, stopped: asyncio.Event) -> None:
     """Show a bar, or plain lines, until every pod is placed or was tried."""
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
     from kubesched.tools.demo.placing import Tally, placing
 
     tally, is_watched, told_at = Tally(store), sys.stdout.isatty(), time.monotonic()
-    columns = (
-        TextColumn("placing pods"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("{task.fields[rate]} pods/s"),
-        TimeElapsedColumn(),
-    )
-    with Progress(*columns, transient=True, disable=not is_watched) as bar:
-        task = bar.add_task("", total=None, rate="")
+    with bar("placing pods", None, patience_seconds=0) as done:
         async for now in placing(store, scheduler, tally, stopped):
             if not is_watched and now.has_changed and time.monotonic() - told_at >= _LINES_EVERY_SECONDS:
                 say(f"placed {tally.n_placed} of {tally.n_pods} pods")
                 told_at = time.monotonic()
-            bar.update(task, completed=tally.n_placed, total=max(tally.n_pods, 1), rate=f"{now.pods_a_second:,.0f}")
+            done(tally.n_placed, max(tally.n_pods, 1), f"{now.pods_a_second:,.0f} pods/s")
     say(f"placed {tally.n_placed} of {tally.n_pods} pods")
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import click
 
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 _PATIENCE_SECONDS = 2.0
 _LOOK_EVERY_SECONDS = 0.1
 _MOST_ALIKE = 3
+_BAR_WIDTH = 24
+_CLEAR_TO_END = "\x1b[K"
 
 
 def print_document(document: Any, output: str) -> None:
@@ -32,31 +35,38 @@ def print_document(document: Any, output: str) -> None:
         click.echo(yaml.safe_dump(document, sort_keys=False, allow_unicode=True, width=120), nl=False)
 
 
+class Done(Protocol):
+    """What is called with how much is done, as often as one likes."""
+
+    def __call__(self, count: float, total: float | None = None, note: str = "") -> None: ...
+
+
 @contextmanager
-def bar(label: str, total: float | None) -> Iterator[Callable[[float], None]]:
-    """Give something to call with how much is done, as often as one likes: a bar appears after two seconds, if anybody looks
-    at the output. Without a total it only moves."""
-    from rich.console import Console
-    from rich.progress import Progress
+def bar(label: str, total: float | None, patience_seconds: float = _PATIENCE_SECONDS) -> Iterator[Done]:
+    """Show on stderr how much is done, once that takes longer than a moment and if a person looks at the output. Without a
+    total it only counts. The line is gone at the end."""
+    started, is_watched = time.monotonic(), sys.stdout.isatty() and sys.stderr.isatty()
+    shown_at = started + patience_seconds - _LOOK_EVERY_SECONDS
+    is_shown = False
 
-    started, shown = time.monotonic(), Progress(console=Console(stderr=True), transient=True)
-    task, is_watched, last = shown.add_task(label, total=total), sys.stdout.isatty() and sys.stderr.isatty(), started
-
-    def done(count: float) -> None:
-        nonlocal last
+    def done(count: float, total: float | None = total, note: str = "") -> None:
+        nonlocal shown_at, is_shown
         now = time.monotonic()
-        if not is_watched or now - last < _LOOK_EVERY_SECONDS:
+        if not is_watched or now - shown_at < _LOOK_EVERY_SECONDS:
             return
-        last = now
-        shown.update(task, completed=count)
-        if not shown.live.is_started and now - started > _PATIENCE_SECONDS:
-            shown.start()
+        shown_at, is_shown = now, True
+        line = f"{label}  {count:,.0f}"
+        if total:
+            filled = round(min(count / total, 1.0) * _BAR_WIDTH)
+            line = f"{label}  [{'#' * filled}{'.' * (_BAR_WIDTH - filled)}]  {count:,.0f}/{total:,.0f}"
+        line += f"  {note}" * bool(note) + f"  {now - started:.0f} s"
+        click.echo(f"\r{line[: shutil.get_terminal_size().columns - 1]}{_CLEAR_TO_END}", err=True, nl=False, color=True)
 
     try:
         yield done
     finally:
-        if shown.live.is_started:
-            shown.stop()
+        if is_shown:
+            click.echo(f"\r{_CLEAR_TO_END}", err=True, nl=False, color=True)
 
 
 @contextmanager

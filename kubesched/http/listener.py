@@ -11,7 +11,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import errno
-import resource
 import socket
 import ssl
 from typing import Any
@@ -21,6 +20,11 @@ from aiohttp import web
 from kubesched.http.connections import HEADER_SECONDS, Connections, TimedHandler
 from kubesched.telemetry.logs import logger
 from kubesched.telemetry.throttle import Throttle
+
+try:
+    import resource
+except ImportError:  # Windows has no limit of this kind
+    resource = None  # type: ignore[assignment]
 
 PAUSE_SECONDS = 1.0
 TURN_SECONDS = 0.001  # time for a connection to close
@@ -33,6 +37,8 @@ _full, _failed = Throttle(), Throttle()
 
 def raise_file_limit() -> None:
     """Allow this process as many open files, which include connections, as the system permits."""
+    if resource is None:
+        return
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     with contextlib.suppress(ValueError, OSError):  # some systems name a limit that they do not grant
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
@@ -40,6 +46,8 @@ def raise_file_limit() -> None:
 
 def affordable(most: int, share: float) -> int:
     """Return how many connections a server may have that gets this share of the open files."""
+    if resource is None:
+        return most
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return most if soft == resource.RLIM_INFINITY else min(most, int(soft * share))
 

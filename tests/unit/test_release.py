@@ -1,4 +1,4 @@
-"""What a release is made of: a version from git, locks with hashes, an image by digest, a README that an index can show."""
+"""What a release is made of: a version, locks with hashes, an image by digest, a README that an index can show."""
 
 from __future__ import annotations
 
@@ -40,7 +40,8 @@ def test_every_locked_package_has_a_version_and_hashes_and_no_index_is_named(loc
 
 
 @pytest.mark.parametrize(
-    ("lock", "extras"), [("image.txt", ("dra",)), ("ci.txt", ("dev", "docs", "dra", "experiments", "gym", "otel", "ray"))]
+    ("lock", "extras"),
+    [("image.txt", ("dra",)), ("ci.txt", ("dev", "docs", "dra", "experiments", "gym", "oidc", "otel", "ray"))],
 )
 def test_locks_hold_everything_that_the_project_asks_for(lock: str, extras: tuple[str, ...]) -> None:
     project = PROJECT["project"]
@@ -60,15 +61,48 @@ def test_what_builds_the_package_is_what_is_locked_for_it() -> None:
         assert {name_of(one) for one in asked} <= set(locked(ROOT / "requirements" / lock))
 
 
-def test_no_version_is_written_down_and_a_tree_without_git_has_one() -> None:
-    assert "version" in PROJECT["project"]["dynamic"] and "version" not in PROJECT["project"]
-    assert PROJECT["tool"]["hatch"]["version"]["fallback-version"]
-    assert "export-subst" in (ROOT / ".gitattributes").read_text(encoding="utf-8")
+def test_the_version_is_said_once_and_a_tag_overrides_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "version" in PROJECT["project"]["dynamic"] and PROJECT["tool"]["hatch"]["version"]["path"] == "tools/version.py"
+    tree = tmp_path / "tree"
+    (tree / "tools").mkdir(parents=True)
+    shutil.copy(ROOT / "tools" / "version.py", tree / "tools")
+
+    def said() -> str:
+        words = [sys.executable, str(tree / "tools" / "version.py")]
+        return subprocess.run(words, capture_output=True, text=True, check=True).stdout.strip()
+
+    def git(*words: str) -> None:
+        who = ("-c", "user.name=a", "-c", "user.email=a@example.com", "-c", "commit.gpgsign=false", "-c", "tag.gpgsign=false")
+        subprocess.run(["git", "-C", str(tree), *who, *words], capture_output=True, check=True)
+
+    monkeypatch.delenv("GIT_TAG", raising=False)
+    upcoming = runpy.run_path(str(tree / "tools" / "version.py"))["NEXT"]
+    assert re.fullmatch(r"\d+\.\d+\.\d+((a|b|rc|\.dev)\d+)?", upcoming) and said() == upcoming
+    git("init")
+    git("commit", "--allow-empty", "-m", "one")
+    assert said() == upcoming
+    git("tag", "v7.8.9", "-m", "a release")
+    assert said() == "7.8.9"
+    git("commit", "--allow-empty", "-m", "two")
+    assert said() == upcoming
+    monkeypatch.setenv("GIT_TAG", "v1.2.3")
+    assert said() == "1.2.3"
+
+
+def test_chart_manifests_and_changelog_are_of_the_same_version() -> None:
+    upcoming = runpy.run_path(str(ROOT / "tools" / "version.py"))["NEXT"]
+    plugin = runpy.run_path(str(ROOT / "tools" / "build_kubectl_plugin.py"))
+    chart = yaml.safe_load((ROOT / "deploy" / "helm" / "kubesched" / "Chart.yaml").read_text(encoding="utf-8"))
+    assert (chart["appVersion"], chart["version"]) == (upcoming, plugin["semantic"](upcoming))
+    for file in (*(ROOT / "deploy" / "kustomize").rglob("*.yaml"), ROOT / "deploy" / "static-pod" / "kubesched.yaml"):
+        text = file.read_text(encoding="utf-8")
+        assert set(re.findall(r"(?:image: kubesched:|newTag: )(\S+)", text)) <= {upcoming}, file
+    assert f"\n## {upcoming}" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
 
 
 def built(folder: Path, tree: Path, **environment: str) -> dict[str, str]:
     """Return the sums of what is built from a tree: the sdist, and from that the wheel."""
-    for module in ("build", "hatchling", "hatch_vcs"):
+    for module in ("build", "hatchling"):
         pytest.importorskip(module)
     words = [sys.executable, "-m", "build", "--quiet", "--no-isolation", "--outdir", str(folder), str(tree)]
     done = subprocess.run(words, env={**os.environ, **environment}, capture_output=True, text=True, timeout=120, check=False)
@@ -77,7 +111,7 @@ def built(folder: Path, tree: Path, **environment: str) -> dict[str, str]:
 
 
 BUILT_FROM = ("kubesched", "tools", "pyproject.toml", "README.md", "LICENSE", "CHANGELOG.md", "SECURITY.md")
-GIVEN = {"SETUPTOOLS_SCM_PRETEND_VERSION": "1.2.3", "SOURCE_DATE_EPOCH": "1700000000", "PROJECT_URL": "https://example.com/k"}
+GIVEN = {"GIT_TAG": "v1.2.3", "SOURCE_DATE_EPOCH": "1700000000", "PROJECT_URL": "https://example.com/k"}
 
 
 def copied(tree: Path) -> Path:
@@ -115,6 +149,32 @@ def test_a_wheel_has_what_could_be_compiled_and_is_for_everybody_where_nothing_c
         libraries = [name for name in wheel.namelist() if name.endswith(".so")]
     assert libraries == ([] if compiler else ["kubesched/scheduler/kernels/_compiled.abi3.so"])
     assert file.name.startswith("kubesched-1.2.3-py3-none-any" if compiler else "kubesched-1.2.3-cp311-abi3-linux_")
+
+
+def test_wheels_for_other_platforms_have_their_library_and_its_tag(tmp_path: Path) -> None:
+    library = tmp_path / "_compiled.pyd"
+    library.write_bytes(b"compiled elsewhere")
+    given = {**GIVEN, "KUBESCHED_LIBRARY": str(library), "KUBESCHED_PLATFORM": "win_amd64"}
+    built(tmp_path / "dist", copied(tmp_path / "tree"), **given)
+    with zipfile.ZipFile(tmp_path / "dist" / "kubesched-1.2.3-cp311-abi3-win_amd64.whl") as wheel:
+        assert wheel.read("kubesched/scheduler/kernels/_compiled.pyd") == b"compiled elsewhere"
+        assert "Tag: cp311-abi3-win_amd64" in wheel.read("kubesched-1.2.3.dist-info/WHEEL").decode()
+        assert not [name for name in wheel.namelist() if name.endswith(".so")]
+
+
+def test_what_the_image_leaves_out_is_not_missed(tmp_path: Path) -> None:
+    cel = pytest.importorskip("cel_expr_python")
+    shutil.copytree(next(iter(cel.__path__)), tmp_path / cel.__name__)
+    subprocess.run([sys.executable, ROOT / "tools" / "trim_install.py", tmp_path], check=True, capture_output=True)
+    assert not [*tmp_path.glob("cel_expr_python/ext/ext_math*")]
+    program = (
+        "from kubesched.kube.cel.checking import check; check('device.driver == \"x\"')\n"
+        "import cel_expr_python.cel; print(cel_expr_python.cel.__file__)\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": f"{tmp_path}{os.pathsep}{ROOT}"}
+    words = [sys.executable, "-c", program]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=True, env=environment)
+    assert done.stdout.startswith(str(tmp_path))
 
 
 def test_the_image_is_built_from_a_digest_and_from_hashes() -> None:

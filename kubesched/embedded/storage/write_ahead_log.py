@@ -10,8 +10,8 @@ A last record cut short was never acknowledged and is dropped; damage anywhere e
 
 from __future__ import annotations
 
-import fcntl
 import os
+import re
 import struct
 import time
 import zlib
@@ -20,12 +20,18 @@ from pathlib import Path
 
 import msgspec
 
-from kubesched.errors import ConfigError
+from kubesched.errors import ConfigError, newer_format
+
+try:
+    import fcntl
+except ImportError:  # Windows has no locks of this kind; what only reads a snapshot works there all the same
+    fcntl = None  # type: ignore[assignment]
 
 FILE_NAME = "objects.log"
 SYNC_POLICIES = ("always", "interval", "never")
 SYNC_INTERVAL_SECONDS = 1.0
-MAGIC = b"kubesched objects 1\n"
+FORMAT = 1
+MAGIC = b"kubesched objects %d\n" % FORMAT
 REWRITE_BYTES = 64 * 1024 * 1024  # a smaller log is never rewritten while the server runs
 _HEAD = struct.Struct("<II")
 _encode = msgspec.json.Encoder().encode
@@ -39,6 +45,8 @@ class WriteAheadLog:
     def __init__(self, directory: Path, sync: str = "interval") -> None:
         if sync not in SYNC_POLICIES:
             raise ConfigError("fsync", f"unknown policy {sync!r}; expected one of {', '.join(SYNC_POLICIES)}")
+        if fcntl is None:
+            raise ConfigError("data-dir", "it needs file locks, which this system does not have")
         self.path = directory / FILE_NAME
         self._sync = sync
         self._synced_at = time.monotonic()
@@ -64,6 +72,8 @@ class WriteAheadLog:
         if not data.startswith(MAGIC):
             if MAGIC.startswith(data):
                 return  # killed while the very first bytes were written
+            if found := re.match(rb"kubesched objects (\d+)\n", data):
+                raise ConfigError("data-dir", newer_format(str(self.path), int(found[1]), FORMAT))
             raise ConfigError("data-dir", f"{self.path} is not a kubesched object log")
         at = len(MAGIC)
         while at + _HEAD.size <= len(data):

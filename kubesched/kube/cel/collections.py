@@ -10,7 +10,7 @@ from typing import Any
 from kubesched.kube.cel import texts
 from kubesched.kube.cel.costs import LONGEST_RANGE
 from kubesched.kube.cel.quantities import Quantity
-from kubesched.kube.cel.times import Duration
+from kubesched.kube.cel.times import Duration, Timestamp
 from kubesched.kube.cel.values import (
     NOTHING,
     EvaluationError,
@@ -169,13 +169,26 @@ def _unwrap(values: list[Any]) -> list[Any]:
     return [value.value for value in values if value.is_there]
 
 
-_ZEROS: tuple[Any, ...] = (None, False, 0, "", b"", [], {})
+_ZEROS: tuple[Any, ...] = (None, False, 0, "", b"", [], {}, Duration(0), Timestamp.checked(-62135596800 * 10**9))
+
+NOTHING_ADDED: dict[str, Any] = {"int": 0, "uint": UInt(0), "double": 0.0, "google.protobuf.Duration": Duration(0)}
+"""Sums of no elements, by kind of element."""
+
+
+def _set_function(name: str, answer: Callable[[list[Any], list[Any]], bool]) -> Callable[[Any, Any], bool]:
+    def checked(left: Any, right: Any) -> bool:
+        if not isinstance(left, list) or not isinstance(right, list):
+            raise no_overload(name, left, right)
+        return answer(left, right)
+
+    return checked
+
 
 GLOBALS: dict[str, Callable[..., Any]] = {
     "lists.range": _range,
-    "sets.contains": lambda outer, inner: _subset(inner, outer),
-    "sets.equivalent": lambda left, right: _subset(left, right) and _subset(right, left),
-    "sets.intersects": lambda left, right: any(contains(right, value) for value in left),
+    "sets.contains": _set_function("sets.contains", lambda outer, inner: _subset(inner, outer)),
+    "sets.equivalent": _set_function("sets.equivalent", lambda left, right: _subset(left, right) and _subset(right, left)),
+    "sets.intersects": _set_function("sets.intersects", lambda left, right: any(contains(right, v) for v in left)),
     "optional.of": lambda value: Optional(value, True),
     "optional.ofNonZeroValue": lambda value: NOTHING if value in _ZEROS else Optional(value, True),
     "optional.none": lambda: NOTHING,

@@ -166,8 +166,8 @@ COSTS: Mapping[str, Count] = {
     "validate": _validate,
     "lists.range": _range,
     "slice": lambda args: (args[2] - args[1] if 0 <= args[1] <= args[2] <= len(args[0]) else 1) + 1 + LIST,
-    "flatten": lambda args: size(args[0]) * (args[1] if len(args) > 1 else 1) + 1 + LIST,
-    "reverse": lambda args: size(args[0]) + 1 + LIST,
+    "flatten": lambda args: size(args[0]) * (args[1] if len(args) > 1 and args[1] >= 0 else 1) + 1 + LIST,
+    "reverse": lambda args: (len(args[0]) if isinstance(args[0], list) else 1) + 1 + LIST,
     "distinct": lambda args: _self_compare(args[0]),
     "sort": lambda args: _self_compare(args[0]),
     "@sortByAssociatedKeys": lambda args: _self_compare(args[1]),
@@ -194,6 +194,13 @@ NEWER_COSTS: Mapping[str, Count] = {
 OLDER_COSTS: Mapping[str, Count] = {"matches": lambda args: 1}
 """Functions, and not members, that cost something else before 1.37."""
 
+UNRESOLVED_COSTS: Mapping[str, Count | None] = {
+    **dict.fromkeys(("sort", "@sortByAssociatedKeys")),
+    "containsIP": lambda args: tenth(2 * size(args[0])),
+    "containsCIDR": lambda args: tenth(2 * size(args[0])) + tenth(size(args[0])) + 1,
+}
+"""What calls cost of which the check cannot tell the overload, where that is something else; None is 1."""
+
 BY_OVERLOAD: Mapping[str, tuple[frozenset[str], tuple[type, ...], Count]] = {
     "_+_": (frozenset({"add_string", "add_bytes"}), (str, bytes), lambda args: tenth(size(args[0]) + size(args[1]))),
     "@in": (frozenset({"in_list"}), (), lambda args: size(args[1]) if isinstance(args[1], list) else 1),
@@ -213,6 +220,10 @@ def call_cost(name: str, overloads: tuple[str, ...] | None, *, newer: bool, is_m
         return NEWER_COSTS[name]
     if not newer and not is_member and name in OLDER_COSTS:
         return OLDER_COSTS[name]
+    if overloads and name in UNRESOLVED_COSTS and (len(overloads) > 1 or overloads[0].startswith("contains")):
+        base = UNRESOLVED_COSTS[name]
+        is_text = base is not None and len(overloads) == 1 and overloads[0].endswith("_1")
+        return (lambda args: base(args) + tenth(size(args[1]))) if base is not None and is_text else base
     if name not in BY_OVERLOAD:
         return COSTS.get(name)
     known, kinds, count = BY_OVERLOAD[name]

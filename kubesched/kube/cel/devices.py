@@ -117,7 +117,7 @@ class DeviceFacts:
                 return single
         if attribute.version_value is not None:
             return _version(name, attribute.version_value)
-        if self.lists:
+        if self.lists or self.newer:
             several: Any
             for several in (attribute.int_values, attribute.bool_values, attribute.string_values):
                 if several is not None:
@@ -216,7 +216,7 @@ def _evaluate(expression: str, facts: DeviceFacts, allowance: Allowance | None) 
 
 def _value_of(expression: str, facts: DeviceFacts, allowance: Allowance | None, *, want_bool: bool = True) -> Any:
     misses = _compiled.cache_info().misses
-    program = _compiled(expression, want_bool, facts.newer)
+    program = _compiled(expression, want_bool, facts.newer, not (facts.newer or facts.lists))
     if allowance is not None and _compiled.cache_info().misses > misses:
         allowance.take(len(expression) * _UNITS_A_LETTER)
     if isinstance(program, CompileError):
@@ -251,9 +251,9 @@ def _run(program: Run, scope: Scope) -> Any:
 
 
 @lru_cache(maxsize=1024)
-def _compiled(expression: str, want_bool: bool, newer: bool) -> Run | CompileError:
+def _compiled(expression: str, want_bool: bool, newer: bool, any_attributes: bool) -> Run | CompileError:
     try:
-        return build(check(expression, want_bool, newer))
+        return build(check(expression, want_bool, newer, any_attributes))
     except CompileError as error:
         return error
     except RecursionError:

@@ -9,6 +9,7 @@ its arguments.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from typing import Any
 
 from kubesched.kube.cel import collections, formats, networks, quantities, standard, texts, times, urls, versions
@@ -20,6 +21,7 @@ from kubesched.kube.cel.costs import (
     NEWER_COSTS,
     OLDER_COSTS,
     PLAIN,
+    UNRESOLVED_COSTS,
     WORK,
     WORK_LIMIT,
     Count,
@@ -59,17 +61,19 @@ MEMBERS: tuple[tuple[type | tuple[type, ...], Mapping[str, Callable[..., Any]]],
 NEWER_FUNCTIONS: Mapping[str, Callable[..., Any]] = {**FUNCTIONS, **collections.NEWER_GLOBALS}
 NEWER_MEMBERS: tuple[tuple[type | tuple[type, ...], Mapping[str, Callable[..., Any]]], ...] = (
     (str, texts.NEWER_MEMBERS),
-    ((times.Timestamp, times.Duration), times.NEWER_MEMBERS),
     *MEMBERS,
 )
 """The same as CEL has them since 1.37; who comes first answers."""
 
 _CHANGED = frozenset(
-    {*collections.NEWER_GLOBALS, *texts.NEWER_MEMBERS, *times.NEWER_MEMBERS, *NEWER_COSTS, *OLDER_COSTS},
+    {*collections.NEWER_GLOBALS, *texts.NEWER_MEMBERS, *NEWER_COSTS, *OLDER_COSTS},
 )
 """Functions whose answer or cost is not the same in both."""
 
-MEMBER_NAMES = frozenset(name for _, members in MEMBERS for name in members) | {"size", "includes", "or", "orValue"}
+SUMMED_KINDS = ("int", "uint", "double", "google.protobuf.Duration")
+COMPARED_KINDS = (*SUMMED_KINDS[:3], "bool", SUMMED_KINDS[3], "google.protobuf.Timestamp", "string", "bytes")
+SUMMARIES = {"sum": SUMMED_KINDS, **dict.fromkeys(("min", "max", "isSorted"), COMPARED_KINDS)}
+"""Functions with an overload for each kind of element, in the order of the overloads."""
 
 
 class CutOff(CelError):
@@ -191,9 +195,12 @@ def _operand(node: Node, entry: int) -> tuple[Run, int]:
 
     def run(scope: Scope) -> Any:
         try:
-            return made(scope)
-        finally:
+            value = made(scope)
+        except EvaluationError:
             scope.spent += entry
+            raise
+        scope.spent += entry
+        return value
 
     return run if entry else made, 1
 
@@ -289,14 +296,23 @@ def _call(node: Call, entry: int) -> Run:
         known = _membership(build(node.args[0]), build(node.args[1])(Scope({})))
         if known is not None:
             return known
+    stops = _stops(node)
     if node.target is not None:
         if name in ("or", "orValue") and len(node.args) == 1:
             return _otherwise(build(node.target), build(node.args[0]), name == "orValue")
         namespaced = f"{node.target.name}.{name}" if isinstance(node.target, Ident) else ""
         if namespaced in FUNCTIONS:  # an unchecked tree has not been told so yet
-            return _function(namespaced, [build(arg) for arg in node.args], node.overloads)
-        return _member(name, [build(arg) for arg in node.operands])
-    return _function(name, [build(arg) for arg in node.args], node.overloads)
+            return _function(namespaced, [build(arg) for arg in node.args], node.overloads, stops)
+        return _member(name, [build(arg) for arg in node.operands], node.overloads, stops)
+    return _function(name, [build(arg) for arg in node.args], node.overloads, stops)
+
+
+def _stops(node: Call) -> bool:
+    """Return whether no argument of a call is evaluated after one that failed: where the reference decides between overloads
+    only when it runs, and where it has compiled a constant pattern."""
+    if node.function in ("matches", "find", "findAll"):
+        return isinstance(node.args[-1], Const)
+    return node.overloads is not None and len(node.overloads) > 1 and node.function[0] not in "_@" and node.function != "size"
 
 
 def _membership(operand: Run, values: list[Any]) -> Run | None:
@@ -336,11 +352,11 @@ def _either(name: str, make: Callable[[bool], Run]) -> Run:
     return lambda scope: newer(scope) if scope.newer else older(scope)
 
 
-def _function(name: str, args: list[Run], overloads: tuple[str, ...] | None) -> Run:
+def _function(name: str, args: list[Run], overloads: tuple[str, ...] | None, stops: bool) -> Run:
     if name in FUNCTIONS:
-        return _either(name, lambda newer: _function_of(name, args, overloads, newer))
+        return _either(name, lambda newer: _function_of(name, args, overloads, newer, stops))
     if args:
-        return _member(name, args)
+        return _member(name, args, overloads, stops)
 
     def run(scope: Scope) -> Any:
         raise EvaluationError(f"unknown function: {name}")
@@ -348,10 +364,10 @@ def _function(name: str, args: list[Run], overloads: tuple[str, ...] | None) -> 
     return run
 
 
-def _function_of(name: str, args: list[Run], overloads: tuple[str, ...] | None, newer: bool) -> Run:
+def _function_of(name: str, args: list[Run], overloads: tuple[str, ...] | None, newer: bool, stops: bool) -> Run:
     function = (NEWER_FUNCTIONS if newer else FUNCTIONS)[name]
     charge = _charging(name, call_cost(name, overloads, newer=newer, is_member=False))
-    failed = _charging_failure(name, charge)
+    failed = _charging_failure(name, charge, overloads)
     if len(args) == 2:
         first, second = args
         is_equality = name in ("_==_", "_!=_")
@@ -360,7 +376,8 @@ def _function_of(name: str, args: list[Run], overloads: tuple[str, ...] | None, 
             try:
                 one = first(scope)
             except EvaluationError as error:
-                failed(scope, (_Broken(error), _attempt(second, scope)))
+                if not stops:
+                    failed(scope, (_Broken(error), _attempt(second, scope)))
                 raise
             try:
                 two = second(scope)
@@ -394,7 +411,7 @@ def _function_of(name: str, args: list[Run], overloads: tuple[str, ...] | None, 
         return run_one
 
     def run(scope: Scope) -> Any:
-        given = _arguments(args, scope, failed)
+        given = _arguments(args, scope, failed, stops)
         if charge is None:
             scope.spent += 1
         else:
@@ -411,43 +428,49 @@ def _charging(name: str, cost: Count | None) -> Charge | None:
         return None
 
     def charge(scope: Scope, given: Any) -> None:
-        try:
-            if work is not None:
+        # Counting may fail for arguments that the function does not take: it says so itself.
+        if work is not None:
+            with suppress(TypeError, AttributeError, IndexError):
                 scope.charge(0, work(given))
-            scope.charge(1 if cost is None else cost(given), 0)
-        except (TypeError, AttributeError, IndexError):  # not the arguments that the function takes: it says so itself
-            scope.spent += 1
+        units = 1
+        if cost is not None:
+            with suppress(TypeError, AttributeError, IndexError):
+                units = cost(given)
+        scope.charge(units, 0)
 
     return charge
 
 
-def _charging_failure(name: str, charge: Charge | None) -> Charge:
+def _charging_failure(name: str, charge: Charge | None, overloads: tuple[str, ...] | None) -> Charge:
     """Return how a call is charged that is not made, because evaluating an argument has failed."""
-    if name in COSTS_OF_FAILURE:
-        cost = COSTS_OF_FAILURE[name]
-    elif charge is not None:
-        return charge
-    else:
-        cost = 1
+    is_resolved = overloads is None or len(overloads) == 1 or name not in UNRESOLVED_COSTS
+    cost = COSTS_OF_FAILURE[name] if name in COSTS_OF_FAILURE and is_resolved else 1
+    if cost == 1 and charge is not None and is_resolved and name not in COSTS_OF_FAILURE:
+        if name != "flatten":
+            return charge
+        cost = None
 
     def fixed(scope: Scope, given: Any) -> None:
-        if cost is None:
-            raise CutOff("internal error: the reference takes the error for a list")
-        scope.spent += cost
+        if cost is not None:
+            scope.spent += cost
+        elif name == "flatten" and charge is not None and (len(given) == 1 or given[1].__class__ is not _Broken):
+            charge(scope, given)
+        else:
+            raise CutOff("internal error: the reference takes the error for a value")
 
     return fixed
 
 
-def _arguments(args: list[Run], scope: Scope, failed: Charge) -> list[Any]:
-    """Evaluate the arguments of a call. Of two the second is evaluated even after the first has failed; of three or more
-    none is evaluated after a failure, and the call then costs nothing unless the last one failed."""
+def _arguments(args: list[Run], scope: Scope, failed: Charge, stops: bool) -> list[Any]:
+    """Evaluate the arguments of a call. Of two the second is evaluated even after the first has failed, unless `stops`; of
+    three or more none is evaluated after a failure, and the call then costs nothing unless the last one failed."""
     given: list[Any] = []
     for arg in args:
         try:
             given.append(arg(scope))
         except EvaluationError as error:
             given.append(_Broken(error))
-            if len(args) == 2 and len(given) == 1:
+            if len(args) == 2 and len(given) == 1 and not stops:
                 given.append(_attempt(args[1], scope))
             if len(given) == len(args):
                 failed(scope, given)
@@ -455,22 +478,48 @@ def _arguments(args: list[Run], scope: Scope, failed: Charge) -> list[Any]:
     return given
 
 
-def _member(name: str, args: list[Run]) -> Run:
-    return _either(name, lambda newer: _member_of(name, args, newer))
+def _member(name: str, args: list[Run], overloads: tuple[str, ...] | None, stops: bool) -> Run:
+    made = _either(name, lambda newer: _member_of(name, args, overloads, newer, stops))
+    return _of_one_kind(name, args, overloads[0]) if name in SUMMARIES and overloads and len(overloads) == 1 else made
 
 
-def _member_of(name: str, args: list[Run], newer: bool) -> Run:
-    charge = _charging(name, call_cost(name, None, newer=newer, is_member=True))
-    failed = _charging_failure(name, charge)
+def _of_one_kind(name: str, args: list[Run], overload: str) -> Run:
+    """Return a call on a list whose elements the check takes to be of one kind; lists of others are refused.
+
+    Example: what `[].reverse()` holds is not known, and the first overload of `sum` fits it: it takes a list of ints.
+    """
+    kind = SUMMARIES[name][int(overload.rpartition("_")[2])]
+    function, cost = collections.LIST_MEMBERS[name], call_cost(name, overloads=None, newer=True, is_member=True)
+    charge = _charging(name, cost)
+    failed = _charging_failure(name, charge, None)
+
+    def run(scope: Scope) -> Any:
+        (values,) = _arguments(args, scope, failed, False)
+        if charge is not None:
+            charge(scope, (values,))
+        if not isinstance(values, list) or (values and type_name(values[0]) != kind):
+            raise no_overload(name, values)
+        if not values and name == "sum":
+            return collections.NOTHING_ADDED[kind]
+        return function(values)
+
+    return run
+
+
+def _member_of(name: str, args: list[Run], overloads: tuple[str, ...] | None, newer: bool, stops: bool) -> Run:
+    charge = _charging(name, call_cost(name, overloads, newer=newer, is_member=True))
+    failed = _charging_failure(name, charge, overloads)
     known = [(kind, members[name]) for kind, members in (NEWER_MEMBERS if newer else MEMBERS) if name in members]
 
     def run(scope: Scope) -> Any:
-        given = _arguments(args, scope, failed)
+        given = _arguments(args, scope, failed, stops)
         value = given[0]
         if charge is None:
             scope.spent += 1
         else:
             charge(scope, given)
+        if name == "distinct" and not isinstance(value, list):
+            raise CutOff("internal error: the reference takes any value for a list")
         for kind, function in known:
             if isinstance(value, kind):
                 return _applied(name, function, given)
@@ -538,8 +587,10 @@ def _not_strictly_false(operand: Run) -> Run:
 
 
 def _map_insert(args: list[Run]) -> Run:
+    failed = _charging_failure("cel.@mapInsert", None, None)
+
     def run(scope: Scope) -> dict[Any, Any]:
-        into, *added = [arg(scope) for arg in args]
+        into, *added = _arguments(args, scope, failed, False)
         made = dict(into)
         scope.charge(1, len(into) + (len(added[0]) if len(added) == 1 else 1))
         _insert(made, added[0] if len(added) == 1 else {added[0]: added[1]})
@@ -654,8 +705,10 @@ def _growing(comprehension: Comprehension, step: Node) -> Run | None:
 
             def extend(scope: Scope) -> Any:
                 grown = accumulator(scope)
-                grown += added(scope)
-                scope.spent += 1
+                try:
+                    grown += added(scope)
+                finally:
+                    scope.spent += 1
                 return grown
 
             return extend
@@ -664,7 +717,11 @@ def _growing(comprehension: Comprehension, step: Node) -> Run | None:
 
             def insert(scope: Scope) -> Any:
                 grown = accumulator(scope)
-                given = [part(scope) for part in parts]
+                try:
+                    given = [part(scope) for part in parts]
+                except EvaluationError:
+                    scope.spent += 1
+                    raise
                 scope.charge(1, len(given[0]) if len(given) == 1 else 1)
                 _insert(grown, given[0] if len(given) == 1 else {given[0]: given[1]})
                 return grown

@@ -137,8 +137,6 @@ _PATTERN_SIZES = {
     "datetime": 71,
 }
 
-NAMES = tuple(_CHECKS)
-
 GLOBALS: dict[str, Callable[..., Any]] = {
     "format.named": _named,
     **{f"format.{name}": (lambda wanted: lambda: wanted)(Format(name)) for name in _CHECKS},

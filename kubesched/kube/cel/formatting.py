@@ -1,6 +1,6 @@
 """`format` in CEL: a template's clauses filled with values, as cel-go's strings library of version 2 does it.
 
-Doubles look as in American English, and their scientific form is not the computer's: 1.5e3 is "1.500000 × 10⁰³".
+Doubles look as in American English, and their scientific form is not the computer's: 1.5e3 is "1.500000×10⁰³".
 """
 
 from __future__ import annotations
@@ -95,10 +95,10 @@ def _double(letter: str, precision: int, value: Any) -> str:
         return text if letter == "f" else text.rjust(precision)
     if letter == "f":
         return f"{value:,.{precision}f}"
-    digits, exponent = f"{value:.{_DEFAULT_PRECISION}e}".split("e")
+    digits, exponent = f"{value or 0.0:.{_DEFAULT_PRECISION}e}".split("e")
     power = f"{int(exponent):03}" if int(exponent) < 0 else f"{int(exponent):02}"
     # The reference takes the precision for a width.
-    return f"{digits}\u202f×\u202f10{power.translate(_RAISED)}".rjust(precision)
+    return f"{digits}×10{power.translate(_RAISED)}".rjust(precision)
 
 
 def as_text(value: Any) -> str:
@@ -135,6 +135,8 @@ def _literal(value: Any) -> str:
         return ("b" if isinstance(value, bytes) else "") + go_quote(as_text(value))
     if isinstance(value, float):
         return f"{value:.{_DEFAULT_PRECISION}f}" if math.isfinite(value) else f'"{as_text(value)}"'
+    if not isinstance(value, _TAKES["s"][0]):
+        raise EvaluationError(f"error during formatting: no formatting function for {type_name(value)}")
     if isinstance(value, (Timestamp, Duration)):
         return f'{"timestamp" if isinstance(value, Timestamp) else "duration"}("{value}")'
     return as_text(value)

@@ -56,8 +56,8 @@ def _is_quantity(text: Any) -> bool:
     if not isinstance(text, str):
         raise no_overload("isQuantity", text)
     try:
-        quantity.parse(text)
-    except quantity.QuantityError:
+        Quantity.parse(text)
+    except EvaluationError:
         return False
     return True
 

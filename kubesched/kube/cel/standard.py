@@ -173,12 +173,12 @@ def find(container: Any, key: Any) -> Optional:
     if isinstance(container, Optional):
         return find(container.value, key) if container.is_there else container
     if isinstance(container, list):
-        if isinstance(key, int) and not isinstance(key, bool) and 0 <= key < len(container):
-            return Optional(container[key], True)
-        return Optional()
-    if isinstance(container, dict):
-        return Optional(container[key], True) if has_entry(container, key) else Optional()
-    raise no_overload("_[?_]", container, key)
+        at = int(key) if isinstance(key, float) and key.is_integer() else key
+        if isinstance(at, int) and not isinstance(at, bool) and 0 <= at < len(container):
+            return Optional(container[at], True)
+    elif isinstance(container, dict) and has_entry(container, key):
+        return Optional(container[key], True)
+    return Optional()
 
 
 def has_entry(values: dict[Any, Any], key: Any) -> bool:

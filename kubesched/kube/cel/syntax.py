@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from kubesched.kube.cel.values import CompileError, UInt
+from kubesched.kube.cel.values import TYPE_NAMES, CompileError, UInt
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +81,7 @@ class Comprehension:
 
 Node = Const | Ident | Select | Call | MakeList | MakeMap | Comprehension
 
+_TYPES_THAT_HAVE_NAMES = frozenset(name for _, name in TYPE_NAMES)
 _MESSAGE = 2
 _NULL = Const(None)
 
@@ -164,7 +165,7 @@ class _Decoder:
         self._types = types
         self._readers = {
             3: _const,
-            4: lambda fields, _: Ident(_text(fields, 1)),
+            4: self._ident,
             5: self._select,
             6: self._call,
             7: self._list,
@@ -187,6 +188,13 @@ class _Decoder:
 
     def _type_of(self, data: bytes) -> str:
         return self._types.get(_fields(data).get(2, [0])[0], "")
+
+    def _ident(self, fields: dict[int, list[Any]], number: int) -> Node:
+        name = _text(fields, 1)
+        if self._types.get(number, "").startswith("type(") and "." not in name and name not in _TYPES_THAT_HAVE_NAMES:
+            # The reference takes every name of that type for the name of a type, also a variable.
+            raise CompileError(f"program instantiation failed: reference to undefined type: {name}")
+        return Ident(name)
 
     def _select(self, fields: dict[int, list[Any]], _: int) -> Node:
         return Select(self._child(fields, 1), _text(fields, 2), bool(fields.get(3, [0])[0]))

@@ -161,14 +161,12 @@ def _date(seconds: int) -> tuple[int, int, int]:
     return found.year - shift * 400, found.month, found.day
 
 
-def _east(moment: Timestamp, zone: str, newer: bool) -> int:
+def _east(moment: Timestamp, zone: str) -> int:
     """Return how many seconds a zone is east of Greenwich at a moment; the zone is a name or an offset as "-5:30"."""
     if ":" in zone:
         found = re.fullmatch(r"([+-]?[0-9]{1,12}):([+-]?[0-9]{1,12})", zone)
         if found is None:
             raise EvaluationError(f"unknown time zone {zone}")
-        if newer and not 0 <= int(found[2]) <= 59:
-            raise EvaluationError(f"timezone offset minutes out of range [0, 59]: {zone}")
         return int(found[1]) * 3600 + (-int(found[2]) if zone[0] == "-" else int(found[2])) * 60
     if zone in ("", "UTC", "Local"):
         return 0
@@ -181,12 +179,12 @@ def _east(moment: Timestamp, zone: str, newer: bool) -> int:
     return int((there.utcoffset() or timedelta()).total_seconds())
 
 
-def _part(name: str, newer: bool, of_clock: Callable[[int, int], int], unit: int = 0) -> Callable[..., int]:
+def _part(name: str, of_clock: Callable[[int, int], int], unit: int = 0) -> Callable[..., int]:
     def answer(value: Any, *zones: Any) -> int:
         zone = zones[0] if zones else "UTC"
         if isinstance(value, Timestamp) and isinstance(zone, str) and len(zones) < 2:
             seconds, nanos = divmod(value.nanos, _SECOND)
-            return of_clock(seconds + _east(value, zone, newer), nanos)
+            return of_clock(seconds + _east(value, zone), nanos)
         if isinstance(value, Duration) and unit and not zones:
             return value.whole(unit)
         raise no_overload(name, value, *zones)
@@ -211,8 +209,5 @@ _PARTS: dict[str, tuple[Any, ...]] = {
     "getMilliseconds": (lambda _, nanos: nanos // _MILLISECOND, _MILLISECOND),
 }
 
-MEMBERS: dict[str, Callable[..., Any]] = {name: _part(name, False, *readers) for name, readers in _PARTS.items()}
+MEMBERS: dict[str, Callable[..., Any]] = {name: _part(name, *readers) for name, readers in _PARTS.items()}
 """What can be asked of a moment or a time span."""
-
-NEWER_MEMBERS: dict[str, Callable[..., Any]] = {name: _part(name, True, *readers) for name, readers in _PARTS.items()}
-"""The same since 1.37."""

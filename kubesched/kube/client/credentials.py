@@ -1,26 +1,29 @@
 """Who we are and where the API server is: a kubeconfig, the service account of our own pod, or `--master` alone.
 
 In: a file name, a context, an address. Out: `Credentials`, a value, and on request a fresh one: token files are read
-again, exec plugins and OIDC are asked again when what they gave has expired. Reading and running all of that is
-kubernetes_asyncio's work; ours is to choose, and to say in one line what is wrong and how to mend it. Nothing here
-talks to the API server.
+again, exec plugins and OIDC are asked again when what they gave has expired. `kubeconfig` reads the
+files and runs plugins; here is what to choose, and one line that says what is wrong and how to mend it. Nothing here talks to
+the API server.
 """
 
 from __future__ import annotations
 
-import logging
+import base64
+import contextlib
 import os
+import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any, Protocol
 from urllib.parse import urlsplit
 
-from kubesched.errors import ConfigError
-from kubesched.kube.client.kubeconfig_loading import credential_loaders
-from kubesched.kube.values import yaml_documents
+from kubesched.errors import ConfigError, MalformedObject
+from kubesched.kube.api import parse_time
+from kubesched.kube.client.kubeconfig import Chosen, Entry, ask_plugin, auth_provider, auth_provider_token, choose, file_with
 
+RENEW_SECONDS = 10
+"""How long before its end a plugin's answer is no longer used."""
 SERVICE_ACCOUNT_FOLDER = "/var/run/secrets/kubernetes.io/serviceaccount"
 NOTHING_PROVIDED = (
     "invalid configuration: no configuration has been provided, try setting KUBERNETES_MASTER environment variable"
@@ -138,16 +141,16 @@ class ServiceAccountSource:
         self._folder = folder
 
     async def load(self) -> Credentials:
-        loaders = credential_loaders()
-        found: Any = SimpleNamespace(api_key={})
+        host, port = (self._environ.get(f"KUBERNETES_SERVICE_{part}", "") for part in ("HOST", "PORT"))
         origin = f"service account in {self._folder}"
-        token, ca = f"{self._folder}/token", f"{self._folder}/ca.crt"
+        ca = f"{self._folder}/ca.crt"
         try:
-            loaders.service_account.InClusterConfigLoader(token, ca, environ=self._environ).load_and_set(found)
-        except (loaders.refused, OSError) as error:
+            token, _ = _content(f"{self._folder}/token"), _content(ca)
+        except (OSError, UnicodeDecodeError) as error:
             mend = "mount a service account token, or give --kubeconfig"
             raise ConfigError(origin, f"{_one_line(error)}; {mend}") from error
-        return Credentials(found.host, origin, found.api_key["BearerToken"].strip(), found.ssl_ca_cert)
+        server = f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}"
+        return Credentials(server, origin, f"Bearer {token}", ca)
 
     async def renew(self, *, refused: bool) -> Credentials:
         return await self.load()
@@ -161,95 +164,97 @@ class KubeconfigSource:
         self._context = context
         self._master = master
         self._origin = f"kubeconfig {path}"
-        self._loader: Any = None
-        self._user: Mapping[str, Any] = {}
-        self._loaded: Credentials | None = None
+        self._chosen: Chosen | None = None
+        self._plugin_status: Mapping[str, Any] | None = None
+        self._provider: Any = None
 
     async def load(self) -> Credentials:
-        self._open()
-        return await self._read()
+        """Read the files anew; plugins are asked again, and so is an `auth-provider`."""
+        self._chosen = self._plugin_status = self._provider = None
+        return await self.renew(refused=False)
 
     async def renew(self, *, refused: bool) -> Credentials:
-        if refused or self._loader is None:
+        if refused:
             return await self.load()  # the file itself may have been replaced
-        if "exec" in self._user and not hasattr(self._loader, "exec_plugin_expiry") and self._loaded is not None:
-            return self._loaded  # a plugin that gives no expiry is called again only after a refusal
-        return await self._read()
+        try:
+            if self._chosen is None:
+                self._chosen = self._read()
+            return await self._credentials(*self._chosen)
+        except ConfigError as error:
+            raise self._wrong(error.detail) from error
 
-    def _open(self) -> None:
-        """Read and merge the files and choose the context."""
-        loaders = credential_loaders()
-        logging.getLogger("kubernetes_asyncio.config").setLevel(logging.CRITICAL)  # we raise what it would log
+    def _read(self) -> Chosen:
         files = kubeconfig_files(self._path)
         if not files:
             raise self._wrong("there is no such file; correct --kubeconfig or clientConnection.kubeconfig")
         try:
-            merger = loaders.kubeconfig.KubeConfigMerger("")  # which would split a name that contains the separator
-            for file in files:
-                yaml_documents(file.read_bytes())  # the library would load unsafe YAML
-                merger.load_config(str(file))
-            merged: Any = merger.config
-            if not isinstance(merged.value, dict):
-                raise self._wrong("not a kubeconfig: expected a YAML mapping with clusters, contexts and users")
-            context = self._context or merged.value.get("current-context")
-            if not context:
-                raise self._wrong("no current-context is set; choose one with `kubectl config use-context`")
-            self._user = self._user_of(merged, merged["contexts"].get_with_name(context)["context"])
-            self._loader = loaders.kubeconfig.KubeConfigLoader(
-                config_dict=merged, config_base_path=None, active_context=context
-            )
-        except ConfigError as error:
-            raise self._wrong(error.detail) from error
-        except loaders.refused as error:
-            raise self._wrong(_one_line(error).removeprefix("Invalid kube-config file. ")) from error
+            return choose(files, self._context)
         except (OSError, UnicodeDecodeError) as error:
             raise self._wrong(f"cannot be read: {_one_line(error)}") from error
-        except (TypeError, ValueError, AttributeError, LookupError, AssertionError) as error:
-            # The library raises anything if the file has a wrong shape. Its messages help nobody.
-            raise self._wrong("not a kubeconfig: clusters, contexts or users do not have the expected shape") from error
 
-    @staticmethod
-    def _user_of(merged: Any, chosen: Any) -> Mapping[str, Any]:
-        """Return the user of a context; if it has none, a user without credentials, which the loader needs."""
-        name = chosen.safe_get("user")
-        user = merged["users"].get_with_name(name, safe=True) if name else None
-        if user is None:
-            chosen.value["user"] = name = name or "nobody in particular"
-            merged.value["users"].append({"name": name, "user": {}})
-            return {}
-        return user.value.get("user") or {}
-
-    async def _read(self) -> Credentials:
-        """Load the credentials of the chosen context. This may run an exec plugin."""
-        found = SimpleNamespace(api_key={})
-        refused = credential_loaders().refused
-        try:
-            await self._loader.load_and_set(found)
-        except FileNotFoundError as error:
-            if "exec" in self._user:
-                command = self._user["exec"].get("command")
-                raise self._wrong(f"the credential plugin {command!r} is not installed, or not on PATH") from error
-            raise self._wrong(f"cannot be read: {_one_line(error)}") from error
-        except AssertionError as error:
-            raise self._wrong("the chosen context, cluster or user is empty") from error
-        except (refused, OSError, ValueError, TypeError, KeyError, AttributeError) as error:
-            raise self._wrong(f"credentials cannot be loaded: {_one_line(error)}") from error
-        server = self._master or getattr(found, "host", "")
+    async def _credentials(self, cluster: Entry, user: Entry) -> Credentials:
+        server = self._master or cluster.text("server")
         if not server:
             raise self._wrong("the cluster has no server; set clusters[].cluster.server, or give --master")
-        self._loaded = Credentials(
-            server=_checked_address(server, self._origin),
+        server = _checked_address(server, self._origin)
+        authorization, certificate = await self._identity(user, cluster)
+        has_tls = server.startswith("https:")
+        return Credentials(
+            server=server,
             origin=self._origin,
-            authorization=found.api_key.get("BearerToken", "").strip(),
-            ca_file=getattr(found, "ssl_ca_cert", None),
-            cert_file=getattr(found, "cert_file", None),
-            key_file=getattr(found, "key_file", None),
-            verify=getattr(found, "verify_ssl", True),
-            tls_server_name=getattr(found, "tls_server_name", None),
-            proxy=getattr(found, "proxy", None),
-            impersonation=tuple(_impersonation(self._user)),
+            authorization=authorization,
+            ca_file=cluster.path("certificate-authority") if has_tls else None,
+            cert_file=certificate[0] if has_tls else None,
+            key_file=certificate[1] if has_tls else None,
+            verify=not cluster.fields.get("insecure-skip-tls-verify"),
+            tls_server_name=cluster.text("tls-server-name") or None,
+            proxy=cluster.text("proxy-url") or None,
+            impersonation=tuple(_impersonation(user.fields)),
         )
-        return replace(self._loaded)
+
+    async def _identity(self, user: Entry, cluster: Entry) -> tuple[str, tuple[str | None, str | None]]:
+        """Return a user's `Authorization` and certificate: of the provider, else the plugin, the token, name and password."""
+        own = user.path("client-certificate"), user.path("client-key")
+        if "auth-provider" in user.fields:
+            try:
+                self._provider = self._provider or auth_provider(user)
+                return await auth_provider_token(self._provider), own
+            except ConfigError as error:
+                raise self._wrong(f"credentials cannot be loaded: {error.detail}") from error
+        if "exec" in user.fields:
+            status = await self._ask_plugin(user, cluster)
+            if status.get("clientCertificateData"):
+                own = (file_with(status["clientCertificateData"].encode()), file_with(status["clientKeyData"].encode()))
+            return f"Bearer {status['token']}" if status.get("token") else "", own
+        token = user.text("token")
+        if not token and user.text("tokenFile"):
+            try:
+                token = (user.folder / user.text("tokenFile")).read_text(encoding="utf-8")
+            except (OSError, UnicodeDecodeError) as error:
+                raise self._wrong(f"cannot be read: {_one_line(error)}") from error
+        if token:
+            return f"Bearer {token.strip()}", own
+        if "username" in user.fields and "password" in user.fields:
+            pair = f"{user.text('username')}:{user.text('password')}"
+            return f"Basic {base64.b64encode(pair.encode()).decode()}", own
+        return "", own
+
+    async def _ask_plugin(self, user: Entry, cluster: Entry) -> Mapping[str, Any]:
+        """Return what the plugin said, as long as it holds. One that names no expiry holds until the server refuses it."""
+        known = self._plugin_status
+        if known is not None and (expiry := known.get("expirationTimestamp")):
+            with contextlib.suppress(MalformedObject):
+                known = known if time.time() < parse_time(expiry) - RENEW_SECONDS else None
+        if known is None:
+            try:
+                known = self._plugin_status = await ask_plugin(user, cluster)
+            except FileNotFoundError as error:
+                command = user.fields["exec"]["command"]
+                raise self._wrong(f"the credential plugin {command!r} is not installed, or not on PATH") from error
+            except (ConfigError, OSError, TypeError, KeyError) as error:
+                detail = error.detail if isinstance(error, ConfigError) else _one_line(error)
+                raise self._wrong(f"credentials cannot be loaded: {detail}") from error
+        return known
 
     def _wrong(self, detail: str) -> ConfigError:
         return ConfigError(self._origin, detail)
@@ -279,6 +284,13 @@ def _checked_address(address: str, origin: str) -> str:
     if not usable:
         raise ConfigError(origin, f"{address!r} is no server's address; expected the likes of https://10.0.0.1:6443")
     return address.rstrip("/")
+
+
+def _content(file: str) -> str:
+    text = Path(file).read_text(encoding="utf-8").strip()
+    if not text:
+        raise OSError(f"{file} is empty")
+    return text
 
 
 def _one_line(error: Exception) -> str:

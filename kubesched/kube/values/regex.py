@@ -1,8 +1,8 @@
 """Regular expressions of users: RE2's, whose time grows with the text and never explodes.
 
 In: patterns of objects (CEL's `matches`, `pattern` in the schema of a custom resource). Out: matches, or a `RegexError` in the
-words of Go's regexp package. Python's `re` is never used for them: it backtracks, so `^(a+)+$` and thirty letters would stop
-the process.
+words of Go's regexp package. The extra `dra` installs RE2. Python's `re` is never used for them: it backtracks, so `^(a+)+$`
+and thirty letters would stop the process.
 """
 
 from __future__ import annotations
@@ -42,7 +42,10 @@ class Regex:
     """A compiled pattern."""
 
     def __init__(self, pattern: str) -> None:
-        import re2
+        try:
+            import re2
+        except ImportError as error:
+            raise RegexError("regular expressions need: pip install 'kubesched[dra]'") from error
 
         if _ANY_BYTE.search(_LITERAL.sub("", pattern)):
             raise RegexError("invalid escape sequence: `\\C`")

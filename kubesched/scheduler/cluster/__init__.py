@@ -5,6 +5,7 @@ from kubesched.scheduler.cluster.claims import ClaimCache, PromiseError, VolumeC
 from kubesched.scheduler.cluster.columns import Array, Bools, Codes, Ints, lowest
 from kubesched.scheduler.cluster.device_claims import ClaimError, DeviceClaims, DeviceId, PoolId
 from kubesched.scheduler.cluster.device_classes import DeviceClassMap
+from kubesched.scheduler.cluster.fragmentation import fragmentation
 from kubesched.scheduler.cluster.groups import Group, GroupKey, GroupReader, Groups
 from kubesched.scheduler.cluster.intern import Memo
 from kubesched.scheduler.cluster.journal import ALLOCATABLE, NODE, SPEC, STARTED, Change, Journal
@@ -26,5 +27,5 @@ from kubesched.scheduler.cluster.pods import (
 )
 from kubesched.scheduler.cluster.selection import match_node_selector, match_required, match_requirement, match_term
 from kubesched.scheduler.cluster.snapshot import ClusterTables, Snapshot, is_uniform
-from kubesched.scheduler.cluster.store import Aside, Store, StoreError
-from kubesched.scheduler.cluster.topology import REGION_LABELS, ZONE_LABELS
+from kubesched.scheduler.cluster.store import Aside, Store, StoreError, TakenOut
+from kubesched.scheduler.cluster.topology import REGION_LABELS, ZONE_LABELS, zone_key

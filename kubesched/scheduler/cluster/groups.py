@@ -48,6 +48,13 @@ class Group:
         """Return how many pods there are."""
         return len(self.unscheduled) + self.n_scheduled
 
+    def copy(self) -> Group:
+        """Return the same group, for `Groups.restore`."""
+        copied = Group()
+        for books in ("unscheduled", "assumed", "assigned", "_before"):
+            setattr(copied, books, dict(getattr(self, books)))
+        return copied
+
     def scheduled(self) -> Iterator[PodView]:
         """Yield the pods that have a place; each names its node."""
         yield from self.assumed.values()
@@ -129,6 +136,22 @@ class Groups:
             self._key_of[pod.uid] = key
             self._groups.setdefault(key, Group()).put(pod)
 
+    def saved(self, pod: PodView) -> list[tuple[GroupKey, Group | None]]:
+        """Return copies of the groups that change when a pod is put or dropped, for `restore`: its own, and the one before."""
+        keys = {self.key_of(pod), self._key_of.get(pod.uid)} - {None}
+        return [
+            (key, group.copy() if (group := self._groups.get(key)) is not None else None) for key in keys if key is not None
+        ]
+
+    def restore(self, key: GroupKey, before: Group | None) -> None:
+        """Let a group be as it was when it was copied, with its pods in their order; None if it had no pods."""
+        there = self._groups.pop(key, None)
+        for uid in _uids(there):
+            del self._key_of[uid]
+        if before is not None:
+            self._groups[key] = before
+            self._key_of.update(dict.fromkeys(_uids(before), key))
+
     def drop(self, pod: PodView) -> None:
         """Forget a pod; a group without pods is gone."""
         key = self._key_of.pop(pod.uid, None)
@@ -149,3 +172,7 @@ class Groups:
         key = self._key_of.get(uid)
         if key is not None:
             self._groups[key].forget(uid)
+
+
+def _uids(group: Group | None) -> list[str]:
+    return [*group.unscheduled, *group.assumed, *group.assigned] if group is not None else []

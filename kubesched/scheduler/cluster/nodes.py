@@ -141,7 +141,7 @@ class NodeColumns:
         if (old.spec != node.spec) or _features(old) != _features(node):
             self._write_rest(row, node)
             what |= NODE | SPEC if old.spec != node.spec else NODE
-        if _images(old) != _images(node):
+        if node_images(old) != node_images(node):
             self._drop_images(row, old)
             self._hold_images(row, node)
             what |= NODE
@@ -160,7 +160,7 @@ class NodeColumns:
             self.objects[row] = self.objects[last]
             self.offered[row] = self.offered[last]
             self.rows[self.names[row]] = row
-            for name in _images(self.objects[row]):
+            for name in node_images(self.objects[row]):
                 state = self.images.get(name)
                 if state is not None and last in state.rows:
                     state.rows.remove(last)
@@ -169,6 +169,25 @@ class NodeColumns:
         self.objects.pop()
         self.offered.pop()
         return last
+
+    def restore(self, node: Node, row: int) -> None:
+        """Undo `remove`: write a node into the row that it had; the node that took the row gets the last one again."""
+        last = self.add(node)
+        if last == row:
+            return
+        for column in self.table.columns:
+            column.data[[row, last]] = column.data[[last, row]]
+        names, objects, offered = self.names, self.objects, self.offered
+        names[row], names[last] = names[last], names[row]
+        objects[row], objects[last] = objects[last], objects[row]
+        offered[row], offered[last] = offered[last], offered[row]
+        self.rows[self.names[row]], self.rows[self.names[last]] = row, last
+        for new_row, old_row in ((last, row), (row, last)):
+            for name in node_images(self.objects[new_row]):
+                self.images[name].rows.discard(old_row)
+        for new_row in (row, last):
+            for name in node_images(self.objects[new_row]):
+                self.images[name].rows.add(new_row)
 
     def use(self, row: int, template: PodTemplate, sign: int) -> None:
         """Add what a pod of a template uses to a row (+1), or subtract it (-1)."""
@@ -224,14 +243,14 @@ class NodeColumns:
         self.feature_sets.give_back(before)
 
     def _hold_images(self, row: int, node: Node) -> None:
-        for name, size in _images(node).items():
+        for name, size in node_images(node).items():
             state = self.images.get(name)
             if state is None:
                 state = self.images[name] = ImageState(size)
             state.rows.add(row)
 
     def _drop_images(self, row: int, node: Node) -> None:
-        for name in _images(node):
+        for name in node_images(node):
             state = self.images.get(name)
             if state is not None:
                 state.rows.discard(row)
@@ -247,7 +266,8 @@ def _features(node: Node) -> frozenset[str]:
     return frozenset(node.status.declared_features) & KNOWN_FEATURES
 
 
-def _images(node: Node) -> dict[str, int]:
+def node_images(node: Node) -> dict[str, int]:
+    """Return the size of each image of a node by its names."""
     held: dict[str, int] = {}
     for image in node.status.images:
         for name in image.names:

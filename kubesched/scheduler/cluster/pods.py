@@ -152,9 +152,8 @@ class PodResources:
         self._drift = _drift(pod.spec) if gates.pod_level_resources else {}
         self.requested = self.usage
         """The requests when the pod is placed: the spec alone counts."""
-        if self._drift or not is_plain:
-            asked = self._used if is_plain else self._requests(use_status=False)
-            self.requested = self._by_number(requests.amounts(self._read_again(asked, 1)))
+        if not is_plain:
+            self.requested = self._by_number(requests.amounts(self._requests(use_status=False)))
         self.asks_for_scalars = any(resource > EPHEMERAL_STORAGE for resource, _ in self.requested)
         """Whether the pod asks for anything beyond cpu, memory and ephemeral storage."""
         self.scored = self._used_amounts
@@ -195,8 +194,8 @@ class PodResources:
 
         Kept quirk. Each reading adds the overhead to a pod-level quantity. If Go keeps the quantity as an arbitrary-precision
         number, it adds in place, so each reading finds one overhead more. Example: with an overhead of 1Mi such a memory
-        request is larger by 1Mi when the pod enters the queue, as it should be, by 2Mi in NodeResourcesFit, and by 3Mi for the
-        first resource of NodeResourcesBalancedAllocation. (An API server writes quantities in a form that is not affected.)
+        request is right in NodeResourcesFit, 1Mi too large in DynamicResources, and 2Mi too large for the first resource of
+        NodeResourcesBalancedAllocation. (An API server writes quantities in a form that is not affected.)
         """
         if not self._drift:
             return asked

@@ -43,6 +43,19 @@ class PodsOnNode(Mapping[str, PodView]):
             self.pods[at] = last
             self._at[last.uid] = at
 
+    def place_of(self, uid: str) -> int:
+        """Return how many pods stand before a pod."""
+        return self._at[uid]
+
+    def put_back(self, pod: PodView, at: int) -> None:
+        """Undo `remove`: let a pod stand where it stood, and the pod that took its place be the last again."""
+        if at < len(self.pods):
+            last, self.pods[at] = self.pods[at], pod
+            self._at[pod.uid] = at
+            self.add(last)
+        else:
+            self.add(pod)
+
     def replace(self, pod: PodView) -> bool:
         """Replace a pod by its new version, at the end; return whether the order changed."""
         pods, at, end = self.pods, self._at[pod.uid], len(self.pods) - 1

@@ -98,6 +98,13 @@ class PodSlots:
         by.slot, pod.slot = pod.slot, -1
         self.views[by.slot] = by
 
+    def cut_back(self, n: int) -> None:
+        """Undo that the table grew beyond `n` slots: those behind are free, and are given up."""
+        if self.table.n > n:
+            self._free = [slot for slot in self._free if slot < n]
+            del self.views[n:]
+            self.table.n = n
+
     def holders(self, port: HostPort) -> set[int]:
         """Return the slots whose pods conflict with a host port."""
         by_ip = self.ports.get((port.protocol, port.port))

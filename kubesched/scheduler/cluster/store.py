@@ -10,14 +10,15 @@ keeps such a pod and counts it when the node appears.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from typing import NamedTuple
 
 from kubesched.errors import SchedulerError
 from kubesched.kube.api import Node, Pod, TopLevel
 from kubesched.scheduler.cluster.groups import Groups
 from kubesched.scheduler.cluster.journal import STARTED, USAGE, Change, Journal
-from kubesched.scheduler.cluster.nodes import NodeColumns
+from kubesched.scheduler.cluster.nodes import NodeColumns, node_images
 from kubesched.scheduler.cluster.objects import Objects
 from kubesched.scheduler.cluster.pods import Gates, PodView, Templates
 from kubesched.scheduler.cluster.pods_on_node import NOBODY, PodsOnNode
@@ -28,6 +29,14 @@ from kubesched.scheduler.cluster.topology import VisitOrder
 
 class StoreError(SchedulerError):
     """A call that does not fit the state of the pod or node it names; nothing was changed."""
+
+
+class TakenOut(NamedTuple):
+    """A placed pod that was removed: where it stood among the pods of its node, and whether it was only booked."""
+
+    pod: PodView
+    at: int
+    is_assumed: bool
 
 
 class Aside:
@@ -108,7 +117,7 @@ class Store:
         if row is None:
             raise StoreError(f"node {name} is not found")
         node = self.nodes.objects[row]
-        for pod in self._on_node.get(name, NOBODY).pods:
+        for pod in reversed(self._on_node.get(name, NOBODY).pods):  # so that the next pods get these slots in their order
             self.slots.remove(pod)
         if not self._on_node.get(name):
             self._on_node.pop(name, None)
@@ -194,6 +203,49 @@ class Store:
         if self.groups.are_kept:
             self.groups.forget(uid)
         return pod
+
+    # Undoing: each of these is the exact inverse of a change, if everything that came after it was undone before
+
+    def take_out(self, uid: str) -> TakenOut:
+        """Remove a placed pod as `remove_pod`, and return what `put_back` needs."""
+        pod = self._pods.get(uid)
+        if pod is None:
+            raise StoreError(f"pod {uid} is not found in scheduler cache, so cannot be removed from it")
+        taken = TakenOut(pod, self._on_node[pod.node_name].place_of(uid), uid in self._assumed)
+        self.remove_pod(uid)
+        return taken
+
+    def put_back(self, taken: TakenOut) -> None:
+        """Undo `take_out`: the pod stands in its place among the pods of its node."""
+        pod = taken.pod
+        if taken.is_assumed:
+            self._assumed.add(pod.uid)
+        self._pods[pod.uid] = pod
+        self._on_node.setdefault(pod.node_name, PodsOnNode()).put_back(pod, taken.at)
+        row = self.nodes.rows.get(pod.node_name)
+        if row is not None:
+            self.nodes.use(row, pod.template, 1)
+            self.slots.add(pod, row)
+            self.journal.append(Change(row, USAGE, pod, 1))
+
+    def restore_node(self, node: Node, row: int, images: Mapping[str, int]) -> None:
+        """Undo `remove_node`: the node has its row again, and the node that took that row has the last one.
+
+        `images` has the sizes of images before. The order in which nodes are visited is restored with `order`.
+        """
+        name = node.metadata.name
+        self.nodes.restore(node, row)
+        for image in node_images(node):
+            self.nodes.images[image].size = images[image]
+        self.order.put(name, node.metadata.labels or {})
+        for pod in self._on_node.setdefault(name, PodsOnNode()).pods:
+            self.nodes.use(row, pod.template, 1)
+            self.slots.add(pod, row)
+        last = len(self.nodes) - 1
+        if last != row:
+            for pod in self._on_node.get(self.nodes.names[last], NOBODY).pods:
+                self.slots.row.data[pod.slot] = last
+        self._restructured()
 
     @contextmanager
     def without(self, pods: Iterable[PodView]) -> Iterator[Aside]:

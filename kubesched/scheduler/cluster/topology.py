@@ -21,6 +21,9 @@ def zone_key(labels: Mapping[str, str]) -> str:
     return f"{region}:\x00:{zone}" if zone or region else ""
 
 
+SavedOrder = tuple[dict[str, dict[str, None]], list[str] | None]
+
+
 class VisitOrder:
     """Node names by zone; lists them round-robin."""
 
@@ -30,6 +33,15 @@ class VisitOrder:
         self._zones: dict[str, dict[str, None]] = {}
         self._zone_of: dict[str, str] = {}
         self._names: list[str] | None = None
+
+    def saved(self) -> SavedOrder:
+        """Return the order as it is now, for `restore`."""
+        return {zone: dict(names) for zone, names in self._zones.items()}, self._names
+
+    def restore(self, saved: SavedOrder) -> None:
+        """Let the nodes stand as when the order was saved."""
+        self._zones, self._names = saved
+        self._zone_of = {name: zone for zone, names in self._zones.items() for name in names}
 
     def put(self, name: str, labels: Mapping[str, str]) -> None:
         """Add a node, or move it to another zone if its labels say so."""

@@ -41,6 +41,25 @@ class SystemClock:
         await asyncio.sleep(seconds)
 
 
+class StillClock:
+    """The Clock port where no time passes: for decisions about one moment."""
+
+    def __init__(self, now: float = 0.0) -> None:
+        self._now = now
+
+    def now(self) -> float:
+        """Return seconds since the epoch."""
+        return self._now
+
+    def monotonic(self) -> float:
+        """Return the same: nothing takes any time."""
+        return self._now
+
+    async def sleep(self, seconds: float) -> None:
+        """Let others run."""
+        await asyncio.sleep(0)
+
+
 class NoWriter:
     """Refuses every write: for runs that only decide."""
 

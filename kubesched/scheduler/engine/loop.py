@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TypeVar
 
 from kubesched.scheduler.engine.acting.attempts import Attempts
@@ -137,6 +138,12 @@ class Engine:
         if turn is not None:
             self.attempts.act(turn, await asyncio.to_thread(self.attempts.decide, turn))
         return bool(arrived or turn)
+
+    @contextmanager
+    def apart(self) -> Iterator[None]:
+        """Begin with no pods in the queue for as long as the context lasts, and forget at its end which pods came meanwhile."""
+        with self.queue.apart(), self.intake.apart():
+            yield
 
     def take_in(self) -> int:
         """Apply what is in the inbox; return how many arrivals that were."""

@@ -137,11 +137,13 @@ class Rejections:
     `errors` has the rows for which the plugin has no answer but an error. Such a row ends the attempt, unless an earlier filter
     refused it: kube-scheduler would not have called this filter for it.
 
-    `domains` is set where all nodes of a domain have the same verdict: a label key, and the bits for each of its values. Then
-    `bits` is only worked out when it is read.
+    `domains` is set if all nodes of a domain have the same verdict: a label key, and the bits for each of its values
+    (`by_domain`).
     """
 
-    __slots__ = ("_bits", "_codes", "domains", "errors", "reasons", "sets")
+    __slots__ = ("bits", "errors", "reasons", "sets")
+
+    domains: tuple[str, Bits] | None = None
 
     def __init__(
         self,
@@ -150,19 +152,10 @@ class Rejections:
         errors: Mapping[int, str] | None = None,
         sets: Packed | None = None,
     ) -> None:
-        self._bits = bits
+        self.bits = bits
         self.reasons = reasons
         self.errors = errors
         self.sets = sets
-        self.domains: tuple[str, Bits] | None = None
-        self._codes: Ints | None = None
-
-    @property
-    def bits(self) -> Bits | None:
-        """Return the column of bits; None if no node is refused."""
-        if self._bits is None and self.domains is not None and self._codes is not None and self.domains[1].any():
-            self._bits = self.domains[1].take(self._codes)
-        return self._bits
 
     @staticmethod
     def none(nodes: Snapshot) -> Rejections:
@@ -203,10 +196,8 @@ class Rejections:
     @staticmethod
     def by_domain(nodes: Snapshot, key: str, bits: Bits, reasons: tuple[Reason, ...]) -> Rejections:
         """Refuse all nodes of a domain alike: `bits` has an element for each value of the label key, and a last one for nodes
-        without the label. There may be 8 reasons at most (`equivalence_cache` multiplies with the bits)."""
-        rejections = Rejections(None, reasons)
-        rejections.domains, rejections._codes = (key, bits), nodes.codes(key)
-        return rejections
+        without the label."""
+        return _DomainRejections(key, bits, nodes.codes(key), reasons)
 
     @staticmethod
     def choose(which: npt.NDArray[np.integer[Any]], reasons: Sequence[Reason]) -> Rejections:
@@ -236,7 +227,7 @@ class Rejections:
     @property
     def refuses_any(self) -> bool:
         """Return whether any node is refused."""
-        bits = self._bits if self.domains is None else self.domains[1]
+        bits = self.bits if self.domains is None else self.domains[1]
         return bits is not None and bool(bits.any())
 
     def taken(self, rows: Ints) -> Rejections:
@@ -293,6 +284,26 @@ class Rejections:
         """Return one node's verdict in words."""
         given = self.at(row)
         return Status(worst_code(given), tuple(reason.text for reason in given)) if given else SUCCESS
+
+
+class _DomainRejections(Rejections):
+    """Verdicts by domain. The column for all nodes is only made if it is read: the cache needs the table alone."""
+
+    __slots__ = ("_bits", "_codes", "domains")
+
+    def __init__(self, key: str, bits: Bits, codes: Ints, reasons: tuple[Reason, ...]) -> None:
+        self.domains = key, bits
+        self.reasons, self.errors, self.sets = reasons, None, None
+        self._codes = codes
+        self._bits: Bits | None = None
+
+    @property
+    def bits(self) -> Bits | None:  # type: ignore[override]
+        """Return the column of bits; None if no domain is refused."""
+        assert self.domains is not None
+        if self._bits is None and self.domains[1].any():
+            self._bits = self.domains[1].take(self._codes)
+        return self._bits
 
 
 _NONE = Rejections(None, ())
@@ -427,8 +438,9 @@ class Verdicts:
                 if self.owner[row] < 0 and (self.considered is None or self.considered[row]):
                     self.error = plugin, text
                     break
-        if rejections.bits is not None:
-            self.owner[(rejections.bits != 0) & (self.owner < 0)] = len(self.columns) - 1
+        bits = rejections.bits
+        if bits is not None:
+            self.owner[(bits != 0) & (self.owner < 0)] = len(self.columns) - 1
 
     def refuse(self, rows: npt.NDArray[np.int64] | Bools, plugin: str, reasons: tuple[Reason, ...]) -> None:
         """Refuse rows for all of these reasons, in place of earlier refusals."""

@@ -24,14 +24,14 @@ from kubesched.scheduler.kernels.numpy_form import (
     spread_worth,
 )
 
-_form, form = numpy_form, "numpy"
+_form, form, why_not_compiled = numpy_form, "numpy", "KUBESCHED_KERNELS=numpy"
 if not TYPE_CHECKING and os.environ.get("KUBESCHED_KERNELS") != "numpy":
     try:
         from kubesched.scheduler.kernels import compiled_form as _form
 
-        form = "compiled"
-    except ImportError:
-        pass  # nothing was compiled, or an older source
+        form, why_not_compiled = "compiled", ""
+    except ImportError:  # nothing was compiled, or an older source
+        why_not_compiled = "neither a wheel for this platform nor a C compiler was there when kubesched was installed"
 
 add_spread_scores = _form.add_spread_scores
 allocation_percent = _form.allocation_percent
@@ -55,4 +55,5 @@ __all__ = [
     "round_half_up",
     "spread_worth",
     "weighted_total",
+    "why_not_compiled",
 ]

@@ -1,11 +1,11 @@
 /* The formulas of numpy_form.py, each as one loop over all nodes instead of a pass of NumPy for every operation.
 
 In: columns, as buffers of C-contiguous 64-bit numbers or bytes, and a buffer of the same length for the answer. Out: the answer,
-or False where numpy_form has none, or is to be asked because there are too many terms. Every operation is that of the NumPy form, in the same order and with the same
-rounding: the compiler must not contract a product and a sum (-ffp-contract=off), or the last bit would differ.
+or False where numpy_form has none, or is to be asked because there are too many terms. Every operation is that of the NumPy
+form, in the same order and with the same rounding: the compiler must not contract a product and a sum (-ffp-contract=off), or the last bit would differ.
 
-Only the stable ABI of Python 3.11 is used, so one file serves all later releases. Loops that the processor can do
-several elements at a time are compiled for each level of x86-64, and the loader takes the best that the machine has.
+Only the stable ABI of Python 3.11 is used, so one file serves all later releases. For x86-64 this file is compiled once
+for each level of the processor, and _levels.c takes the best that the machine has.
 */
 
 #define PY_SSIZE_T_CLEAN
@@ -13,12 +13,6 @@ several elements at a time are compiled for each level of x86-64, and the loader
 #include <Python.h>
 #include <stdint.h>
 #include <string.h>
-
-#if defined(__x86_64__) && defined(__gnu_linux__) && defined(__GNUC__) && !defined(KUBESCHED_NO_CLONES)
-#define CLONES __attribute__((target_clones("default", "arch=x86-64-v3", "arch=x86-64-v4")))
-#else
-#define CLONES
-#endif
 
 enum { MOST_TERMS = 16, BLOCK = 512 };
 
@@ -146,7 +140,7 @@ read_usages(PyObject *terms, Py_ssize_t n, Usage *usages, Held *held)
     return is_usual;
 }
 
-CLONES static int
+static int
 percent_rows(const Usage *usages, Py_ssize_t n_usages, int spreads, double weight_sum, Py_ssize_t n, int64_t *out)
 {
     int64_t odd = 0;
@@ -201,22 +195,23 @@ balance(double one, double other)
     return (int32_t)((2.0 - (apart < 0.0 ? -apart : apart)) * 50.0);
 }
 
-CLONES static int
+static int
 balance_rows(const Usage *one, const Usage *other, Py_ssize_t n, int64_t *out)
 {
     const int64_t *offers_one = one->offered, *uses_one = one->used, more_of_one = one->more;
     const int64_t *offers_other = other->offered, *uses_other = other->used, more_of_other = other->more;
-    int64_t odd = 0;
+    int64_t odd_one = 0, odd_other = 0;  /* clang does several rows at a time only if these are two */
     for (Py_ssize_t i = 0; i < n; i++) {
         const int64_t a = offers_one[i], b = offers_other[i];
-        odd |= oddity(a, uses_one[i]) | oddity(b, uses_other[i]);
+        odd_one |= oddity(a, uses_one[i]);
+        odd_other |= oddity(b, uses_other[i]);
         const double whole_a = as_double(a), whole_b = as_double(b);
         const int64_t before = balance(as_double(lower(uses_one[i], a)) / whole_a, as_double(lower(uses_other[i], b)) / whole_b);
         const int64_t after = balance(as_double(lower(plus(uses_one[i], more_of_one), a)) / whole_a,
                                       as_double(lower(plus(uses_other[i], more_of_other), b)) / whole_b);
         out[i] = (150 - before + after) >> 1;
     }
-    return odd >= 0;
+    return (odd_one | odd_other) >= 0;
 }
 
 static PyObject *
@@ -239,7 +234,7 @@ balance_scores(PyObject *module, PyObject *const *args, Py_ssize_t n_args)
     return let_go(&held, Py_NewRef(is_usual ? Py_True : Py_False));
 }
 
-CLONES static int64_t
+static int64_t
 lowest_difference_of(const int64_t *from, const int64_t *taken, Py_ssize_t n)
 {
     int64_t lowest = INT64_MAX;
@@ -277,7 +272,7 @@ typedef struct {
 
 /* Find the counts of a block of rows' domains; return a number of which the sign says whether one is beyond the table: such a row
    reads the last count, and the caller throws the answer away. */
-CLONES static int64_t
+static int64_t
 look_up(const Spread *spread, Py_ssize_t start, Py_ssize_t size, double *found)
 {
     const double *counts = spread->counts;
@@ -291,7 +286,7 @@ look_up(const Spread *spread, Py_ssize_t start, Py_ssize_t size, double *found)
     return beyond;
 }
 
-CLONES static void
+static void
 add_worth(const double *counts, const uint8_t *lacking, double weight, double offset, Py_ssize_t size, double *total)
 {
     if (lacking == NULL)
@@ -302,7 +297,7 @@ add_worth(const double *counts, const uint8_t *lacking, double weight, double of
             total[i] += lacking[i] ? 0.0 : counts[i] * weight + offset;
 }
 
-CLONES static void
+static void
 round_rows(const double *total, Py_ssize_t size, int64_t *out)
 {
     const double almost_half = 0.49999999999999994;
@@ -367,7 +362,7 @@ percent_of_ends(double ends, int64_t score, double high)
 
 /* Refuse the rows of domains whose bits are not zero, and count the rows whose total is zero or more then. The sign of `beyond`
    says whether a row is in a domain beyond the table. */
-CLONES static int64_t
+static int64_t
 refuse_rows(const int64_t *totals, const int64_t *bits, const int64_t *codes, int64_t last, int64_t refused, Py_ssize_t n,
             int64_t *out, int64_t *beyond)
 {
@@ -411,7 +406,7 @@ refuse_domains(PyObject *module, PyObject *const *args, Py_ssize_t n_args)
 
 /* Columns of scores */
 
-CLONES static void
+static void
 find_ends(const int64_t *column, const uint8_t *counted, Py_ssize_t n, int64_t *ends)
 {
     int64_t low = INT64_MAX, high = INT64_MIN;
@@ -432,7 +427,7 @@ find_ends(const int64_t *column, const uint8_t *counted, Py_ssize_t n, int64_t *
     ends[1] = high;
 }
 
-CLONES static void
+static void
 add_scaled(const int64_t *base, const uint8_t *counted, double ends, double high, int64_t weight, Py_ssize_t n, int64_t *out)
 {
     for (Py_ssize_t i = 0; i < n; i++) {
@@ -441,7 +436,7 @@ add_scaled(const int64_t *base, const uint8_t *counted, double ends, double high
     }
 }
 
-CLONES static void
+static void
 add_most(const int64_t *base, const uint8_t *counted, int64_t weight, Py_ssize_t n, int64_t *out)
 {
     for (Py_ssize_t i = 0; i < n; i++)
@@ -478,7 +473,7 @@ add_spread_scores(PyObject *module, PyObject *const *args, Py_ssize_t n_args)
     return let_go(&held, Py_NewRef(Py_True));
 }
 
-CLONES static void
+static void
 add_column(const int64_t *column, int64_t weight, Py_ssize_t n, int64_t *out)
 {
     for (Py_ssize_t i = 0; i < n; i++)

@@ -86,7 +86,9 @@ class NodeResourcesBalancedAllocation(Plugin):
         if scores is None:
             before = _balance([(used, offered) for offered, used, _, _ in usages], nodes.n)
             after = _balance([(used + amount, offered) for offered, used, amount, _ in usages], nodes.n)
-            scores = (after + (150 - before)) >> 1  # 50 + (50 + after - before) / 2, rounded down
+            gain = after + (50 - before)
+            # Half of the gain, rounded towards zero as Go does: it is negative only if amounts overflowed.
+            scores = 50 + ((gain + (gain < 0)) >> 1)
         return scores
 
 

@@ -77,6 +77,22 @@ class Nominated:
         self.drop(old.metadata.uid)
         self.add(new, nomination)
 
+    def saved(self) -> dict[str, tuple[str, PodView]]:
+        """Return all nominations, for `restore`: the node and the pod by uid."""
+        return {uid: (node, pod) for node, pods in self._by_node.items() for uid, pod in pods.items()}
+
+    def restore(self, saved: dict[str, tuple[str, PodView]]) -> None:
+        """Let everybody be nominated as when it was saved."""
+        if self.saved() == saved:
+            return
+        touched = [*self._by_node]
+        self._node_of, self._by_node = {}, {}
+        for uid, (node, pod) in saved.items():
+            self._node_of[uid] = node
+            self._by_node.setdefault(node, {})[uid] = pod
+        for name in dict.fromkeys((*touched, *self._by_node)):
+            self.changes.append(name)
+
     def drop(self, uid: str) -> None:
         """Drop a pod's nomination, if it has one."""
         node_name = self._node_of.pop(uid, None)

@@ -20,6 +20,7 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from operator import attrgetter
 from typing import Any
 
@@ -51,6 +52,8 @@ ATTEMPT_FAILED = "ScheduleAttemptFailure"
 BACKOFF_COMPLETE = "BackoffComplete"
 POP_FROM_BACKOFF = "PopFromBackoffQ"
 LEFTOVERS_EVERY_SECONDS = 30.0
+_FILLED = ("_pods", "_active", "_backoff", "_unschedulable", "_in_flight", "done")
+"""The attributes of a queue that its pods fill."""
 
 log = logging.getLogger(__name__)
 
@@ -73,6 +76,19 @@ class Queue:
         self._sort_key: Callable[[PodView, float], Any] = sorter.sort_key if sorter is not None else _first_come
         self._pod_added = ClusterEvent(given.pending_pod, int(ADD)).label
         self._pod_updated = ClusterEvent(given.pending_pod, int(UPDATE)).label
+        self.nominations = Nominated(self._view_of)
+        """The pods that are nominated to nodes."""
+        self._aside: dict[str, QueuedPod] = {}
+        """The pods that were here before `apart`."""
+        self._begin_empty()
+        self.now = clock.now
+        """Return the queue's time, in seconds since the epoch."""
+        self._started = clock.now()
+        self.is_closed = False
+        """Whether the queue gives out no more pods."""
+
+    def _begin_empty(self) -> None:
+        given = self.options
         self._pods: dict[str, QueuedPod] = {}
         """All pods in the queue, by namespace/name. Each is in exactly one of the next three."""
         self._active = Heap(attrgetter("sort_key"), "active")
@@ -80,16 +96,25 @@ class Queue:
             given.initial_backoff_seconds, given.max_backoff_seconds, whole_seconds=given.pops_from_backoff
         )
         self._unschedulable = UnschedulablePods()
-        self.nominations = Nominated(self._view_of)
-        """The pods that are nominated to nodes."""
         self._in_flight = InFlight(keeps_events=given.asks_hints)
         self.done = self._in_flight.done
         """End the attempt of a pod that does not come back, by uid. Ending it twice does no harm."""
-        self.now = clock.now
-        """Return the queue's time, in seconds since the epoch."""
-        self._started = clock.now()
-        self.is_closed = False
-        """Whether the queue gives out no more pods."""
+
+    @contextmanager
+    def apart(self) -> Iterator[None]:
+        """Begin with an empty queue for as long as the context lasts, then go on as before.
+
+        Nothing that happens meanwhile moves the pods that were here; they still count where they are nominated. Nominations
+        made meanwhile stay.
+        """
+        before = {name: getattr(self, name) for name in _FILLED}
+        was_aside, self._aside = self._aside, self._aside | self._pods if self._aside else self._pods
+        self._begin_empty()
+        try:
+            yield
+        finally:
+            vars(self).update(before)
+            self._aside = was_aside
 
     # What is in it
 
@@ -407,7 +432,7 @@ class Queue:
             )
             raise QueueError(f"Pod {entry.view.key} is already present {where}")
         entry.unschedulable_plugins, entry.pending_plugins, entry.gating_plugin = unschedulable, pending, ""
-        if unschedulable or pending:
+        if unschedulable or pending or not self.options.counts_errors_apart:
             entry.unschedulable_count += 1
             entry.consecutive_errors = 0
         else:
@@ -535,7 +560,7 @@ class Queue:
                 self._observer.unschedulable(plugin, entry.profile.name, change)
 
     def _view_of(self, key: str) -> PodView | None:
-        entry = self._pods.get(key)
+        entry = self._pods.get(key) or self._aside.get(key)
         return entry.view if entry is not None else None
 
     # What plugins say

@@ -9,10 +9,10 @@ from typing import Any
 
 import msgspec
 
-from kubesched.errors import SchedulerError
+from kubesched.errors import SchedulerError, newer_format
 from kubesched.kube.client import SchedulerAddress, ask_for_decisions, ask_for_decisions_about
 from kubesched.kube.values import lines_of
-from kubesched.scheduler.engine import DecisionFilter, document
+from kubesched.scheduler.engine import DECISION_LOG_FORMAT, DecisionFilter, document
 from kubesched.tools.simulation.replay import decide_again
 from kubesched.tools.snapshots.sources import Policy
 
@@ -45,6 +45,8 @@ def read_log(path: Path) -> Iterator[dict[str, Any]]:
                 raise SchedulerError(f"{file}, line {number}: {error}") from error
             if not decision.keys() >= _FIELDS:
                 raise SchedulerError(f"{file}, line {number}: this is not a decision; was it written by `run --decision-log`?")
+            if (written := decision.pop("format", 1)) != DECISION_LOG_FORMAT:
+                raise SchedulerError(newer_format(f"{file}, line {number}", written, DECISION_LOG_FORMAT))
             yield decision
 
 

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 
 from kubesched.errors import SchedulerError
-from kubesched.tools.experiments.arrow import table_of, write_parquet
+from kubesched.solver.arrow import table_of, write_parquet
 from kubesched.tools.experiments.experiment import Trial
 from kubesched.tools.experiments.trial import Outcome
 

@@ -16,11 +16,9 @@ import msgspec
 from kubesched.kube.api import Container, Pod, ResourceRequirements
 from kubesched.kube.values import ZONE
 from kubesched.scheduler.engine import spare_the_collector
+from kubesched.solver.node_groups import GroupSizes, NodeEstimator, NodeGroup, make_node
 from kubesched.tools.bench import workloads
 from kubesched.tools.bench.engine import Bench, build_engine
-from kubesched.tools.node_groups.estimate import NodeEstimator
-from kubesched.tools.node_groups.sizes import GroupSizes, make_node
-from kubesched.tools.simulation.scenario import NodeGroup
 
 _with = msgspec.structs.replace
 

@@ -9,11 +9,9 @@ from __future__ import annotations
 
 from kubesched.scheduler.cluster import PodView
 from kubesched.scheduler.engine import Engine
-from kubesched.tools.node_groups.daemonset_pods import DaemonSetPods
-from kubesched.tools.node_groups.sizes import GroupSizes
+from kubesched.solver.node_groups import DaemonSetPods, GroupSizes, NodeGroup
 from kubesched.tools.plan.plan import SparedNode
 from kubesched.tools.rebalance.board import Board, Move
-from kubesched.tools.simulation.scenario import NodeGroup
 
 
 def spare_nodes(engine: Engine, sizes: GroupSizes, daemons: DaemonSetPods) -> list[SparedNode]:

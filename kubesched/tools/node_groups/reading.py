@@ -24,7 +24,8 @@ from kubesched.kube.api import (
     compile_node_selector,
 )
 from kubesched.kube.values import ZONE, yaml_documents
-from kubesched.tools.simulation.scenario import NodeGroup, Seconds, Spot, Strict, check_group, naming, refused
+from kubesched.solver.node_groups import NodeGroup, Seconds, Spot
+from kubesched.tools.simulation.scenario import Strict, check_group, naming, refused
 
 ARCH, OS = "kubernetes.io/arch", "kubernetes.io/os"
 INSTANCE_TYPE, CAPACITY_TYPE, NODE_POOL = (

@@ -13,11 +13,8 @@ what admission asks for, and nothing goes anywhere.
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
-
-import msgspec
 
 from kubesched.embedded import ManualClock, ObjectStore
 from kubesched.embedded.clock import timestamp
@@ -32,6 +29,7 @@ from kubesched.embedded.verbs.writing import settled
 from kubesched.embedded.verbs.writing import store as put
 from kubesched.errors import ApiError, SchedulerError
 from kubesched.kube.api import INFO, KINDS, Node, PersistentVolumeClaim, Pod, TopLevel, codec, compile_required_node_affinity
+from kubesched.solver.objects import uid_of
 from kubesched.tools.plan.manifests import Manifest, Raw
 from kubesched.tools.simulation.clock import EPOCH
 
@@ -39,7 +37,6 @@ _ADMISSION_READS = ("Namespace", "PriorityClass", "StorageClass", "LimitRange", 
 _NOT_TO_CREATE = ("resourceVersion", "uid", "creationTimestamp", "generation", "managedFields")
 MOST_PODS = 150_000
 """Of one workload: what Kubernetes supports in a whole cluster."""
-_OURS = uuid.UUID("6b756265-7363-6865-6400-000000000000")
 
 
 class Admission:
@@ -210,14 +207,3 @@ def _count(workload: Raw, field: str, given: int | None = None) -> int:
             f"{workload['kind']} {name}: spec.{field}: {count} pods are more than a cluster can have ({MOST_PODS})"
         )
     return count
-
-
-def uid_of(kind: str, namespace: str, name: str) -> str:
-    """Return a uid that follows from the name, so that the same manifests are decided the same way every time."""
-    return str(uuid.uuid5(_OURS, f"{kind}/{namespace}/{name}"))
-
-
-def renamed(pod: Pod, name: str) -> Pod:
-    """Return a pod under another name, with the uid that follows from it."""
-    uid = uid_of("Pod", pod.metadata.namespace, name)
-    return msgspec.structs.replace(pod, metadata=msgspec.structs.replace(pod.metadata, name=name, uid=uid))

@@ -32,12 +32,13 @@ from kubesched.kube.api import (
 )
 from kubesched.scheduler.cluster import class_of_claim
 from kubesched.scheduler.plugins.shared.volumes import is_fully_bound
-from kubesched.tools.plan.admission import Admission, renamed
+from kubesched.solver.objects import renamed
+from kubesched.solver.quotas import PlannedQuotas
+from kubesched.tools.plan.admission import Admission
 from kubesched.tools.plan.claims import settled_at_once, with_allowance, with_claims
 from kubesched.tools.plan.existing import Addition, ExistingPods
 from kubesched.tools.plan.manifests import SILENT, WORKLOADS, Manifest, Raw
 from kubesched.tools.plan.plan import PlannedPod, PlannedWorkload
-from kubesched.tools.plan.quotas import PlannedQuotas
 from kubesched.tools.snapshots.captured import Captured
 
 _FIRST = ("Namespace", "PriorityClass", "StorageClass", "LimitRange", "ResourceQuota", "RuntimeClass")

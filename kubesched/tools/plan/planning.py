@@ -14,16 +14,13 @@ from typing import Any
 from kubesched.kube.api import Node, Pod, is_finished
 from kubesched.kube.values import ZONE
 from kubesched.scheduler.engine import Engine, Ports
+from kubesched.solver.node_groups import DaemonSetPods, GroupSizes, NewNode, NodeEstimator, NodeGroup
 from kubesched.tools.node_groups.consolidation import spare_nodes
-from kubesched.tools.node_groups.daemonset_pods import DaemonSetPods
-from kubesched.tools.node_groups.estimate import NewNode, NodeEstimator
-from kubesched.tools.node_groups.sizes import GroupSizes
 from kubesched.tools.plan.applying import AppliedCluster, apply_manifests
 from kubesched.tools.plan.manifests import Manifest
 from kubesched.tools.plan.plan import AddedNode, Plan, PlannedPod, PlannedVictim, PlannedWorkload
 from kubesched.tools.simulation.cluster.simulated_cluster import PREEMPTED
 from kubesched.tools.simulation.pod_record import PENDING, PodRecord
-from kubesched.tools.simulation.scenario import NodeGroup
 from kubesched.tools.simulation.simulation import Simulation
 from kubesched.tools.snapshots.captured import Captured, after_what_it_needs
 

@@ -13,7 +13,8 @@ from kubesched.embedded.controllers.workloads.statefulsets import numbered_pod
 from kubesched.errors import SchedulerError
 from kubesched.kube.api import PersistentVolume, PersistentVolumeClaim, Pod, ResourceClaimTemplate, StorageClass, TopLevel
 from kubesched.scheduler.cluster import class_of_claim
-from kubesched.tools.plan.admission import Admission, renamed
+from kubesched.solver.objects import renamed
+from kubesched.tools.plan.admission import Admission
 from kubesched.tools.plan.claims import settled_at_once, with_claims
 from kubesched.tools.plan.existing import kept_by
 from kubesched.tools.plan.manifests import Manifest, Raw

@@ -20,6 +20,7 @@ from kubesched.errors import ConfigError, SchedulerError
 from kubesched.http import raise_file_limit
 from kubesched.kube.cel.checking import NO_CEL
 from kubesched.kube.client import LeaseLost, Served, find_credentials
+from kubesched.scheduler import kernels
 from kubesched.scheduler.config import (
     NEWEST,
     NO_EFFECT,
@@ -159,6 +160,8 @@ def _run(options: Options, own: tuple[type[Plugin], ...], configure: Configure) 
             say_start(options.legacy.release, options.reported_version)
         else:
             log.info("Starting Kubernetes Scheduler", version=options.reported_version)
+        if kernels.why_not_compiled:
+            log.v(4).info("Formulas over all nodes run in NumPy, not compiled", reason=kernels.why_not_compiled)
         return asyncio.run(_serve(configuration, wiring))
 
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from random import Random
 
-from kubesched.tools.simulation.scenario import FOREVER, Arrivals, Law, Seconds, seconds
+from kubesched.solver.node_groups import Seconds
+from kubesched.tools.simulation.scenario import FOREVER, Arrivals, Law, seconds
 
 
 def times(arrivals: Arrivals, chance: Random) -> Iterator[float]:

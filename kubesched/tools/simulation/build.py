@@ -19,7 +19,7 @@ from kubesched.kube.api import Node, codec
 from kubesched.scheduler import config as configs
 from kubesched.scheduler.engine import EngineOptions, FirstByName, FirstShuffled, Ties, UniformTies
 from kubesched.scheduler.framework import Registry
-from kubesched.tools.node_groups.daemonset_pods import DaemonSetPods
+from kubesched.solver.node_groups import DaemonSetPods, NodeGroup
 from kubesched.tools.plan.admission import Admission
 from kubesched.tools.plan.cluster_files import read_cluster_file
 from kubesched.tools.plan.manifests import SILENT, WORKLOADS, Manifest, read_manifests
@@ -30,7 +30,7 @@ from kubesched.tools.simulation.cluster.node_supply import NodeSupply
 from kubesched.tools.simulation.cluster.quotas import Quotas
 from kubesched.tools.simulation.cluster.simulated_cluster import LogWriter, SimulatedCluster
 from kubesched.tools.simulation.cluster.workload_runner import WorkloadRunner
-from kubesched.tools.simulation.scenario import Choice, Event, NodeGroup, Scenario, seconds
+from kubesched.tools.simulation.scenario import Choice, Event, Scenario, seconds
 from kubesched.tools.simulation.simulation import DEFAULT_SAMPLE_SECONDS, Simulation
 from kubesched.tools.simulation.traces import read_nodes
 from kubesched.tools.snapshots.captured import Captured, after_what_it_needs

@@ -88,25 +88,6 @@ class VirtualClock:
         await asyncio.sleep(seconds)
 
 
-class StillClock:
-    """The Clock port where no time passes: for decisions about one moment."""
-
-    def __init__(self, now: float = EPOCH) -> None:
-        self._now = now
-
-    def now(self) -> float:
-        """Return seconds since the epoch."""
-        return self._now
-
-    def monotonic(self) -> float:
-        """Return the same: nothing takes any time."""
-        return self._now
-
-    async def sleep(self, seconds: float) -> None:
-        """Let other tasks run."""
-        await asyncio.sleep(0)
-
-
 def run_virtually(main: Coroutine[Any, Any, T]) -> T:
     """Run a coroutine to its end in virtual time."""
     loop = VirtualLoop()

@@ -13,9 +13,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
-from kubesched.scheduler.cluster import CPU, MEMORY, Snapshot
+from kubesched.scheduler.cluster import Snapshot, fragmentation
 from kubesched.tools.simulation.pod_record import DELETED, FINISHED, PENDING, RUNNING, PodRecord
 
 _DIGITS = 6
@@ -212,17 +210,9 @@ class Measures:
         of the pending pods, or of all pods so far if none is pending. Example: two nodes with 3 free cores each, a median of
         2 cores: one pod fits on each node, and 2 of 6 cores are left over, a share of 0.33.
         """
-        cpu_milli, memory_bytes = self._median()
-        if not cpu_milli or not nodes.n:
-            return 0.0
         usable = ~nodes.is_unschedulable
         usable[nodes.rows_of(out_of_service)] = False
-        free = np.maximum(nodes.free(CPU), 0)[usable]
-        fits = np.minimum(free // cpu_milli, np.maximum(nodes.allowed_pods - nodes.pod_count, 0)[usable])
-        if memory_bytes:
-            fits = np.minimum(fits, np.maximum(nodes.free(MEMORY), 0)[usable] // memory_bytes)
-        total = int(free.sum())
-        return 1.0 - int(fits.sum()) * cpu_milli / total if total else 0.0
+        return fragmentation(nodes, *self._median(), usable)
 
     def _median(self) -> tuple[int, int]:
         cpus, memories = self._sizes

@@ -15,12 +15,21 @@ from typing import Any
 
 import msgspec
 
-from kubesched.errors import MalformedObject, SchedulerError, ServerFault
+from kubesched.errors import MalformedObject, SchedulerError, ServerFault, newer_format
 from kubesched.kube.api import codec
 from kubesched.scheduler import config
 from kubesched.scheduler.cluster import PodView
 from kubesched.scheduler.config import NEWEST, OLDEST_EMULATED, Version
-from kubesched.scheduler.engine import Changed, DecisionRecord, DecisionRecorder, Engine, Ports, assemble, default_configuration
+from kubesched.scheduler.engine import (
+    INBOX_LOG_FORMAT,
+    Changed,
+    DecisionRecord,
+    DecisionRecorder,
+    Engine,
+    Ports,
+    assemble,
+    default_configuration,
+)
 from kubesched.scheduler.framework import Registry
 from kubesched.tools.simulation.clock import VirtualClock, run_virtually
 
@@ -117,6 +126,7 @@ class LogEntry(msgspec.Struct, frozen=True):
     """One line of an inbox log: a change of an object, the end of a binding, or the begin of leadership."""
 
     at: float = nan
+    format: Any = 1
     seed: int | None = None
     kind: str = ""
     object: msgspec.Raw = msgspec.Raw()
@@ -174,6 +184,8 @@ def entries_of(lines: Iterable[bytes]) -> list[Any]:
         if number > 1 and isnan(entry.at):
             raise SchedulerError(f"inbox log, line {number}: it does not say when")
         entries.append(entry)
+    if entries and entries[0].format != INBOX_LOG_FORMAT:
+        raise SchedulerError(newer_format("inbox log", entries[0].format, INBOX_LOG_FORMAT))
     if not entries or entries[0].seed is None or isnan(entries[0].at):
         raise SchedulerError("not an inbox log: the first line has no seed")
     return entries

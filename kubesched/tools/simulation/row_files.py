@@ -11,7 +11,7 @@ from typing import IO, Any
 import msgspec
 
 from kubesched.errors import SchedulerError
-from kubesched.tools.experiments.arrow import check_arrow, table_of, write_parquet
+from kubesched.solver.arrow import check_arrow, table_of, write_parquet
 
 RowWriter = Callable[[dict[str, Any]], None]
 

@@ -15,16 +15,14 @@ from typing import Any, Literal, TypeVar, dataclass_transform
 import msgspec
 
 from kubesched.errors import ConfigError
-from kubesched.kube.api import Quantity, Taint
+from kubesched.kube.api import Quantity
 from kubesched.kube.values import quantity, yaml_document
 from kubesched.scheduler.config import Duration
+from kubesched.solver.node_groups import NodeGroup, Seconds, Spot
 
 T = TypeVar("T")
-Seconds = str | int | float
-"""A time: seconds, or text such as 90s, 5m or 1h30m."""
 
 _REASON = re.compile(r"(.*?)(?: - at `\$\.?(.*)`)?", re.DOTALL)
-_PATTERN = re.compile(r"\{i(?:([%/])([1-9][0-9]*))?\}")
 FOREVER = "forever"
 _TIMES = frozenset((
     "at", "binding_latency", "decision_time", "duration", "end", "every", "exponential", "lost_after", "mean_life",
@@ -42,38 +40,6 @@ ends, thousands of times a virtual second; no scheduler does that."""
 @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(msgspec.field,))
 class Strict(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
     """The base of all parts of a scenario or experiment file."""
-
-
-class Spot(Strict, kw_only=True):
-    """Nodes that their owner may take back: each after a time of its own, by chance; drained when notice is given."""
-
-    mean_life: Seconds
-    notice: Seconds = 120
-
-
-class NodeGroup(Strict, kw_only=True):
-    """Equal nodes, NAME-0 to NAME-(count-1). In labels, {i} stands for a node's number, {i%3} and {i/3} for what
-    is left when it is divided, and for the quotient. With a `max` it may grow, and shrink down to its `min`."""
-
-    name: str
-    count: int = 1
-    capacity: dict[str, Quantity]
-    allocatable: dict[str, Quantity] | None = None
-    labels: dict[str, str] = {}
-    taints: tuple[Taint, ...] = ()
-    startup: Seconds = 0
-    min: int = 0
-    max: int | None = None
-    price: float = 0.0
-    """Of one node for an hour, in any currency."""
-    weight: int = 0
-    """Groups of a higher weight are taken first, whatever they cost."""
-    spot: Spot | None = None
-    selector: dict[str, str] = {}
-    """The labels by which nodes of a cluster belong to the group; by their names, NAME-NUMBER, if none are given."""
-    pool: str = ""
-    limits: dict[str, Quantity] = {}
-    """What all nodes of the groups of one pool may offer together."""
 
 
 class NodeList(Strict, kw_only=True):
@@ -316,12 +282,12 @@ def check(scenario: Scenario) -> None:
                 raise ConfigError(f"quotas[{i}].hard.{name}", str(error)) from error
 
 
-def check_amounts(part: Strict, where: str = "") -> None:
+def check_amounts(part: msgspec.Struct, where: str = "") -> None:
     """Raise ConfigError for a time in a part of a file that is none, and for a time or count below what it may be."""
     for field, name in zip(part.__struct_fields__, part.__struct_encode_fields__, strict=True):
         value, path = getattr(part, field), f"{where}.{name}" if where else name
         for i, each in enumerate(value) if isinstance(value, tuple) else ((None, value),):
-            if isinstance(each, Strict):
+            if isinstance(each, Strict | NodeGroup | Spot):
                 check_amounts(each, path if i is None else f"{path}[{i}]")
             elif field in _TIMES and each is not None and each != FOREVER:
                 if not seconds(each, path) and field in _LONGER_THAN_0:
@@ -382,16 +348,6 @@ def seconds(value: Seconds | None, where: str = "") -> float:
     if found < 0:
         raise ConfigError(where, f"must not be negative, found {value}")
     return found
-
-
-def numbered(pattern: str, i: int) -> str:
-    """Return a label's value for node number i."""
-
-    def filled(match: re.Match[str]) -> str:
-        sign, by = match.groups()
-        return str(i if sign is None else i % int(by) if sign == "%" else i // int(by))
-
-    return _PATTERN.sub(filled, pattern)
 
 
 def refused(file: str, message: str) -> ConfigError:

@@ -29,9 +29,8 @@ from kubesched.kube.api import (
 from kubesched.kube.client import Connection, Served, Watched, discover, list_objects, row_of, watch_set
 from kubesched.scheduler import config
 from kubesched.scheduler.config import Version, nearest_recorded, text_of
-from kubesched.scheduler.engine import Engine, Ports, assemble
+from kubesched.scheduler.engine import INBOX_LOG_FORMAT, Engine, Ports, StillClock, assemble
 from kubesched.scheduler.framework import Registry
-from kubesched.tools.simulation.clock import StillClock
 from kubesched.tools.simulation.replay import entries_of
 
 _encode = msgspec.json.Encoder().encode
@@ -68,7 +67,10 @@ class Captured:
         about: dict[str, Any] = {"release": text_of(self.release)} if self.release is not None else {}
         if shadow is not None:
             about["shadow"] = shadow
-        yield _encode({"at": self.at, "seed": self.seed, "objects": len(self.objects), **about}) + b"\n"
+        yield (
+            _encode({"at": self.at, "format": INBOX_LOG_FORMAT, "seed": self.seed, "objects": len(self.objects), **about})
+            + b"\n"
+        )
         for obj in self.objects:
             yield _encode({"at": self.at, "kind": INFO[type(obj)].kind, "object": codec.to_dict(obj)}) + b"\n"
 

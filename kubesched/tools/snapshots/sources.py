@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import shutil
 import subprocess
+import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
@@ -16,7 +17,6 @@ from pathlib import Path
 
 import click
 import msgspec
-from rich.console import Console
 
 from kubesched.errors import ConfigError, SchedulerError
 from kubesched.kube.client import connect, default_kubeconfig, kubeconfig_files, kubectl_credentials
@@ -137,8 +137,9 @@ def read_cluster(snapshot_file: Path | None, kubeconfig: str, context: str, gate
     """Read the cluster that the options of `ClusterOptions` name."""
     if snapshot_file is not None:
         return read_snapshot(snapshot_file, kubeconfig, context)
-    with Console(stderr=True).status("reading the cluster"):
-        return asyncio.run(_read_live(kubeconfig, context, gates))
+    if sys.stderr.isatty():
+        click.echo("reading the cluster", err=True)
+    return asyncio.run(_read_live(kubeconfig, context, gates))
 
 
 def read_snapshot(file: Path, kubeconfig: str, context: str, manifests: Sequence[Manifest] = ()) -> Captured:

@@ -61,7 +61,7 @@ print(json.dumps(sorted({name.partition(".")[0] if not name.startswith("kubesche
 """
     done = python(code, json.dumps([[], *(list(words) for words in ALL)]))
     assert done.returncode == 0, done.stderr
-    heavy = {"numpy", "aiohttp", "rich", "prometheus_client", "kubernetes_asyncio", "cryptography", "yaml"}
+    heavy = {"numpy", "aiohttp", "prometheus_client", "kubernetes_asyncio", "cryptography", "yaml"}
     rooms = {
         f"kubesched.{room}"
         for room in (

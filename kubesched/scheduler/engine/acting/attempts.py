@@ -19,7 +19,7 @@ from msgspec import Struct
 from kubesched.errors import PluginError
 from kubesched.scheduler.cluster import Bools, PodView
 from kubesched.scheduler.engine.acting.bookings import Bookings
-from kubesched.scheduler.engine.acting.eviction import Evictions, Then
+from kubesched.scheduler.engine.acting.eviction import CarriesOut, Then
 from kubesched.scheduler.engine.acting.failures import Failures
 from kubesched.scheduler.engine.core import Core
 from kubesched.scheduler.engine.deciding.attempt import Rules
@@ -63,7 +63,7 @@ class Attempts:
         rules: Rules,
         caches: dict[str, EquivalenceCache],
         bookings: Bookings,
-        evictions: Evictions,
+        evictions: CarriesOut,
         failures: Failures,
     ) -> None:
         self._core = core

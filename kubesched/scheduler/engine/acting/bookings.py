@@ -92,9 +92,9 @@ class Bookings:
                 self.hand_over(binding)
                 return
         except BaseException:  # take the booking back first, whatever was raised
-            self._undo(binding)
+            self.undo(binding)
             raise
-        self._undo(binding)
+        self.undo(binding)
         self._failures.end(tried, refused_on_node(node_name, status))
 
     def _activate(self, pods: dict[str, PodView]) -> None:
@@ -102,7 +102,7 @@ class Bookings:
         self._core.queue.activate(list(pods.values()))
         pods.clear()
 
-    def _undo(self, binding: AssumedBinding) -> bool:
+    def undo(self, binding: AssumedBinding) -> bool:
         """Take a booking back; return False if the API server has bound the pod after all, so that the store keeps it."""
         uid = binding.booked.uid
         self._under_way.pop(uid, None)
@@ -114,6 +114,25 @@ class Bookings:
             log.warning("%s", error)  # the API server has bound it after all
             return False
         return True
+
+    def is_under_way(self, binding: AssumedBinding) -> bool:
+        """Return whether a binding is neither over nor taken back."""
+        return self._under_way.get(binding.booked.uid) is binding
+
+    def take_out(self, uid: str) -> AssumedBinding | None:
+        """Take back what is reserved for a booked pod that is about to leave its node; return its binding.
+
+        None if the pod is not booked here.
+        """
+        binding = self._under_way.pop(uid, None)
+        if binding is not None:
+            self.unreserve(binding.profile, binding.booked, binding.node_name, binding.state)
+        return binding
+
+    def put_back(self, binding: AssumedBinding) -> None:
+        """Undo `take_out`: reserve the same again."""
+        binding.profile.reserve(binding.booked, binding.node_name, binding.state)
+        self._under_way[binding.booked.uid] = binding
 
     def unreserve(self, profile: Profile, booked: PodView, node_name: str, state: CycleState) -> None:
         """Call Unreserve. A plugin that raises does not stop the others, and the booking goes anyway."""
@@ -159,7 +178,7 @@ class Bookings:
     def bind_failed(self, binding: AssumedBinding, status: Status) -> None:
         """Take the booking back, and let the pod's attempt fail."""
         pod = binding.booked
-        is_forgotten = self._undo(binding)
+        is_forgotten = self.undo(binding)
         # A plugin refused at Permit: the pod waits for that plugin's events. That its room is free again must not wake the pod
         # itself (`leaving_out`): it would be tried at once and refused again. After Permit no plugin refused it, so it goes to
         # backoff anyway.

@@ -19,7 +19,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 from kubesched.errors import NotFound, SchedulerError
 from kubesched.kube.api import Pod, format_time
@@ -45,6 +45,19 @@ Then = Callable[[str], None]
 log = logging.getLogger(__name__)
 
 
+class CarriesOut(Protocol):
+    """Carries out preemptions."""
+
+    in_background: bool
+    n_waited_for: int
+    """How many preemptions in the foreground are under way."""
+
+    def carry_out(self, preemptor: Preemptor, preemption: Preemption, then: Then | None = None) -> None:
+        """Begin a preemption, before the preemptor is back in the queue. `then` is called later, when a preemption in the
+        foreground is over."""
+        ...
+
+
 class Evictions:
     """Evicts victims in tasks beside the loop."""
 
@@ -59,11 +72,9 @@ class Evictions:
         self._binder = binder
         self.in_background = in_background
         self.n_waited_for = 0
-        """How many preemptions in the foreground are under way."""
 
     def carry_out(self, preemptor: Preemptor, preemption: Preemption, then: Then | None = None) -> None:
-        """Begin a preemption, before the preemptor is back in the queue. `then` is called later, when a preemption in the
-        foreground is over."""
+        """Begin a preemption, as `CarriesOut` says."""
         on_node = self._core.queue.nominations.on_node(preemption.node_name)
         below = [self._pending(pod.key) or pod for pod in on_node if pod.priority < preemptor.priority]
         displaced = [pod for pod in below if pod.pod.status.nominated_node_name]

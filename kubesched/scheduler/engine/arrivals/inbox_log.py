@@ -18,6 +18,11 @@ from kubesched.scheduler.framework import Clock
 _encode = msgspec.json.Encoder().encode
 
 
+INBOX_LOG_FORMAT = 1
+"""Of an inbox log and of a snapshot, in the first line. A release that changes what a line means raises it, and reads the older
+ones too. Files from before 1.0 do not say it and are of the first."""
+
+
 class InboxLog:
     """Writes what is taken out of an inbox."""
 
@@ -26,7 +31,7 @@ class InboxLog:
         self._clock = clock
         self._file = file
         self._emptied, self._at = -1, clock.now()
-        self._write({"at": self._at, "seed": seed, **({"release": release} if release else {})})
+        self._write({"at": self._at, "format": INBOX_LOG_FORMAT, "seed": seed, **({"release": release} if release else {})})
         inbox.on_arrival = self.note
 
     def note(self, arrival: Arrival) -> None:

@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections import ChainMap
+from collections.abc import Callable, Collection, Iterable, Iterator, MutableMapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from kubesched.errors import SchedulerError
@@ -133,7 +135,7 @@ class Intake:
         self._reject_waiting = reject_waiting
         self._members = members
         self._handled = handled
-        self._pending: dict[str, PodView] = {}
+        self._pending: MutableMapping[str, PodView] = {}
         queue.nominations.verify_with(self.pod)
 
     def pod(self, key: str) -> PodView | None:
@@ -148,6 +150,15 @@ class Intake:
     def n_pending(self) -> int:
         """Return how many pods of ours have no node."""
         return len(self._pending)
+
+    @contextmanager
+    def apart(self) -> Iterator[None]:
+        """Forget at the end of the context which pods without a node came meanwhile."""
+        known, self._pending = self._pending, ChainMap({}, self._pending)
+        try:
+            yield
+        finally:
+            self._pending = known
 
     def apply(self, kind: str, old: Any | None, new: Any | None) -> None:
         """Take in one change. `kind` is the object's kind, or `plural.version.group` if we have no struct for it.

@@ -18,6 +18,8 @@ from kubesched.scheduler.engine.records.decision_record import DecisionRecord, d
 
 MAX_BYTES = 64 << 20
 MAX_FILES = 5
+DECISION_LOG_FORMAT = 1
+"""In every line. A release that changes what a field means raises it, and reads the older ones too."""
 
 log = logging.getLogger(__name__)
 _encode = msgspec.json.Encoder().encode
@@ -37,7 +39,7 @@ class DecisionLog:
 
     def __call__(self, record: DecisionRecord) -> None:
         """Take in a record."""
-        self._held.append(_encode(document(record)) + b"\n")
+        self._held.append(_encode({"format": DECISION_LOG_FORMAT, **document(record)}) + b"\n")
 
     def flush(self) -> None:
         """Write the lines in memory. If that fails they are lost, and the first failure is logged."""

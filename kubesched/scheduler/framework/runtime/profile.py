@@ -140,14 +140,15 @@ class Profile(BindingPoints, GroupPoints):
         of several plugins are intersected. Example: A names {a, b} and C names {b, c}: only b is left, and A and C narrowed.
         """
         names: frozenset[str] | None = None
-        narrowed: set[str] = set()
+        narrowed, skipped = set[str](), set[str]()
         refused: Status | None = None
+        ended: PreFiltered | None = None
         for plugin in plugins:
             answer = self.call("PreFilter", plugin, plugin.pre_filter, pod, nodes, state)
             if answer is None:
                 continue
             if answer is SKIP:
-                state.skip_filter |= {plugin.name}
+                skipped.add(plugin.name)
             elif isinstance(answer, NodeNames):
                 narrowed.add(plugin.name)
                 names = answer.names if names is None else names & answer.names
@@ -157,19 +158,24 @@ class Profile(BindingPoints, GroupPoints):
                         if len(narrowed) == 1
                         else f"node(s) didn't satisfy plugin(s) [{' '.join(sorted(narrowed))}] simultaneously"
                     )
-                    return PreFiltered(unresolvable(text), narrowed_by=frozenset(narrowed))
+                    ended = PreFiltered(unresolvable(text), narrowed_by=frozenset(narrowed))
+                    break
             elif not isinstance(answer, Status):
                 raise misanswered(plugin.name, "PreFilter", "a Status, NodeNames or None", answer, pod.key)
             elif answer.is_success:
                 continue
             elif answer.code is Code.SKIP:
-                state.skip_filter |= {plugin.name}
+                skipped.add(plugin.name)
             elif answer.code is Code.UNRESOLVABLE:
-                return PreFiltered(answer.by(plugin.name))  # whoever narrowed before is no part of this
+                ended = PreFiltered(answer.by(plugin.name))  # plugins that narrowed before are not named
+                break
             elif answer.code is Code.UNSCHEDULABLE:
                 refused = answer.by(plugin.name)
             else:
                 raise erred(plugin.name, "PreFilter", answer.message, pod.key)
+        state.skip_filter |= skipped
+        if ended is not None:
+            return ended
         if refused is not None:
             return PreFiltered(refused, narrowed_by=frozenset(narrowed))
         if names is None:

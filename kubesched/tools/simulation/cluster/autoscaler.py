@@ -14,8 +14,7 @@ from __future__ import annotations
 import numpy as np
 
 from kubesched.scheduler.cluster import CPU, MEMORY
-from kubesched.tools.node_groups.daemonset_pods import DaemonSetPods
-from kubesched.tools.node_groups.estimate import NodeEstimator
+from kubesched.solver.node_groups import DaemonSetPods, NodeEstimator
 from kubesched.tools.rebalance.board import Board, Move
 from kubesched.tools.simulation.cluster import incidents
 from kubesched.tools.simulation.cluster.node_supply import NodeSupply

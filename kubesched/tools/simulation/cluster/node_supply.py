@@ -12,9 +12,9 @@ from functools import partial
 from random import Random
 
 from kubesched.kube.api import Node
-from kubesched.tools.node_groups.sizes import GroupSizes
+from kubesched.solver.node_groups import GroupSizes, NodeGroup
 from kubesched.tools.simulation.cluster import incidents
-from kubesched.tools.simulation.scenario import NodeGroup, seconds
+from kubesched.tools.simulation.scenario import seconds
 from kubesched.tools.simulation.simulation import Simulation
 
 

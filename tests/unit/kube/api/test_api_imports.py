@@ -10,7 +10,6 @@ HEAVY = {
     "aiohttp",
     "yaml",
     "cryptography",
-    "rich",
     "click",
     "kubernetes_asyncio",
     "prometheus_client",

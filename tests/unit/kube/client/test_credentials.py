@@ -7,6 +7,7 @@ import base64
 import json
 import os
 import stat
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -148,6 +149,74 @@ async def test_plugins_are_asked_again_when_what_they_gave_no_longer_holds(
     assert (await source.renew(refused=True)).authorization == f"Bearer {refused}"
 
 
+def answering(tmp_path: Path, status: dict[str, Any], more: str = "") -> dict[str, Any]:
+    """Return the exec section for a plugin in the folder of the kubeconfig, which writes down what it was told."""
+    answer = {"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential", "status": status}
+    script = tmp_path / "plugin"
+    script.write_text(f"#!/bin/sh\n{more}\necho \"$KUBERNETES_EXEC_INFO\" > {tmp_path}/told\necho '{json.dumps(answer)}'\n")
+    script.chmod(script.stat().st_mode | stat.S_IXUSR)
+    return {"apiVersion": "client.authentication.k8s.io/v1", "command": "./plugin", "interactiveMode": "Never"}
+
+
+async def test_a_plugin_may_give_a_certificate_and_be_told_about_the_cluster(tmp_path: Path) -> None:
+    section = answering(tmp_path, {"clientCertificateData": "CERT", "clientKeyData": "KEY"})
+    section["provideClusterInfo"] = True
+    ca = base64.b64encode(b"PEM").decode()
+    extension = {"name": "client.authentication.k8s.io/exec", "extension": {"audience": "x"}}
+    path = kubeconfig(tmp_path, {"exec": section}, **{"certificate-authority-data": ca, "extensions": [extension]})
+    found = await find_credentials(path).load()
+    assert (read(found.cert_file), read(found.key_file), found.authorization) == (b"CERT", b"KEY", "")
+    assert json.loads((tmp_path / "told").read_text()) == {
+        "apiVersion": "client.authentication.k8s.io/v1",
+        "kind": "ExecCredential",
+        "spec": {
+            "interactive": False,
+            "cluster": {
+                "server": "https://10.0.0.1:6443/",
+                "certificate-authority-data": ca,
+                "config": {"audience": "x"},
+            },
+        },
+    }
+
+
+@pytest.mark.parametrize(
+    ("status", "more", "complaint"),
+    [
+        ({}, "", "neither a token nor a certificate"),
+        ({"clientCertificateData": "x"}, "", "neither a token nor a certificate"),
+        ({"token": "x"}, "echo '{'", "failed to decode process output"),
+        ({"token": "x"}, "echo no such user >&2; exit 3", "process returned 3. no such user"),
+        ({"token": "x"}, "sleep 30", "did not answer within"),
+    ],
+)
+async def test_a_plugin_that_fails_is_explained(
+    tmp_path: Path, status: dict[str, Any], more: str, complaint: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kubesched.kube.client.kubeconfig.PLUGIN_SECONDS", 1)
+    path = kubeconfig(tmp_path, {"exec": answering(tmp_path, status, more)})
+    with pytest.raises(ConfigError, match=f"credentials cannot be loaded: exec: .*{complaint}"):
+        await find_credentials(path).load()
+
+
+async def test_of_several_files_the_first_counts_and_paths_start_at_the_file_that_has_them(tmp_path: Path) -> None:
+    (tmp_path / "first").mkdir()
+    (tmp_path / "second").mkdir()
+    first = kubeconfig(tmp_path / "first", {"tokenFile": "token"})
+    second = kubeconfig(tmp_path / "second", {"token": "of the second"}, server="http://other")
+    (tmp_path / "first" / "token").write_text("of the first")
+    found = await find_credentials(f"{first}:{second}").load()
+    assert (found.server, found.authorization) == ("https://10.0.0.1:6443", "Bearer of the first")
+
+
+async def test_an_auth_provider_without_its_library_says_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "kubernetes_asyncio.config.kube_config", None)
+    with pytest.raises(ConfigError, match=r"auth-provider 'oidc' needs: pip install 'kubesched\[oidc\]'"):
+        await find_credentials(kubeconfig(tmp_path, {"auth-provider": {"name": "oidc"}})).load()
+
+
 async def test_oidc_tokens_are_taken_from_the_file(tmp_path: Path) -> None:
     claims = base64.b64encode(json.dumps({"exp": time.time() + 3600}).encode()).decode()
     token = f"head.{claims}.sign"
@@ -168,8 +237,9 @@ BROKEN = [
     ("", "not a kubeconfig"),
     ("{}", "no current-context is set"),
     ("current-context: x\ncontexts: []\nclusters: []\n", "Expected object with name x in .*contexts list"),
-    ("current-context: x\ncontexts: [{name: x}]\nclusters: []\n", "Expected key context"),
+    ("current-context: x\ncontexts: [{name: x}]\nclusters: []\n", "contexts: x is empty"),
     ("current-context: x\ncontexts: 7\n", "not a kubeconfig"),
+    ("current-context: x\nusers: [{name: u, user: 7}]\n", "not a kubeconfig: users do not"),
     ("current-context: x\ncontexts: [{name: x, context: {cluster: c}}]\nclusters: []\n", "Expected object with name c"),
     (
         "current-context: x\ncontexts: [{name: x, context: {cluster: c}}]\nclusters: [{name: c, cluster: {a: b}}]\n",
@@ -177,7 +247,7 @@ BROKEN = [
     ),
     (
         "current-context: x\ncontexts: [{name: x, context: {cluster: c}}]\nclusters: [{name: c, cluster: {}}]\n",
-        "the chosen context, cluster or user is empty",
+        "clusters: c is empty",
     ),
     (
         "current-context: x\ncontexts: [{name: x, context: {cluster: c}}]\n"
@@ -203,7 +273,7 @@ async def test_missing_files_and_plugins_are_named(tmp_path: Path) -> None:
     absent = {"exec": {"apiVersion": "client.authentication.k8s.io/v1", "command": "no-such-plugin"}}
     with pytest.raises(ConfigError, match="credential plugin 'no-such-plugin' is not installed"):
         await find_credentials(kubeconfig(tmp_path, absent)).load()
-    with pytest.raises(ConfigError, match=r"File does not exists: .*/none.crt"):
+    with pytest.raises(ConfigError, match=r"certificate-authority: there is no file .*/none.crt"):
         await find_credentials(kubeconfig(tmp_path, **{"certificate-authority": str(tmp_path / "none.crt")})).load()
     failing = {"exec": {"apiVersion": "client.authentication.k8s.io/v1", "command": "false"}}
     with pytest.raises(ConfigError, match="credentials cannot be loaded: exec: process returned 1"):

@@ -129,6 +129,18 @@ def test_any_of_the_accepted_preemptions_will_do(answers: Any, found: Any, is_ac
     assert (compare("case", {"preemption": answers}, {"preemption": found}) == []) is is_accepted
 
 
+@pytest.mark.parametrize(("others", "is_accepted"), [([], False), ([{"node": "b", "victims": []}], True)])
+def test_the_text_names_any_of_the_accepted_nodes(others: Any, is_accepted: bool) -> None:
+    text = "preemption: found a potential placement for pod on node {}, preempting 1 victims"
+
+    def outcome(node: str, answer: Any) -> dict[str, Any]:
+        status = {"code": "Success", "reasons": [text.format(node)]}
+        return {"preemption": answer, "fitError": text.format(node), "postFilter": status}
+
+    given, found = outcome("a", [{"node": "a", "victims": []}, *others]), outcome("b", {"node": "b", "victims": []})
+    assert (compare("case", given, found) == []) is is_accepted
+
+
 def test_a_configuration_that_should_have_been_refused_is_noticed() -> None:
     case = {**CASE, "expected": {"error": "no such plugin"}}
     assert [difference.what for difference in run_decision_case(case)] == ["error"]

@@ -12,12 +12,12 @@ from kubesched.kube.api.pod import Pod
 from kubesched.scheduler import config
 from kubesched.scheduler.engine.assembly import Ports, default_configuration
 from kubesched.scheduler.engine.loop import Engine
+from kubesched.solver.node_groups import NodeGroup
+from kubesched.solver.node_groups.sizes import make_node
 from kubesched.testing import node, pod
-from kubesched.tools.node_groups.sizes import make_node
 from kubesched.tools.plan.capacity import measure
 from kubesched.tools.plan.manifests import Manifest
 from kubesched.tools.plan.planning import make_plan
-from kubesched.tools.simulation.scenario import NodeGroup
 from kubesched.tools.snapshots.captured import Captured
 
 SMALL = NodeGroup(name="small", capacity={"cpu": 4, "memory": "16Gi"}, price=1.0, max=10)

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from kubesched.errors import ConfigError
+from kubesched.solver.node_groups.sizes import GroupSizes
 from kubesched.testing import node
 from kubesched.tools.node_groups.reading import read_node_groups
-from kubesched.tools.node_groups.sizes import GroupSizes
 
 POOL = """
 apiVersion: karpenter.sh/v1

@@ -14,8 +14,10 @@ from kubesched.kube.api.storage import StorageClass
 from kubesched.scheduler import config
 from kubesched.scheduler.engine.assembly import Ports, default_configuration
 from kubesched.scheduler.engine.loop import Engine
+from kubesched.solver import Cluster
+from kubesched.solver.filling import MOST_ONE_BY_ONE, Filling
 from kubesched.testing import even, node, pod
-from kubesched.tools.plan.capacity import MOST_ONE_BY_ONE, Capacity, _Counting, measure
+from kubesched.tools.plan.capacity import Capacity, measure
 from kubesched.tools.plan.manifests import Manifest
 from kubesched.tools.snapshots.captured import Captured
 
@@ -204,7 +206,7 @@ def test_each_node_asked_at_once_takes_as_many_as_copies_decided_one_by_one(seed
     limits: list[int] = []
     at_once = count(wanted, *nodes, *there, one_by_one=limits.append)
     assert not limits
-    monkeypatch.setattr(_Counting, "fill_at_once", lambda *_: None)
+    monkeypatch.setattr(Filling, "fill_at_once", lambda *_: None)
     assert at_once.as_dict() == count(wanted, *nodes, *there, one_by_one=limits.append).as_dict()
     assert limits == [MOST_ONE_BY_ONE]
 
@@ -219,3 +221,11 @@ def test_a_million_copies_are_counted_at_once() -> None:
 def test_what_a_limit_leaves_open_is_decided_one_by_one() -> None:
     found = count(manifest(spec=asking("1m")), node("a", cpu="64", pods=1000), node("b", cpu="1", pods=1000), limit=10)
     assert (found.count, found.is_limited) == (10, True)
+
+
+@pytest.mark.parametrize("limit", [None, 2])
+def test_the_python_api_prints_the_same_document(limit: int | None) -> None:
+    objects = [node("a", cpu="4", zone="east"), node("b", cpu="2"), pod("there", on="b", requests={"cpu": "1"})]
+    asked = count(manifest(spec=asking()), *objects, limit=limit)
+    copy = pod("p", requests={"cpu": "1"}, image="x")
+    assert Cluster(objects, at=5.0).capacity(copy, limit=limit).as_dict() == asked.as_dict()

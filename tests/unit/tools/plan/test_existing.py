@@ -9,8 +9,9 @@ import pytest
 
 from kubesched.kube.api import codec
 from kubesched.kube.api.pod import Container, Pod
+from kubesched.solver.objects import renamed
 from kubesched.testing import node
-from kubesched.tools.plan.admission import Admission, renamed
+from kubesched.tools.plan.admission import Admission
 from kubesched.tools.plan.existing import Addition, ExistingPods, kept_by
 from kubesched.tools.plan.manifests import Manifest
 

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from kubesched.errors import ConfigError
-from kubesched.tools.simulation.scenario import numbered, read_scenario, seconds
+from kubesched.solver.node_groups import numbered
+from kubesched.tools.simulation.scenario import read_scenario, seconds
 
 NODES = "cluster: {nodes: [{name: n, capacity: {cpu: 4}}]}\n"
 

@@ -15,6 +15,7 @@ from kubesched.errors import Conflict, NotFound, Unreachable
 from kubesched.kube.api.pod import Pod, PodCondition
 from kubesched.scheduler import config
 from kubesched.scheduler.cluster import Objects, PodView, Store
+from kubesched.scheduler.engine import StillClock
 from kubesched.scheduler.engine.acting.eviction import Evictions
 from kubesched.scheduler.engine.arrivals.inbox import Changed, Inbox
 from kubesched.scheduler.engine.assembly import EngineOptions, Ports, assemble, default_configuration
@@ -23,7 +24,6 @@ from kubesched.scheduler.engine.handle import EngineHandle
 from kubesched.scheduler.engine.loop import Engine
 from kubesched.scheduler.framework.preemption.preempting import Preemption
 from kubesched.testing import FakeRecorder, FakeWriter, node, pod
-from kubesched.tools.simulation.clock import StillClock
 
 MINUTE = 1_800_000_000.0
 SAID = "2027-01-15T08:00:00Z"

@@ -1,0 +1,208 @@
+"""Kubeconfig files: merged as kubectl merges them, one context chosen, and the credential plugin that its user may name.
+
+In: files. Out: the cluster and the user of a context, each with the folder that its relative paths start from; certificates
+as files; what a plugin answers. Problems are `ConfigError`s of one line. What an `auth-provider` such as OIDC needs is not
+here: that is kubernetes_asyncio's work (`auth_provider_token`), which the extra `oidc` installs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import base64
+import json
+import logging
+import os
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, NamedTuple
+
+from kubesched.errors import ConfigError
+from kubesched.kube.values import yaml_document
+
+KINDS = ("clusters", "contexts", "users")
+PLUGIN_SECONDS = 60
+"""How long a plugin that talks to nobody may take."""
+
+
+class Entry(NamedTuple):
+    """A cluster or a user: its fields, and the folder of the file that it stands in."""
+
+    fields: Mapping[str, Any]
+    folder: Path = Path()
+
+    def text(self, key: str) -> str:
+        """Return a field as text, "" where it is absent."""
+        value = self.fields.get(key)
+        return "" if value is None else str(value)
+
+    def path(self, key: str) -> str | None:
+        """Return the file that a field names, or that holds what the field `KEY-data` has in base64."""
+        if data := self.text(f"{key}-data"):
+            try:
+                return file_with(base64.b64decode(data, validate=True))
+            except ValueError as error:
+                raise ConfigError("", f"{key}-data is not base64") from error
+        if not self.text(key):
+            return None
+        path = self.folder / self.text(key)
+        if not path.is_file():
+            raise ConfigError("", f"{key}: there is no file {path}")
+        return str(path)
+
+
+class Chosen(NamedTuple):
+    """What a context stands for."""
+
+    cluster: Entry
+    user: Entry
+
+
+def choose(files: Sequence[Path], context: str | None) -> Chosen:
+    """Read files and return what a context stands for, or the current one. Of two entries of one name the first counts."""
+    entries: dict[str, dict[str, Entry]] = {kind: {} for kind in KINDS}
+    current = context or ""
+    for file in files:
+        document = yaml_document(file.read_bytes())
+        if not isinstance(document, dict):
+            raise ConfigError("", "not a kubeconfig: expected a YAML mapping with clusters, contexts and users")
+        current = current or str(document.get("current-context") or "")
+        for kind in KINDS:
+            for name, fields in _named(document, kind):
+                entries[kind].setdefault(name, Entry(fields, file.parent.absolute()))
+    if not current:
+        raise ConfigError("", "no current-context is set; choose one with `kubectl config use-context`")
+    chosen = _find(entries, "contexts", current)
+    cluster = _find(entries, "clusters", chosen.text("cluster"))
+    user = entries["users"].get(chosen.text("user"), Entry({}))  # kubectl takes an unknown user for nobody, too
+    return Chosen(cluster, user)
+
+
+def _named(document: Mapping[str, Any], kind: str) -> list[tuple[str, Mapping[str, Any]]]:
+    """Return the entries of one list: their names and fields."""
+    found: list[tuple[str, Mapping[str, Any]]] = []
+    listed = document.get(kind) or []
+    for entry in listed if isinstance(listed, list) else [listed]:
+        fields = entry.get(kind.removesuffix("s")) if isinstance(entry, dict) else None
+        if not isinstance(entry, dict) or "name" not in entry or not isinstance(fields, dict | None):
+            raise ConfigError("", f"not a kubeconfig: {kind} do not have the expected shape")
+        found.append((str(entry["name"]), fields or {}))
+    return found
+
+
+def _find(entries: Mapping[str, Mapping[str, Entry]], kind: str, name: str) -> Entry:
+    found = entries[kind].get(name)
+    if found is None:
+        raise ConfigError("", f"Expected object with name {name} in {kind} list")
+    if not found.fields:
+        raise ConfigError("", f"{kind}: {name} is empty")
+    return found
+
+
+@cache
+def file_with(content: bytes) -> str:
+    """Return a file with a content, for the libraries that want one. Only its owner can read it; it goes when we end."""
+    descriptor, name = tempfile.mkstemp()
+    atexit.register(Path(name).unlink, missing_ok=True)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(content)
+    return name
+
+
+async def ask_plugin(user: Entry, cluster: Entry) -> Mapping[str, Any]:
+    """Run the program that `exec` names, as client.authentication.k8s.io says; return the status of its answer."""
+    section = user.fields["exec"]
+    if not isinstance(section, dict) or not section.get("command") or not section.get("apiVersion"):
+        raise ConfigError("", "exec: command and apiVersion are needed")
+    command, mode = str(section["command"]), section.get("interactiveMode") or "IfAvailable"
+    if os.sep in command:
+        command = str(user.folder / command)
+    interactive = mode != "Never" and sys.stdin is not None and sys.stdin.isatty()
+    if mode == "Always" and not interactive:
+        raise ConfigError("", f"exec: {command} wants to talk to a person, and standard input is no terminal")
+    spec: dict[str, Any] = {"interactive": interactive}
+    if section.get("provideClusterInfo"):
+        spec["cluster"] = _told_of(cluster)
+    info = {"apiVersion": section["apiVersion"], "kind": "ExecCredential", "spec": spec}
+    process = await asyncio.create_subprocess_exec(
+        command,
+        *(str(word) for word in section.get("args") or ()),
+        env={
+            **os.environ,
+            **{str(one["name"]): str(one["value"]) for one in section.get("env") or ()},
+            "KUBERNETES_EXEC_INFO": json.dumps(info),
+        },
+        stdin=None if interactive else asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=None if interactive else asyncio.subprocess.PIPE,
+    )
+    try:
+        output, errors = await asyncio.wait_for(process.communicate(), None if interactive else PLUGIN_SECONDS)
+    except TimeoutError as error:
+        process.kill()
+        await process.wait()
+        raise ConfigError("", f"exec: {command} did not answer within {PLUGIN_SECONDS} s") from error
+    if process.returncode:
+        told = " ".join((errors or b"").decode(errors="replace").split())
+        raise ConfigError("", f"exec: process returned {process.returncode}" + (f". {told}" if told else ""))
+    return _status(output, section["apiVersion"])
+
+
+def _told_of(cluster: Entry) -> dict[str, Any]:
+    """Return what a plugin with `provideClusterInfo` is told about the cluster."""
+    told: dict[str, Any] = {
+        key: cluster.fields[key]
+        for key in ("server", "tls-server-name", "insecure-skip-tls-verify", "proxy-url")
+        if cluster.fields.get(key)
+    }
+    if path := cluster.path("certificate-authority"):
+        told["certificate-authority-data"] = base64.b64encode(Path(path).read_bytes()).decode()
+    for extension in cluster.fields.get("extensions") or ():
+        if extension.get("name") == "client.authentication.k8s.io/exec":
+            told["config"] = extension.get("extension")
+    return told
+
+
+def _status(output: bytes, version: str) -> Mapping[str, Any]:
+    try:
+        answer = json.loads(output)
+    except ValueError as error:
+        raise ConfigError("", f"exec: failed to decode process output: {error}") from error
+    status = answer.get("status") if isinstance(answer, dict) else None
+    if not isinstance(status, dict):
+        raise ConfigError("", "exec: the answer has no status")
+    if answer.get("apiVersion") != version:
+        raise ConfigError("", f"exec: plugin api version {answer.get('apiVersion')} does not match {version}")
+    if not status.get("token") and not (status.get("clientCertificateData") and status.get("clientKeyData")):
+        raise ConfigError("", "exec: the answer has neither a token nor a certificate with its key")
+    return status
+
+
+def auth_provider(user: Entry) -> Any:
+    """Return kubernetes_asyncio's loader of a user with an `auth-provider`. It keeps what it refreshes."""
+    try:
+        from kubernetes_asyncio.config.kube_config import KubeConfigLoader
+    except ImportError as error:
+        name = dict(user.fields["auth-provider"] or {}).get("name")
+        raise ConfigError("", f"auth-provider {name!r} needs: pip install 'kubesched[oidc]'") from error
+    logging.getLogger("kubernetes_asyncio.config").setLevel(logging.CRITICAL)  # what it would log, we raise
+    one = {
+        "clusters": [{"name": "c", "cluster": {"server": "http://unused"}}],
+        "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}],
+        "users": [{"name": "u", "user": {"auth-provider": user.fields["auth-provider"]}}],
+    }
+    return KubeConfigLoader(one, active_context="x", config_base_path=str(user.folder))
+
+
+async def auth_provider_token(loader: Any) -> str:
+    """Return the `Authorization` of a user with an `auth-provider`, refreshed where it has expired."""
+    found = SimpleNamespace(api_key={})
+    try:
+        await loader.load_and_set(found)
+    except Exception as error:  # the library's own kinds, and those of what it talks through
+        raise ConfigError("", " ".join(str(error).split()) or type(error).__name__) from error
+    return str(found.api_key.get("BearerToken", ""))
