@@ -46,7 +46,7 @@ class DemoOptions(Options):
 
 
 @click.command("demo", epilog="Example:  kubesched demo --nodes 50 --pods 400 --once")
-@takes(asked=DemoOptions, policy=PolicyOptions)
+@takes(options=DemoOptions, policy=PolicyOptions)
 @click.option(
     "--decision-records",
     type=click.IntRange(0),
@@ -54,16 +54,18 @@ class DemoOptions(Options):
     show_default=True,
     help="How many decisions to keep on record.",
 )
-def command(asked: DemoOptions, policy: PolicyOptions, decision_records: int) -> None:
+def command(options: DemoOptions, policy: PolicyOptions, decision_records: int) -> None:
     """Run an API server, fake kubelets, controllers, the scheduler and its page in this process. kubectl works beside it."""
     import asyncio
     import tempfile
 
     from kubesched.tools.demo.cluster import Settings
 
-    settings = Settings(asked.nodes, asked.pods, asked.port, asked.page_port, asked.data_dir, policy.read(), decision_records)
+    settings = Settings(
+        options.nodes, options.pods, options.port, options.page_port, options.data_dir, policy.read(), decision_records
+    )
     with tempfile.TemporaryDirectory(prefix="kubesched-demo-") as scratch:
-        was_cut_short = asyncio.run(_demo(settings, asked.once, Path(scratch)))
+        was_cut_short = asyncio.run(_demo(settings, options.once, Path(scratch)))
     if was_cut_short:
         sys.exit(INTERRUPTED)
 

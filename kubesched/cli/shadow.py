@@ -120,10 +120,10 @@ class ShadowOptions(Options):
     help="Kubeconfig of the cluster. Default: the one that kubectl uses.",
 )
 @context_option
-@takes(policy=PolicyOptions, live=ConfigzOptions, asked=ShadowOptions)
+@takes(policy=PolicyOptions, live=ConfigzOptions, options=ShadowOptions)
 @output_option
 def command(
-    kubeconfig: str, context: str, policy: PolicyOptions, live: ConfigzOptions, asked: ShadowOptions, output: str
+    kubeconfig: str, context: str, policy: PolicyOptions, live: ConfigzOptions, options: ShadowOptions, output: str
 ) -> None:
     """Follow a cluster and its live scheduler, decide each pod that it places, on the state that it saw, and print differences.
     Nothing is written: rights to list and watch are enough (docs/how-to/shadow.md).
@@ -154,7 +154,7 @@ def command(
     def show(told: dict[str, Any], is_agreement: bool) -> None:
         """Print a line at once; columns are as wide as most names are, since nobody knows what comes."""
         nonlocal has_title
-        if output != "table" or (is_agreement and not asked.shows_all):
+        if output != "table" or (is_agreement and not options.shows_all):
             return
         if not has_title:
             has_title = True
@@ -164,11 +164,11 @@ def command(
 
     run = Run(
         kubectl_credentials(kubeconfig, context),
-        Settings(chosen.configuration, chosen.gates, chosen.registry, asked.seed, asked.window_seconds, asked.control),
-        Snapshots(asked.folder, asked.max_snapshots) if asked.folder is not None else None,
-        asked.most_pods,
-        asked.seconds,
-        None if asked.port is None else (asked.host, asked.port),
+        Settings(chosen.configuration, chosen.gates, chosen.registry, options.seed, options.window_seconds, options.control),
+        Snapshots(options.folder, options.max_snapshots) if options.folder is not None else None,
+        options.most_pods,
+        options.seconds,
+        None if options.port is None else (options.host, options.port),
         lambda text: click.echo(text, err=True),
         show,
     )
@@ -176,10 +176,10 @@ def command(
         asyncio.run(run.run())
     document = run.document()
     if output == "table":
-        _print_summary(document, asked.folder)
+        _print_summary(document, options.folder)
     else:
         print_document(document, output)
-    if asked.has_exit_code and run.report.n_differences:
+    if options.has_exit_code and run.report.n_differences:
         sys.exit(1)
 
 

@@ -45,17 +45,17 @@ class Level:
 class Usage:
     """Requests for one resource, over the allocatable amount."""
 
-    __slots__ = ("asked", "level", "offered")
+    __slots__ = ("level", "offered", "requested")
 
     def __init__(self) -> None:
-        self.asked = self.offered = 0
+        self.requested = self.offered = 0
         self.level = Level()
 
-    def change(self, asked: int = 0, offered: int = 0) -> None:
+    def change(self, requested: int = 0, offered: int = 0) -> None:
         """Add to the requests and to the allocatable amount."""
-        self.asked += asked
+        self.requested += requested
         self.offered += offered
-        self.level.now = self.asked / self.offered if self.offered else 0.0
+        self.level.now = self.requested / self.offered if self.offered else 0.0
 
 
 class Measures:
@@ -149,8 +149,8 @@ class Measures:
             self._zones[zone] += sign
 
     def _settle(self, record: PodRecord, sign: int) -> None:
-        self.cpu.change(asked=sign * record.cpu_milli)
-        self.memory.change(asked=sign * record.memory_bytes)
+        self.cpu.change(requested=sign * record.cpu_milli)
+        self.memory.change(requested=sign * record.memory_bytes)
         if record.zone:
             self._in_zones.setdefault(record.workload, Counter())[record.zone] += sign
         if not record.is_daemon:
