@@ -18,6 +18,7 @@ from kubesched.cli.options import (
     plugin_option,
     shared,
     takes,
+    with_default,
 )
 from kubesched.cli.printing import bar, print_document, write_file
 from kubesched.errors import SchedulerError
@@ -50,6 +51,11 @@ _NONE = "-"
 _TEXTS = ("kind", "question", "what", "found")
 
 
+def _kubeconfig(use: str) -> Any:
+    text = f"A cluster without nodes of its own to {use}; the embedded API server if not given."
+    return option("--kubeconfig", type=click.Path(dir_okay=False), default="", help=text)
+
+
 @click.group("bench", epilog="Example:  kubesched bench engine --kind basic")
 def command() -> None:
     """Measure throughput on the workloads that kube-scheduler's own benchmarks use."""
@@ -75,17 +81,13 @@ def print_figures(rows: list[dict[str, Any]], output: str) -> None:
 class EngineOptions(Options):
     """What is decided in memory, and how."""
 
-    kind: str = option("--kind", type=click.Choice(KINDS), default="basic", show_default=True, help="Kind of pods.")
-    nodes: int = option("--nodes", type=click.IntRange(1), default=5000, show_default=True, help="How many nodes.")
-    init: int = option(
-        "--init",
-        type=click.IntRange(0),
-        default=1000,
-        show_default=True,
-        help="Pods that run already; of kind novelty: how many are there at a time.",
+    kind: str = with_default("--kind", click.Choice(KINDS), "basic", "Kind of pods.")
+    nodes: int = with_default("--nodes", click.IntRange(1), 5000, "How many nodes.")
+    init: int = with_default(
+        "--init", click.IntRange(0), 1000, "Pods that run already; of kind novelty: how many are there at a time."
     )
-    pods: int = option("--pods", type=click.IntRange(1), default=10000, show_default=True, help="Pods to schedule and measure.")
-    seed: int = option("--seed", type=int, default=0, show_default=True, help="Seed of the choice among equally good nodes.")
+    pods: int = with_default("--pods", click.IntRange(1), 10000, "Pods to schedule and measure.")
+    seed: int = with_default("--seed", int, 0, "Seed of the choice among equally good nodes.")
     classes: tuple[int, ...] = option(
         "--classes",
         type=click.IntRange(0),
@@ -140,23 +142,12 @@ def engine(options: EngineOptions, output: str) -> None:
 class ClusterOptions(Options):
     """What is scheduled through an API server."""
 
-    kind: str = option("--kind", type=click.Choice(CLUSTER_KINDS), default="basic", show_default=True, help="Kind of pods.")
-    nodes: int = option("--nodes", type=click.IntRange(1), default=1000, show_default=True, help="How many nodes.")
-    init: int = option("--init", type=click.IntRange(0), default=0, show_default=True, help="Pods that run already.")
-    pods: int = option("--pods", type=click.IntRange(1), default=3000, show_default=True, help="Pods to schedule and measure.")
-    kubeconfig: str = option(
-        "--kubeconfig",
-        type=click.Path(dir_okay=False),
-        default="",
-        help="A cluster without nodes of its own to measure with; the embedded API server if not given.",
-    )
-    timeout: float = option(
-        "--timeout",
-        type=Seconds(1.0),
-        default="10m",
-        show_default=True,
-        help="After how long pods that are not bound are given up.",
-    )
+    kind: str = with_default("--kind", click.Choice(CLUSTER_KINDS), "basic", "Kind of pods.")
+    nodes: int = with_default("--nodes", click.IntRange(1), 1000, "How many nodes.")
+    init: int = with_default("--init", click.IntRange(0), 0, "Pods that run already.")
+    pods: int = with_default("--pods", click.IntRange(1), 3000, "Pods to schedule and measure.")
+    kubeconfig: str = _kubeconfig("measure with")
+    timeout: float = with_default("--timeout", Seconds(1.0), "10m", "After how long pods that are not bound are given up.")
     bare: bool = option(
         "--bare-client", is_flag=True, help="Bind the pods in turn without a scheduler: what the API server allows."
     )
@@ -273,35 +264,18 @@ def solver(questions: tuple[str, ...], shrink: int, output: str) -> None:
 class SoakOptions(Options):
     """How much comes and goes, for how long, and what breaks meanwhile."""
 
-    nodes: int = option("--nodes", type=click.IntRange(1), default=5000, show_default=True, help="How many nodes.")
-    pods: int = option(
-        "--pods", type=click.IntRange(0), default=150_000, show_default=True, help="Pods that there are at any time."
-    )
-    duration: float = option("--duration", type=Seconds(), default="1h", show_default=True, help="How long: 90s, 10m, 8h.")
-    rate: float = option(
-        "--rate",
-        type=click.FloatRange(0.1),
-        default=20.0,
-        show_default=True,
-        help="Pods a second that come, and as many that go.",
-    )
-    schedulers: int = option(
-        "--schedulers", type=click.IntRange(1), default=2, show_default=True, help="How many stand for election."
-    )
-    fault_every: float = option(
-        "--fault-every", type=Seconds(), default="5m", show_default=True, help="Time from one fault to the next."
-    )
+    nodes: int = with_default("--nodes", click.IntRange(1), 5000, "How many nodes.")
+    pods: int = with_default("--pods", click.IntRange(0), 150_000, "Pods that there are at any time.")
+    duration: float = with_default("--duration", Seconds(), "1h", "How long: 90s, 10m, 8h.")
+    rate: float = with_default("--rate", click.FloatRange(0.1), 20.0, "Pods a second that come, and as many that go.")
+    schedulers: int = with_default("--schedulers", click.IntRange(1), 2, "How many stand for election.")
+    fault_every: float = with_default("--fault-every", Seconds(), "5m", "Time from one fault to the next.")
     kinds_of_faults: tuple[str, ...] = option(
         "--fault", type=click.Choice(FAULTS), multiple=True, help="Which faults take turns; all of them if not given."
     )
     no_faults: bool = option("--no-faults", is_flag=True, help="Churn alone.")
-    kubeconfig: str = option(
-        "--kubeconfig",
-        type=click.Path(dir_okay=False),
-        default="",
-        help="A cluster without nodes of its own to run on; the embedded API server if not given.",
-    )
-    seed: int = option("--seed", type=int, default=0, show_default=True, help="Seed of which pods go and which nodes change.")
+    kubeconfig: str = _kubeconfig("run on")
+    seed: int = with_default("--seed", int, 0, "Seed of which pods go and which nodes change.")
     page: Path | None = option(
         "--report", type=NEW_FILE, help="Write the report to this file as Markdown, every two minutes and at the end."
     )
@@ -390,19 +364,8 @@ class PerfOptions(Options):
     feature_gates: tuple[str, ...] = option(
         "--feature-gates", multiple=True, metavar="A=true,B=false", help="Gates to switch, before what a workload asks for."
     )
-    kubeconfig: str = option(
-        "--kubeconfig",
-        type=click.Path(dir_okay=False),
-        default="",
-        help="A cluster without nodes of its own to run on; the embedded API server if not given.",
-    )
-    timeout: float = option(
-        "--timeout",
-        type=Seconds(1.0),
-        default="10m",
-        show_default=True,
-        help="How long an operation waits for its pods.",
-    )
+    kubeconfig: str = _kubeconfig("run on")
+    timeout: float = with_default("--timeout", Seconds(1.0), "10m", "How long an operation waits for its pods.")
     lists: bool = option("--list", is_flag=True, help="List workloads, and why which of them cannot run, instead of running.")
 
 
@@ -511,16 +474,12 @@ def _number(value: float | None) -> str:
 class ServeBenchOptions(Options):
     """How large the cluster is, and how often what happens."""
 
-    nodes: int = option("--nodes", type=click.IntRange(1), default=1000, show_default=True, help="How many nodes.")
-    pods: int = option("--pods", type=click.IntRange(0), default=10000, show_default=True, help="Pods that run at first.")
-    callers: int = option("--callers", type=click.IntRange(1, 1000), default=8, show_default=True, help="Connections that ask.")
-    rate: float = option(
-        "--rate", type=click.FloatRange(1), default=1000, show_default=True, help="Questions a second, of all callers."
-    )
-    changes: float = option(
-        "--changes", type=click.FloatRange(0), default=500, show_default=True, help="Changes of the cluster a second."
-    )
-    seconds: float = option("--seconds", type=click.FloatRange(1), default=60, show_default=True, help="How long to ask.")
+    nodes: int = with_default("--nodes", click.IntRange(1), 1000, "How many nodes.")
+    pods: int = with_default("--pods", click.IntRange(0), 10000, "Pods that run at first.")
+    callers: int = with_default("--callers", click.IntRange(1, 1000), 8, "Connections that ask.")
+    rate: float = with_default("--rate", click.FloatRange(1), 1000, "Questions a second, of all callers.")
+    changes: float = with_default("--changes", click.FloatRange(0), 500, "Changes of the cluster a second.")
+    seconds: float = with_default("--seconds", click.FloatRange(1), 60, "How long to ask.")
 
 
 @command.command(

@@ -21,6 +21,7 @@ from kubesched.cli.options import (
     option,
     output_option,
     takes,
+    with_default,
 )
 from kubesched.cli.printing import bar, print_document
 from kubesched.errors import SchedulerError
@@ -62,9 +63,7 @@ class FilterOptions(Options):
         help="Only decisions after this time: 2026-01-31T12:00:00Z, 10m (ago), or seconds since 1970.",
     )
     until: str = option("--until", default="", metavar="TIME", help="Only decisions before this time.")
-    limit: int = option(
-        "--limit", type=click.IntRange(1), default=100, show_default=True, help="How many decisions to show, newest first."
-    )
+    limit: int = with_default("--limit", click.IntRange(1), 100, "How many decisions to show, newest first.")
 
 
 @click.command(

@@ -9,7 +9,17 @@ from typing import Any
 import click
 
 from kubesched.cli.layout import print_table, say
-from kubesched.cli.options import FOLDER, Options, PolicyOptions, Seconds, context_option, option, output_option, takes
+from kubesched.cli.options import (
+    FOLDER,
+    Options,
+    PolicyOptions,
+    Seconds,
+    context_option,
+    option,
+    output_option,
+    takes,
+    with_default,
+)
 from kubesched.cli.printing import fewer, print_document, warn, warned
 from kubesched.errors import SchedulerError
 
@@ -77,12 +87,8 @@ class ConfigzOptions(Options):
 class ShadowOptions(Options):
     """What is judged and how, when to stop, and where differences are kept and shown."""
 
-    window_seconds: float = option(
-        "--window",
-        type=Seconds(0, 60),
-        default="2s",
-        show_default=True,
-        help="How far before and after a placement to look for a state that explains it.",
+    window_seconds: float = with_default(
+        "--window", Seconds(0, 60), "2s", "How far before and after a placement to look for a state that explains it."
     )
     control: float = option(
         "--control",
@@ -95,13 +101,11 @@ class ShadowOptions(Options):
     folder: Path | None = option(
         "--snapshots", type=FOLDER, help="Folder for a snapshot of each difference; `replay` repeats its decision."
     )
-    max_snapshots: int = option(
-        "--max-snapshots", type=click.IntRange(0), default=100, show_default=True, help="With --snapshots: how many at most."
-    )
+    max_snapshots: int = with_default("--max-snapshots", click.IntRange(0), 100, "With --snapshots: how many at most.")
     most_pods: int | None = option("--pods", type=click.IntRange(1), help="Stop after this many placements.")
     seconds: float | None = option("--duration", type=Seconds(), help="Stop after this time: 90s, 10m.")
     shows_all: bool = option("--all", is_flag=True, help="Print a line for every placement, not only for differences.")
-    seed: int = option("--seed", type=int, default=0, show_default=True, help="Seed of the choice among equally good nodes.")
+    seed: int = with_default("--seed", int, 0, "Seed of the choice among equally good nodes.")
     port: int | None = option(
         "--port", type=click.IntRange(0, 65535), help="Serve /metrics, /healthz, /readyz and /shadow.json here; 0 for any port."
     )
