@@ -12,7 +12,7 @@ from kubesched.kube.api.pod import Pod
 from kubesched.scheduler.cluster import PodView
 from kubesched.scheduler.engine.arrivals.inbox import Changed
 from kubesched.scheduler.engine.loop import Engine
-from kubesched.testing import FakeWriter
+from kubesched.testing import FakeWriter, node
 
 
 class World(FakeWriter):
@@ -95,3 +95,13 @@ def check(engine: Engine, world: World) -> None:
         else:
             assert sum(places[:2]) <= 1, f"{known.key} is in {places}"
             assert any(places), f"{known.key} is lost"
+
+
+async def all_are_placed(engine: Engine, world: World, running: asyncio.Task[None]) -> None:
+    """Add a node that takes all pods, and check that all of them get a node and nothing is held."""
+    world.tell("Node", None, node("plenty", cpu="1000", memory="1000Gi", pods=1000))
+    await asyncio.sleep(1500)
+    assert not running.done(), running.exception()
+    check(engine, world)
+    assert [key for key, known in world.pods.items() if not known.spec.node_name] == []
+    assert (engine.store.n_assumed, len(engine.waiting), engine.queue.n_in_flight) == (0, 0, 0)

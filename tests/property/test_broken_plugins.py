@@ -12,7 +12,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from engine_world import World, check
+from engine_world import World, all_are_placed, check
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -188,16 +188,6 @@ def start(world: World, mood: Callable[[str], object]) -> tuple[Engine, Notes]:
     ports = Ports(clock=clock, writer=world, observer=notes, queue_observer=notes)  # type: ignore[arg-type]
     engine = world.engine = assemble(configured, gates, ports, registry=registry)
     return engine, notes
-
-
-async def all_are_placed(engine: Engine, world: World, running: asyncio.Task[None]) -> None:
-    """Add a node that takes all pods, and check that all of them get a node and nothing is held."""
-    world.tell("Node", None, node("plenty", cpu="1000", memory="1000Gi", pods=1000))
-    await asyncio.sleep(1500)
-    assert not running.done(), running.exception()
-    check(engine, world)
-    assert [key for key, known in world.pods.items() if not known.spec.node_name] == []
-    assert (engine.store.n_assumed, len(engine.waiting), engine.queue.n_in_flight) == (0, 0, 0)
 
 
 async def break_at(broken: str, misbehave: Callable[[], object], times: int = 2) -> Notes:
