@@ -90,6 +90,7 @@ class DemoActions:
         ]
 
     async def _workloads(self, _: web.Request) -> web.Response:
+        """Return the workloads that can be scaled."""
         found = [
             {
                 "workload": f"{plural}/{each['metadata']['name']}",
@@ -110,6 +111,7 @@ class DemoActions:
         return f"applied {', '.join(names[:5])}{f' and {len(names) - 5} more' if len(names) > 5 else ''}"
 
     def _applied(self, manifest: Manifest, namespace: str) -> str:
+        """Apply one manifest; an object with generateName is created instead."""
         content, name = manifest.content, manifest.content["metadata"].get("name", "")
         resource = self._store.context.catalogue.of_kind(content["apiVersion"], manifest.kind)
         if resource is None:
@@ -133,10 +135,12 @@ class DemoActions:
         return act(request.node, request.count)
 
     def _cordon(self, name: str, on: bool) -> str:
+        """Cordon or uncordon a node."""
         self._store.patch("nodes", name, {"spec": {"unschedulable": on or None}}, patch_type=MERGE_PATCH)
         return f"{name} is {'cordoned' if on else 'open again'}"
 
     def _drain(self, name: str) -> str:
+        """Cordon a node and evict its pods, except those of DaemonSets."""
         self._cordon(name, True)
         evicted, kept = 0, 0
         for pod in self._store.list("pods", field_selector=f"spec.nodeName={name}").items:
@@ -150,6 +154,7 @@ class DemoActions:
         return f"{name} is drained: {evicted} pods evicted" + (f", {kept} kept by their disruption budgets" if kept else "")
 
     def _fall_silent(self, name: str) -> str:
+        """Stop the heartbeats of a node."""
         self._cluster.fail_node(name)
         return f"{name} falls silent; it is tainted when its lease runs out, and its pods are evicted after their tolerations"
 
@@ -162,6 +167,7 @@ class DemoActions:
         return f"{name} is gone"
 
     def _add(self, name: str, count: int) -> str:
+        """Create nodes with the capacity, labels and taints of a node."""
         if not 1 <= count <= MOST_NODES:
             raise SchedulerError(f"{count} nodes cannot be added: 1 to {MOST_NODES} can")
         like, taken = self._store.get("nodes", name), {each["metadata"]["name"] for each in self._store.list("nodes").items}
@@ -233,6 +239,8 @@ def _new_names(taken: set[str], count: int) -> Iterator[str]:
 def _does(
     type_: type[Any], act: Callable[[Any], str], most: int = MOST_BYTES
 ) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
+    """Return a handler that decodes a request, calls `act`, and answers with its sentence."""
+
     async def handle(request: web.Request) -> web.Response:
         async def found() -> Document:
             return {"done": act(await question(request, type_, most))}

@@ -61,6 +61,7 @@ class Worker:
         return Outcome(flat)
 
     def _simulation(self, trial: Trial) -> tuple[Simulation, float | None]:
+        """Return the simulation of a trial, and the time at which it ends."""
         experiment, folder = self._experiment, Path(self._folder.name)
         document = msgspec.json.decode(experiment.scenarios[trial.scenario])
         policy = configuration_of(experiment, trial.configuration, trial.parameters)
@@ -109,6 +110,7 @@ def _measured(measure: Measure, sim: Simulation) -> Mapping[str, Any]:
 
 
 def _flatten(document: Mapping[str, Any], prefix: str, into: Figures) -> None:
+    """Add figures to a flat dict by dotted names; lists are left out."""
     for name, value in document.items():
         if isinstance(value, Mapping):
             _flatten(value, f"{prefix}{name}.", into)
@@ -117,6 +119,7 @@ def _flatten(document: Mapping[str, Any], prefix: str, into: Figures) -> None:
 
 
 def _function(text: str, folder: Path) -> Measure:
+    """Return a measure by `module:function`, or `FILE:function` of a collected file."""
     where, _, name = text.rpartition(":")
     try:
         found = getattr(run_module(str(folder / where) if where.endswith(".py") else where), name, None)

@@ -146,6 +146,7 @@ def _searched(
 
 
 def _study(wanted: Tune) -> optuna.Study:
+    """Return a seeded Optuna study with one direction, or one for each objective."""
     try:
         import optuna
     except ImportError as error:
@@ -156,6 +157,7 @@ def _study(wanted: Tune) -> optuna.Study:
 
 
 def _suggested(trial: optuna.Trial, path: str, span: Search) -> Any:
+    """Return the value that Optuna proposes for a parameter."""
     if span.choices:
         return span.choices[trial.suggest_categorical(path, list(range(len(span.choices))))]
     assert span.low is not None and span.high is not None
@@ -172,6 +174,7 @@ def _figure(row: Mapping[str, Any], name: str) -> float:
 
 
 def _worth(row: Mapping[str, Any], objectives: Sequence[Objective]) -> float:
+    """Return the weighted sum of the objectives; more is better."""
     return float(sum(o.weight * o.sign * _figure(row, o.figure) for o in objectives))
 
 

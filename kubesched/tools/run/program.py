@@ -120,6 +120,7 @@ def _say_release(server: Served, release: Version) -> None:
 
 
 def _run(options: Options, own: tuple[type[Plugin], ...], configure: Configure) -> int:
+    """Log what the options mean, then serve, or write the configuration if --write-config-to asks for it."""
     for notice in options.notices:
         click.echo(notice, err=True)
     logs.set_contextual(options.gates.is_enabled("ContextualLogging"))
@@ -188,6 +189,7 @@ def _say_unspoken(given: ClientConnection) -> None:
 
 
 def _say_settled_gates(gates: Gates) -> None:
+    """Warn about gates that are set though they are GA, deprecated, or without effect here."""
     for name in sorted(gates.asked):
         value = "true" if gates.is_enabled(name) else "false"
         stage = {Stage.GA: "GA", Stage.DEPRECATED: "deprecated"}.get(spec_of(name, gates.emulated).stage)
@@ -215,6 +217,7 @@ def _plugins(options: Options) -> tuple[type[Plugin], ...]:
 
 
 def _with_plugins(scheduler: LegacyScheduler, plugins: tuple[type[Plugin], ...]) -> LegacyScheduler:
+    """Return the legacy scheduler with plugins; of the old releases only 1.17 runs plugins of the framework."""
     if plugins and not scheduler.release.runs_plugins:
         raise ConfigError(
             "", f"plugin {plugins[0].name}: {scheduler.release} runs no plugins; register predicates, priorities and providers"
@@ -237,6 +240,7 @@ def _opened(path: str) -> Iterator[IO[bytes] | None]:
 
 
 def _decision_log(options: Options) -> DecisionLog | None:
+    """Open the decision log; None without a path."""
     if not options.decision_log:
         return None
     try:
@@ -252,6 +256,7 @@ def _wiring(
     read: Callable[[], Configuration],
     inbox_log: IO[bytes] | None,
 ) -> Wiring:
+    """Return all that the scheduler needs besides its configuration."""
     legacy, ttl, release = options.legacy, options.assumed_pod_ttl, max(options.gates.emulated, OLDEST_RECORDED)
     watched = legacy.policy_file if legacy is not None else options.config
     face = Face(
@@ -304,6 +309,7 @@ def _watched(path: Path) -> Callable[[], bool]:
     """Return a function that returns whether a file has changed since its last call."""
 
     def mark() -> object:
+        """Return what changes with the file; None if it is missing."""
         try:
             found = path.stat()
         except OSError:
@@ -324,4 +330,5 @@ def _watched(path: Path) -> Callable[[], bool]:
 
 
 def _cannot_open(path: str, error: OSError) -> ConfigError:
+    """Return an error in the words of Go's os.Open, as kube-scheduler prints it."""
     return ConfigError("", f"open {path}: {(error.strerror or str(error)).lower()}")

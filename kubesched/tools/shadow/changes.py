@@ -79,6 +79,7 @@ class Change:
 
 
 def _matters(old: Any | None, new: Any | None) -> bool:
+    """Return whether a decision can depend on a change."""
     if isinstance(old, Pod) or isinstance(new, Pod):
         known = [each for each in (old, new) if each is not None]
         placed = [each for each in known if each.spec.node_name]
@@ -92,11 +93,13 @@ def _matters(old: Any | None, new: Any | None) -> bool:
 
 
 def _of_pod(pod: Pod) -> tuple[object, ...]:
+    """Return the parts of a pod that decisions depend on."""
     meta = pod.metadata
     return meta.uid, meta.labels, meta.deletion_timestamp is None, pod.spec, is_finished(pod)
 
 
 def _of_node(node: Node) -> tuple[object, ...]:
+    """Return the parts of a node that decisions depend on."""
     status = node.status
     return node.metadata.labels, node.spec, status.allocatable, status.images, status.declared_features
 

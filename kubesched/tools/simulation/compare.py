@@ -112,6 +112,7 @@ def decide_anew(
 
 
 def _may_move(pod: Pod, schedulers: Collection[str]) -> bool:
+    """Return whether a pod may be decided again: not terminating, not a static pod, of one of these schedulers."""
     meta = pod.metadata
     return (
         pod.spec.scheduler_name in schedulers and meta.deletion_timestamp is None and MIRROR_POD not in (meta.annotations or {})

@@ -99,6 +99,7 @@ def offered_by(nodes: Iterable[Node]) -> dict[str, float]:
 def _loaded(
     chosen: list[TracedPod], drawn_from: list[TracedPod], resource: str, wanted: float, chance: Random
 ) -> list[TracedPod]:
+    """Return pods whose requests for a resource reach an amount: the first of `chosen`, then random copies from the trace."""
     asking = [pod for pod in drawn_from if pod.amount(resource) > 0]
     if not asking:
         raise ConfigError("arrivals.load", f"no pod of the trace asks for {resource}")
@@ -149,6 +150,7 @@ def _read(file: Path, convert: Callable[[Row, int], T]) -> list[T]:
 
 
 def _plain_pod(row: Row, number: int) -> TracedPod:
+    """Read a row of csv or jsonl."""
     amounts = {name: str(value) for name, value in row.items() if name in ("cpu", "memory") or is_scalar_name(name)}
     for name in row:
         if name not in _COLUMNS and name not in amounts:
@@ -171,6 +173,7 @@ def _plain_pod(row: Row, number: int) -> TracedPod:
 
 
 def _openb_pod(row: Row, number: int) -> TracedPod:
+    """Read a pod of the openb trace. A pod that was never deleted runs forever."""
     n_gpus, created = _whole(row, "num_gpu", 0), _whole(row, "creation_time", 0)
     scheduled, deleted = _whole(row, "scheduled_time", created), _whole(row, "deletion_time", -1)
     gpus = {COUNT: str(n_gpus), MILLI: str(_whole(row, "gpu_milli", 1000)), MODEL: str(row.get("gpu_spec", ""))}
@@ -184,6 +187,7 @@ def _openb_pod(row: Row, number: int) -> TracedPod:
 
 
 def _openb_node(row: Row, number: int) -> Node:
+    """Read a node of the openb trace."""
     name = _text(row, "sn")
     labels = {HOSTNAME: name, **({MODEL: str(row["model"])} if "model" in row else {})}
     offer: dict[str, Quantity] = {
