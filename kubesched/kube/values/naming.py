@@ -39,6 +39,11 @@ def _too_long(limit: int) -> str:
     return f"must be no more than {limit} bytes"
 
 
+def is_subdomain(text: str) -> bool:
+    """Return whether a text is a DNS subdomain. Unlike the checks below it caches nothing: it is for names that come once."""
+    return len(text.encode()) <= _LONGEST_SUBDOMAIN and _SUBDOMAIN_SYNTAX.fullmatch(text) is not None
+
+
 @lru_cache(maxsize=16384)
 def subdomain_complaints(text: str) -> tuple[str, ...]:
     """Return what is wrong with a DNS subdomain."""

@@ -137,7 +137,8 @@ class Rejections:
     `errors` has the rows for which the plugin has no answer but an error. Such a row ends the attempt, unless an earlier filter
     refused it: kube-scheduler would not have called this filter for it.
 
-    `domains` is set if all nodes of a domain have the same verdict: a label key, and the bits for each of its values (`by_domain`).
+    `domains` is set if all nodes of a domain have the same verdict: a label key, and the bits for each of its values
+    (`by_domain`).
     """
 
     __slots__ = ("bits", "errors", "reasons", "sets")

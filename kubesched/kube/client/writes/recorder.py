@@ -185,7 +185,7 @@ class Broadcaster:
     def _name(self, subject: str, now: float) -> str:
         self._last_nanos = max(self._last_nanos + 1, int(now * 1e9))
         name = f"{subject}.{self._last_nanos:x}"
-        return str(uuid.uuid4()) if naming.subdomain_complaints(name) else name
+        return name if naming.is_subdomain(name) else str(uuid.uuid4())
 
 
 @dataclass(frozen=True, slots=True)
