@@ -66,6 +66,7 @@ lowest: $(STAMP)
 
 nightly: $(STAMP)
 	$(BIN)/pytest -n $(WORKERS) -m nightly
+	$(MAKE) lowest
 
 # make chaos SEEDS=200, SECONDS=3600, REPLAY=SEED [FAULTS=0,3], BUG=NAME|all [SEEDS=2000], PAGE=docs/explanation/testing.md; FIRST=1 is where seeds begin.
 chaos: $(STAMP)
