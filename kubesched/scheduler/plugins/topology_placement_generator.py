@@ -1,7 +1,7 @@
 """TopologyPlacementGenerator: the placements of a pod group with a topology constraint, one for each domain.
 
-    constraint over topology.kubernetes.io/rack      nodes: n1 (r1), n2 (r1), n3 (r2), n4 (none)      placements: r1 {n1, n2},
-    r2 {n3}
+    constraint over topology.kubernetes.io/rack    nodes: n1 (r1), n2 (r1), n3 (r2), n4 (no rack)
+    placements: r1 {n1, n2}, r2 {n3}
 
 If the group has scheduled pods, only their domain is a placement. A group without a constraint has one placement with all
 nodes.

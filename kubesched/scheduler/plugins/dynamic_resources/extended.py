@@ -1,12 +1,12 @@
 """Extended resources that devices serve: the special claim with the requests for them.
 
-    pod                                      special claim init container i: gpu 3                  request
-    container-0-request-0, count 1   (3 - the 2 of the container that starts later) container a: gpu 2
-    request container-1-request-0, count 2
+    pod                       requests of the special claim
+    init container i: gpu 3   container-0-request-0, count 1 (3, less the 2 of the container that starts later)
+    container a: gpu 2        container-1-request-0, count 2
 
 Containers and sidecars run together, so each has a request of its own. An init container ends before the containers after it
 start, so it uses their devices. Only what these do not cover is requested in addition: for the init container that lacks most,
-and shared by all init containers. The mappings say which containers use which requests.
+and shared by all init containers. The mappings say which containers use which requests: here a uses the second one, i both.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 """NodeResourcesFit: refuse nodes that cannot hold a pod's requests, and score the others by how full they would be.
 
-Filter compares, for each resource, what is free on the node with what the pod requests:
+The request of a pod (kube/api/requests) is the larger one of two: the sum over its containers, and its largest init container.
+A pod-level request replaces both, and overhead is added. While a resize is under way, a container counts with the largest of
+its spec, its allocated and its actual resources. Filter compares the request with what is free, for each resource:
 
-    requests of a pod   = max(sum of containers, largest init container), or the pod-level request, plus overhead
-    (kube/api/requests) of a resized pod    = the largest of spec, allocated and actual resources, until the kubelet has
-    finished node: allocatable 4 cpu, requested 3            pod: 2 cpu        "Insufficient cpu", resolvable: an eviction may
-    help node: allocatable 1 cpu                         pod: 2 cpu        the same text, not resolvable
+    node: allocatable 4 cpu, requested 3    pod: 2 cpu    "Insufficient cpu", resolvable: an eviction may help
+    node: allocatable 1 cpu                 pod: 2 cpu    the same text, not resolvable: too small even when empty
 
 Score depends on the strategy (`shared/allocation`). Kept quirk: scoring counts 100m and 200Mi for a container without requests,
 on the node and in the pod, and ignores pod-level requests.

@@ -1,9 +1,10 @@
 """The scoring strategies of NodeResourcesFit: how full a node would be with the pod.
 
-    node: 4000m cpu, 1000m requested; 8Gi memory, 4Gi requested        pod: 1000m, 1Gi        both weights 1 LeastAllocated
-    (free / allocatable)     cpu 2000 * 100 // 4000 = 50, memory 3Gi * 100 // 8Gi = 37    (50 + 37) // 2 = 43 MostAllocated
-    (used / allocatable)     cpu 50, memory 62                                            56 RequestedToCapacityRatio     the
-    used percentages, looked up in a configured shape; the mean is rounded half up
+    node: 4000m cpu, 1000m requested; 8Gi memory, 4Gi requested    pod: 1000m, 1Gi    both weights 1
+
+    LeastAllocated (free / allocatable)    cpu 2000 * 100 // 4000 = 50, memory 3Gi * 100 // 8Gi = 37    (50 + 37) // 2 = 43
+    MostAllocated (used / allocatable)     cpu 50, memory 62                                            (50 + 62) // 2 = 56
+    RequestedToCapacityRatio               the used percentages, looked up in a shape; their mean is rounded half up
 
 Everything else is integer arithmetic that rounds towards zero, as in Go.
 """

@@ -1,7 +1,9 @@
 """CSI migration: an in-tree volume (inline or persistent) as the CSI volume that replaced it.
 
-    gcePersistentDisk data-1, label topology.kubernetes.io/zone=eu-1 driver pd.csi.storage.gke.io, handle
-    projects/UNSPECIFIED/zones/eu-1/disks/data-1, node affinity topology.gke.io/zone In [eu-1]
+    in-tree          gcePersistentDisk data-1, label topology.kubernetes.io/zone=eu-1
+    driver           pd.csi.storage.gke.io
+    handle           projects/UNSPECIFIED/zones/eu-1/disks/data-1
+    node affinity    topology.gke.io/zone In [eu-1]
 
 Only what scheduling reads is translated: driver, handle and node affinity.
 """

@@ -1,7 +1,7 @@
 """The free storage of CSI drivers (CSIStorageCapacity objects), by storage class and by the nodes that reach it.
 
-    capacity c1: class fast, zone a, 10Gi      capacity c2: class fast, zone b, 2Gi      node rows 0, 1 in zone a, row 2 in zone
-    b pairs (row, object): (0, c1), (1, c1), (2, c2)          a claim of 5Gi fits where limit >= 5Gi: rows 0 and 1
+    class fast: capacity c1 (zone a, 10Gi), capacity c2 (zone b, 2Gi)    rows 0 and 1 in zone a, row 2 in zone b
+    pairs (row, object): (0, c1), (1, c1), (2, c2)                       a claim of 5Gi fits where limit >= 5Gi: rows 0 and 1
 
 An object whose amount changes, as with every new volume, rewrites one number. New objects and changed labels make the class be
 read again.

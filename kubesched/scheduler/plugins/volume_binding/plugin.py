@@ -3,10 +3,9 @@
 PreFilter sorts the pod's claims:
 
 * bound: Filter refuses nodes that the volume's node affinity excludes.
-* unbound, class with volumeBindingMode WaitForFirstConsumer ("delayed"): Filter finds for every node the smallest open volume,
-or
-  whether one can be provisioned there. Reserve promises the volumes of the chosen node, PreBind writes the promise and waits
-  until the volume controller and the provisioner have done their part.
+* unbound, class with volumeBindingMode WaitForFirstConsumer ("delayed"): Filter finds for every node the smallest open volume
+  that fits, or whether one can be provisioned there. Reserve promises the volumes of the chosen node. PreBind writes the
+  promises and waits until the volume controller and the provisioner have done their part.
 * unbound otherwise ("immediate"): the pod waits, because the volume controller binds these claims without the pod.
 """
 
