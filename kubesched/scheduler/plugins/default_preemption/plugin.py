@@ -145,8 +145,8 @@ class DefaultPreemption(Plugin):
         why_not = self._why_not_in_group(pod) or self._why_not_eligible(pod, nodes, diagnosis)
         if why_not:
             return PostFiltered(unschedulable(PREFIX + why_not))
-        # The settled answer: nothing about the pods of a node matters, so the result stays until nodes or the pod
-        # change. A nominated node must be cleared all the same, so then it is not settled.
+        # Without such a node the answer follows from the verdicts alone (is_settled): it holds for the next pod of the class
+        # too, while these stand. A pod with a nominated node is different: its nomination must be cleared.
         potential = np.flatnonzero(_may_be_helped(diagnosis, nodes))
         if not len(potential):
             return replace(_no_candidates(nodes.n, {}), is_settled=not pod.pod.status.nominated_node_name)
@@ -185,8 +185,8 @@ class DefaultPreemption(Plugin):
         """Return why a pod may not preempt; empty if it may."""
         if pod.pod.spec.preemption_policy == "Never":
             return NEVER
-        # The pod has preempted before. While its victims terminate, it must not evict more elsewhere. Kept quirk: this
-        # looks only at pods that the scheduler evicted and that have a lower priority. If the node became
+        # The pod has preempted before. While its victims terminate, it must not evict more elsewhere. As in kube-scheduler, only
+        # terminating pods count that a scheduler evicted and that have a lower priority. If the node became
         # UnschedulableAndUnresolvable meanwhile, say by a taint, waiting is useless, and the pod may preempt again.
         nominated = pod.pod.status.nominated_node_name
         if nominated and diagnosis.status(nominated).code is not Code.UNRESOLVABLE:

@@ -97,6 +97,8 @@ def _requests_for(
         exactly = ExactDeviceRequest(device_class_name=class_name, allocation_mode=EXACT_COUNT, count=count)
         return DeviceRequest(name=name, exactly=exactly)
 
+    # Kept: the number in the name is the resource's position among the container's requests, sorted by name, all of
+    # them counted, cpu and memory too.
     def request_name(container: int) -> str:
         asked = containers[container].resources.requests
         return f"container-{container}-request-{sorted(asked).index(resource)}"
@@ -105,6 +107,7 @@ def _requests_for(
         who = containers[container].name
         return ContainerExtendedResourceRequest(container_name=who, resource_name=resource, request_name=name)
 
+    # One numbering for both: init containers first, as in the claim's request names.
     containers = (*pod.spec.init_containers, *pod.spec.containers)
     n_init = len(pod.spec.init_containers)
     long_lived: dict[int, tuple[str, int]] = {}
@@ -120,6 +123,11 @@ def _requests_for(
             short_lived[i] = count
     made = [request(name, count) for name, count in long_lived.values()]
     mappings = [mapping(i, name) for i, (name, _) in long_lived.items()]
+    # What an init container needs beyond the devices of all containers that start after it (j >= i; it cannot use those
+    # of earlier sidecars). Of several init containers the one that lacks most gets a request; they run one after the
+    # other, so the others share it.
+    # Map each init container to requests until its count is covered: first those of later containers, then the shared
+    # rest.
     lacking = {i: count - sum(n for j, (_, n) in long_lived.items() if j >= i) for i, count in short_lived.items()}
     rest_name = ""
     if max(lacking.values(), default=0) > 0:

@@ -100,6 +100,9 @@ class NodeResources:
 
         All nodes of a group get the same devices, so the amounts are worked out once for each group.
         """
+        # `kinds` is the `served` number of each row (module docstring of the plugin). Equal (kind, group) means equal
+        # claims and equal devices, so `np.unique` over the pairs gives the cases to work out. Rows with an error or a
+        # refusal are left out.
         groups = self._pools.rows(nodes)
         kinds = np.zeros_like(groups) if served is None else served
         undecided = refusals.open
@@ -145,6 +148,8 @@ class NodeResources:
     def _used_in(self, mine: PodClaims, kind: int, group: int) -> dict[str, list[Used]]:
         """Return by claim the devices that the pod has or would get on nodes of a group. 1.36 ignores devices that claims had
         before this attempt."""
+        # Two sources: claims that this attempt would allocate (the solution of the group), and claims that have their
+        # devices already.
         used: dict[str, list[Used]] = {}
         found = mine.found.get(kind)
         allocation = found.allocations.get(group) if found is not None else None
@@ -269,6 +274,7 @@ def uncovered(pod: Pod, statuses: Sequence[ClaimStatus], *, looks_at_limits: boo
     whole, spec = pod.spec.resources, pod.spec
     if whole is None:
         return ""
+    # The pod's own overhead (RuntimeClass) is not part of pod-level requests, so it is taken out of the comparison.
     taken = together(pod)
     for name, asked in whole.requests.items():
         if is_pod_level_name(name) and taken.get(name, 0) > quantity.parse(asked):
@@ -278,6 +284,9 @@ def uncovered(pod: Pod, statuses: Sequence[ClaimStatus], *, looks_at_limits: boo
             )
     if not looks_at_limits:
         return ""
+    # Two different checks, because limits mean different things. Huge pages cannot be overcommitted, so the sum over
+    # containers counts. For other resources each container may reach its own limit alone, so each is compared with the
+    # pod's limit by itself.
     limits = {name: quantity.parse(text) for name, text in whole.limits.items()}
     containers, init_containers = with_limits_as_requests(spec.containers), with_limits_as_requests(spec.init_containers)
     limited = replace(pod, spec=replace(spec, containers=containers, init_containers=init_containers))

@@ -97,8 +97,11 @@ class ClaimWriter:
         self, claim: ResourceClaim, allocation: AllocationResult | None, pod: PodView, consumer: Consumer
     ) -> ResourceClaim:
         uid, writing = claim.metadata.uid, f"{pod.uid} (being written)"
+        # The write holds a share of the promise in its own name. A pod that is cancelled releases only the pod's share,
+        # so the devices stay taken until the API has answered.
         self._book.join(uid, writing)
         try:
+            # Read inside the lock: an earlier member may have written the allocation while this one waited.
             async with self._locks.setdefault(uid, asyncio.Lock()):
                 if allocation is not None:
                     latest = self._book.get(claim.metadata.name, claim.metadata.namespace)
@@ -117,6 +120,7 @@ class ClaimWriter:
     ) -> ResourceClaim:
         if claim.metadata.deletion_timestamp is not None:
             raise BindError(f"claim {claim.key} got deleted in the meantime")
+        # All checks are repeated on each version of the claim, because a conflict means that somebody else wrote it.
         written = claim.status.allocation
         if allocation is not None and written is not None:
             if msgspec.structs.replace(written, allocation_timestamp=allocation.allocation_timestamp) != allocation:
@@ -148,6 +152,8 @@ class ClaimWriter:
         return stored
 
     async def _retry(self, claim: ResourceClaim, write: Callable[[ResourceClaim], Awaitable[ResourceClaim]]) -> ResourceClaim:
+        # A conflict brings the newest version along (`error.latest`); else the cache has it after a short pause. The
+        # pause is a little random, so that two members do not collide again and again.
         for attempt in range(TRIES):
             if attempt:
                 await self._handle.clock.sleep(PAUSE_SECONDS * (1 + self._handle.random.randrange(100) / 1000))
@@ -185,6 +191,8 @@ class ClaimWriter:
         self, created: ResourceClaim, booked_uid: str, allocation: AllocationResult, pod: PodView
     ) -> ResourceClaim:
         """Write the special claim's allocation. The promise under the old uid holds until the cache knows the new claim."""
+        # The promise is under the uid that exists in memory only. It goes when the cache has the real claim, not
+        # before: in between the devices must not look free.
         stored = await self._retry(created, lambda current: self._reserve_once(current, allocation, consumer_of(pod)))
         deadline = self._handle.clock.monotonic() + CACHE_WAIT_SECONDS
         while True:
@@ -257,6 +265,8 @@ class ClaimWriter:
         while True:
             is_waiting = False
             for claim in claims:
+                # The cache, not the API: updates arrive by the watch. Kept order: a failed condition ends the wait
+                # before a timeout does.
                 latest = self._book.get(claim.metadata.name, claim.metadata.namespace)
                 if latest is None:
                     continue

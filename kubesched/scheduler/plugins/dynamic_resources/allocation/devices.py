@@ -106,6 +106,8 @@ class SliceView:
 
 def _node_uses(device: Device) -> tuple[NodeUse, ...]:
     """Return what a device uses of its node, from the fields of 1.36 and of 1.37."""
+    # The same fact in two forms. 1.36: `allocationMultiplier` is a factor with a capacity key, and an amount without
+    # one. 1.37 has separate fields for both, and overheads.
     uses = []
     for resource, old in device.node_allocatable_resource_mappings.items():
         times = old.allocation_multiplier

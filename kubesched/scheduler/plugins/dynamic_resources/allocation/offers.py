@@ -75,6 +75,8 @@ def _offer(claim: ResourceClaim, shape: RequestShape, nodes: Snapshot, book: Dev
     if claim.status.allocation is not None:
         return replace(asked, node=_home(claim.status.allocation))
     has, has_free = np.zeros(nodes.n, dtype=np.bool_), np.zeros(nodes.n, dtype=np.bool_)
+    # Devices are counted alone, without constraints, counters or capacities: enough to tell a wrong class from devices
+    # that are all in use.
     groups = pools.rows(nodes)
     try:
         shape.validate()

@@ -101,6 +101,9 @@ def _config(shape: ClaimShape, picks: Sequence[Pick]) -> tuple[DeviceAllocationC
     by_class: dict[str, list[RequestShape]] = {}
     for request in chosen:
         by_class.setdefault(request.class_name, []).append(request)
+    # Kept order: classes as they are first used, then the claim's entries. An entry of the claim without `requests` is
+    # for all requests and is written once. One with `requests` is written once for each chosen request that it names.
+    # It may name the request (`gpu`), which means all its alternatives, or one of them (`gpu/large`).
     found = []
     for requests in by_class.values():
         device_class, names = requests[0].device_class, tuple(request.full_name for request in requests)
@@ -124,6 +127,7 @@ def _config(shape: ClaimShape, picks: Sequence[Pick]) -> tuple[DeviceAllocationC
 def _node_selector(picks: Sequence[Pick], node_name: str, claim: int) -> NodeSelector | None:
     """Return where an allocation can be used: on the node itself if a device is local to it, else where the selectors of all
     devices match; None for everywhere. An entry that several selectors have is written once."""
+    # A device on one node, or one that binds to a node when it is allocated, ties the whole claim to that node.
     if any(pick.device.place.node_name or pick.device.published.binds_to_node for pick in picks):
         here = NodeSelectorRequirement(key="metadata.name", operator="In", values=(node_name,))
         return NodeSelector(node_selector_terms=(NodeSelectorTerm(match_fields=(here,)),))
@@ -146,6 +150,9 @@ def _node_selector(picks: Sequence[Pick], node_name: str, claim: int) -> NodeSel
             expressions.setdefault(_identity(requirement), requirement)
     if not fields and not expressions:
         return None
+    # Terms of a selector are alternatives, requirements in a term must all hold. So the requirements of all devices go
+    # into one term: the claim can be used where every device can. That is why a slice's selector may have one term
+    # only.
     together = NodeSelectorTerm(match_expressions=tuple(expressions.values()), match_fields=tuple(fields.values()))
     return NodeSelector(node_selector_terms=(together,))
 
