@@ -73,6 +73,7 @@ class Quotas:
 
     def fits_like_the_last(self, pod: PodView, nodes: Snapshot) -> bool:
         """Return whether a pod fits because it is like the last accepted pod and no other pod came since; False: not known."""
+        # Taken away first: whatever makes the short way impossible leaves it off until the next full check.
         template, self._alike = self._alike, None
         changes = self._alike_reader.changed(nodes.journal)
         if pod.template is not template or changes is None or not self._quota_reader.is_current(self._log):
@@ -87,6 +88,7 @@ class Quotas:
 
     def note_that_it_fits(self, pod: PodView) -> None:
         """Note that a pod fits, and work out how many more like it do."""
+        #     max 10 cpu, used 4, the pod requests 2: (10 - 4) // 2 = 3 pods like it, this one included
         own, self._alike, self._alike_left = self.by_namespace[pod.namespace], pod.template, inf
         for used, limits in ((own.used, own.max), (self._sum.used, self._sum.min)):
             for resource, amount in pod.requests:
@@ -114,6 +116,7 @@ class Quotas:
         for quota in self.by_namespace.values():
             together.update({resource: int(amount) for resource, amount in quota.min.items()})
         self._sum = Quota(together, None)
+        # By template: a thousand replicas are counted with one multiplication.
         for template, count in Counter(view.template for view in nodes.slots.views if view is not None).items():
             self._count(template, count)
         self._quota_reader.changed(self._log)  # last, so that an invalid quota is reported again

@@ -77,6 +77,9 @@ class Fragmentation:
 
     def amount(self, idle: Ints, useless: Ints, usable: Ints, cpu: Ints, access: Bools) -> Floats:
         """Return the fragmentation in thousandths of GPUs, by row and alternative."""
+        # Axes: (row, alternative, typical pod). `idle` and the others are (row, alternative); `useless` and `usable`
+        # already have the typical pods as their last axis. The product with `frequency` takes the mean over the typical
+        # pods.
         fits = (usable >= self.count) & (access & (cpu[:, None] >= self.cpu))[:, None]
         lost: Floats = np.where(fits, useless, idle[:, :, None]) @ self.frequency
         return lost
@@ -149,14 +152,18 @@ class FGDScore(Plugin):
         idle, has_room = left.sum(axis=1)[:, None], left >= request.milli
         useless, usable = sums.useless[left].sum(axis=1)[:, None], sums.usable[left].sum(axis=1)[:, None]
         before = sums.amount(idle, useless, usable, cpu, access)
+        # A share of a GPU has as many alternatives as the node has GPUs, and each changes one GPU. So the sums are
+        # corrected by that GPU alone: sum - useless(before) + useless(after).
         if request.count == 1 and request.milli < WHOLE:  # one alternative for each GPU
             then = np.maximum(left - request.milli, 0)
             useless = useless - sums.useless[left] + sums.useless[then]
             usable = usable - sums.usable[left] + sums.usable[then]
         else:
+            # Whole GPUs: the first `count` with room are taken. `cumsum` numbers those with room, 1 for the first.
             then = left - request.milli * (has_room & (np.cumsum(has_room, axis=1) <= request.count))
             useless, usable = sums.useless[then].sum(axis=1)[:, None], sums.usable[then].sum(axis=1)[:, None]
         after = sums.amount(idle - request.count * request.milli, useless, usable, cpu - cpu_asked, access)
+        # A logistic curve: no change scores 50, less fragmentation more, 1 GPU more scores 100 / (1 + e) = 26.
         scores = (100 / (1 + np.exp((after - before) / 1000))).astype(np.int64)
         if scores.shape[1] > 1:
             scores = np.where(has_room, scores, 0)

@@ -22,6 +22,8 @@ class GpuPackingScore(Plugin):
         is_idle = left == WHOLE
         n_idle = np.count_nonzero(is_idle, axis=1)
         # The pod would use the fullest GPUs that have room.
+        # GPUs without room sort behind all others (WHOLE + 1), so the first `count` columns are those that the pod
+        # would use.
         usable = np.sort(np.where(left >= asked.milli, left, WHOLE + 1), axis=1)[:, : asked.count]
         n_idle_used = np.count_nonzero(usable == WHOLE, axis=1)
         share_left = (usable * 100 // WHOLE).sum(axis=1)

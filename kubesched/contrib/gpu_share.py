@@ -86,6 +86,7 @@ class OpenGpuShare(Plugin):
         sharing: Sharing = state.read(self.name)
         left = rows_of(self.table.left, nodes)
         if sharing.imagined:
+            # The table is shared; a what-if may only change a copy.
             left = left.copy()
             for row, imagined in sharing.imagined.items():
                 left[row if nodes.rows is None else nodes.rows == row] = imagined
@@ -117,6 +118,8 @@ class OpenGpuShare(Plugin):
         row = self.table.row(node_name)
         if sharing is None or not sharing.asked.count or row < 0:
             return None
+        # The chosen GPUs are a promise in the table until the pod's annotation says them, so the next pod sees them as
+        # taken.
         choose = self.table.choosers.get(self.args.gpu_sel_method)
         if choose is None:
             return failed(f"gpuSelMethod {self.args.gpu_sel_method}: the profile has no such policy")

@@ -101,6 +101,8 @@ class GpuTable:
         if changes is None or any(change.what & NODE for change in changes):
             self._rebuild(whole)
         else:
+            # A pod whose object changed leaves and comes back in one list of changes; its promise must stay. So
+            # promises go only for pods that have not come back at the end.
             gone: set[str] = set()
             for change in changes:
                 pod = change.pod
@@ -121,6 +123,8 @@ class GpuTable:
         resource = whole.resource(COUNT)
         self.count = whole.allocatable(resource).copy()
         width = max(int(self.count.max(initial=0)), 1)
+        # GPUs that a node does not have are columns with 0 left. Then no request fits them, and nothing else must be
+        # checked.
         self.left = np.where(np.arange(width) < self.count[:, None], WHOLE, 0)
         self.shapes = np.zeros((whole.n, width + 1), dtype=np.int64)
         self.changed, self._held = [], {}  # a new list tells readers to start again
@@ -145,6 +149,8 @@ class GpuTable:
             return NO_GPU, ()
         if not asked.count or asked.count > len(left):
             return NO_GPU, ()
+        # In this order: what Reserve chose, what the annotation says, and for a pod placed by something else the
+        # fullest GPUs with room.
         cards = self.promised.get(pod.uid) or _assigned(pod.pod) or fullest(asked, left)
         return asked, tuple(card for card in cards if card < len(left))
 

@@ -94,6 +94,9 @@ class LoadFollower:
     def __init__(self, fetch: Callable[[], Awaitable[Answer]], name: str, objects: Objects) -> None:
         self._fetch, self._name, self._objects = fetch, name, objects
         self._failing_since: float | None = None
+        # In `run` a task follows the source. In a command that decides once there is no loop, and in a simulation the
+        # loop's time is virtual: a query must not wait in that time, so it runs in a thread with a loop of its own,
+        # once.
         if (loop := _loop_in_real_time()) is not None:
             self._task = loop.create_task(self._follow(), name=f"load from {name}")
         else:
@@ -162,6 +165,7 @@ async def from_watcher(address: str) -> Answer:
     found = {}
     for name, node in document["data"]["NodeMetricsMap"].items():
         values = {}
+        # Several operators may be reported for one metric. `Latest` stands for the mean where there is no mean.
         for metric in node.get("metrics") or ():
             operator = metric.get("operator") or "Latest"
             values[metric["type"], "AVG" if operator == "Latest" else operator] = float(metric["value"])

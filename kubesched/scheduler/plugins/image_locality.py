@@ -32,6 +32,8 @@ class ImageLocality(Plugin):
         """Return the sum of the worth of the pod's images on each node, clamped to 23 MiB and 1000 MiB for each image, scaled
         to 100. Images of init containers count; volumes with images add worth, and since 1.37 also raise the upper limit."""
         spec = pod.pod.spec
+        # The limits are for all images of the pod together: at least 23 MiB, at most 1000 MiB for each one that is
+        # counted.
         images = [c.image for c in (*spec.init_containers, *spec.containers)]
         volumes = [volume.image.reference for volume in spec.volumes if volume.image is not None]
         n_counted = len(images) + (len(volumes) if self._counts_volumes else 0)
@@ -40,6 +42,7 @@ class ImageLocality(Plugin):
             return nodes.uniform(0)
         here = np.zeros(nodes.n, dtype=np.int64)
         for known in held:
+            # In floating point, in kube-scheduler's order, and then truncated: the last unit may decide.
             worth = int(float(known.size) * (float(len(known.rows)) / float(nodes.total)))
             here[nodes.mask(known.rows)] += worth
         most = MOST_PER_CONTAINER * n_counted

@@ -185,8 +185,8 @@ class DefaultPreemption(Plugin):
         """Return why a pod may not preempt; empty if it may."""
         if pod.pod.spec.preemption_policy == "Never":
             return NEVER
-        # The pod has preempted before. While its victims terminate, it must not evict more elsewhere. As in kube-scheduler, only
-        # terminating pods count that a scheduler evicted and that have a lower priority. If the node became
+        # The pod has preempted before. While its victims terminate, it must not evict more elsewhere. As in kube-scheduler,
+        # only terminating pods count that a scheduler evicted and that have a lower priority. If the node became
         # UnschedulableAndUnresolvable meanwhile, say by a taint, waiting is useless, and the pod may preempt again.
         nominated = pod.pod.status.nominated_node_name
         if nominated and diagnosis.status(nominated).code is not Code.UNRESOLVABLE:

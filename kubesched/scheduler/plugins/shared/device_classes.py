@@ -44,6 +44,8 @@ class ServedByDevices:
         if resource <= EPHEMERAL_STORAGE or not self.serves(resource, nodes.templates):
             return used, offered
         devices, in_use = device_columns(nodes.templates.resources.values[resource], nodes)
+        # Kept from kube-scheduler: a node that offers the resource itself (a device plugin) is not served by devices
+        # too.
         served = (offered == 0) & (devices > 0)
         return np.where(served, in_use, used), np.where(served, devices, offered)
 
@@ -91,8 +93,11 @@ class DeviceCounts:
         kube-scheduler."""
         expressions = [s.cel.expression for s in device_class.spec.selectors if s.cel is not None]
         broken = np.zeros(nodes.n, dtype=np.bool_)
+        # Slices by devices by selectors, but only when slices, classes, claims or nodes changed. CEL is cached by
+        # device facts.
         for published in self._objects.all(ResourceSlice):
             spec = published.spec
+            # The slice says for all its devices which nodes reach them, or leaves it to each device.
             everyone = _reached(spec, nodes) if not spec.per_device_node_selection else None
             for device in spec.devices:
                 reached = _reached(device, nodes) if spec.per_device_node_selection else everyone

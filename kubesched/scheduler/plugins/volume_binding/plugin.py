@@ -184,8 +184,8 @@ class VolumeBinding(Plugin):
     def _claims_of(self, pod: PodView) -> list[PersistentVolumeClaim] | Status:
         """Return a pod's claims with the promises about them, or why one cannot be used by what the API says."""
         found = []
-        # Checked in the API server's version (`stored`), used in the version with promises (`get`): another pod with the claim may
-        # have got a node already, and then the claim is pinned to that node.
+        # Checked in the API server's version (`stored`), used in the version with promises (`get`): another pod with the
+        # claim may have got a node already, and then the claim is pinned to that node.
         for name, ephemeral in claim_uses(pod.pod):
             claim = self.claims.stored(name, pod.namespace)
             if claim is None:
