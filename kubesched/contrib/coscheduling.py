@@ -186,6 +186,7 @@ class Coscheduling(Plugin):
         return Status(Code.WAIT, (f"waiting for {wanted - booked} more members of podGroup {key}",)), float(seconds)
 
     def _give_up(self, key: GroupKey, members: Group, message: str, leaving_out: str) -> None:
+        # `reject` sends the member back to the queue through Unreserve, which removes it from `_doomed` again.
         for uid in members.assumed:
             waiting = self.handle.waiting.get(uid) if uid != leaving_out else None
             if waiting is not None and waiting.reject(self.name, message):

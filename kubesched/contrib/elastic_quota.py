@@ -97,6 +97,8 @@ class Quotas:
 
     def refresh(self, nodes: Snapshot) -> None:
         """Follow the changes; raise a SchedulerError that names a quota with an invalid quantity."""
+        # A changed quota reads everything again, because the sum of all min changes with it. Pods are counted one by
+        # one.
         changes = self._pod_reader.changed(nodes.journal)
         if changes is None or not self._quota_reader.is_current(self._log):
             self._read_all(nodes)
@@ -156,6 +158,8 @@ def _amounts(
     if given is None:
         return None
     made: dict[int, int] = {}
+    # `requests.amounts` turns cpu into thousandths and others into whole units, and may leave out a resource that is
+    # not counted.
     for name, text in given.items():
         try:
             amounts = requests.amounts({name: quantity.parse(text)}, pods=True)

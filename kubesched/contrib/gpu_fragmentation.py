@@ -61,6 +61,8 @@ class Fragmentation:
     """The fragmentation by the typical pods, for many nodes at once."""
 
     def __init__(self, typical: Sequence[TypicalPod]) -> None:
+        # One entry for each typical pod. Tables over all amounts 0 to 1000 replace comparisons: `useless[left]` reads,
+        # for each GPU, what each typical pod loses on it.
         self.cpu = np.array([pod.cpu_milli for pod in typical])
         self.count = np.array([pod.gpu_count for pod in typical])
         self.models = [frozenset(pod.gpu_models) for pod in typical]
@@ -127,12 +129,16 @@ class FGDScore(Plugin):
 
     def _refreshed(self, asked: tuple[GpuRequest, int], whole: Snapshot) -> _Kept:
         """Return the scores for a size of request, with the changed rows worked out again."""
+        # The log is compared by identity: a new list means that rows were renumbered or the log became too long, and
+        # everything is worked out again.
         log, kept = self.table.changed, self._kept.get(asked)
         if kept is None or kept.log is not log:
             kept = _Kept(np.zeros(whole.n, dtype=np.int64), log, [0])
             rows = np.arange(whole.n)
         else:
             rows = np.unique(np.array(log[kept.read[0] :], dtype=np.int64))
+        # For a share of a GPU the row has a score for each GPU; the node gets the best of them, and `_choose` takes
+        # that GPU.
         for start in range(0, len(rows), _AT_ONCE):
             some = rows[start : start + _AT_ONCE]
             kept.scores[some] = self._worked_out(asked, some, whole.take(some).free(CPU), whole).max(axis=1)

@@ -26,6 +26,8 @@ MODEL = "alibabacloud.com/gpu-card-model"
 INDEX = "alibabacloud.com/gpu-index"
 """The annotation of a placed pod: the numbers of its GPUs, as `0-1`."""
 WHOLE = 1000
+MOST_CHANGES = 1 << 16
+"""The length of the log of changes at which it starts again. To work all rows out again is rare then."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +76,8 @@ Chooser = Callable[[PodView, GpuRequest, int], tuple[int, ...]]
 
 
 class GpuTable:
-    """The table. `changed` is a log of rows whose pods changed, for policies that cache scores."""
+    """The table. `changed` is a log of rows whose pods changed, for policies that cache scores. A new list replaces it when
+    the readers must work out all rows again."""
 
     def __init__(self, objects: Objects) -> None:
         self.left: Ints = np.zeros((0, 1), dtype=np.int64)
@@ -117,6 +120,8 @@ class GpuTable:
                     gone.add(pod.uid)
             for uid in gone:
                 self.promised.pop(uid, None)
+            if len(self.changed) > MOST_CHANGES:
+                self.changed = []
         self.nodes = whole
 
     def _rebuild(self, whole: Snapshot) -> None:
@@ -127,7 +132,7 @@ class GpuTable:
         # checked.
         self.left = np.where(np.arange(width) < self.count[:, None], WHOLE, 0)
         self.shapes = np.zeros((whole.n, width + 1), dtype=np.int64)
-        self.changed, self._held = [], {}  # a new list tells readers to start again
+        self.changed, self._held = [], {}
         for row in range(whole.n):
             for pod in whole.pods_on(row):
                 self._put(row, pod)

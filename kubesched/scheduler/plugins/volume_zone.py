@@ -92,6 +92,7 @@ def placements(pod: Pod, objects: Objects, keys: Sequence[str] = TOPOLOGY_LABELS
 
 def _refuse_unbound(claim: PersistentVolumeClaim, objects: Objects) -> Status | None:
     """Return why a claim without a volume is refused; None if its class waits for the first consumer."""
+    # Kept order and texts. A claim that binds immediately and has no volume yet will be retried when it has one.
     class_name = class_of_claim(claim)
     if not class_name:
         return unresolvable("PersistentVolumeClaim had no pv name and storageClass name")

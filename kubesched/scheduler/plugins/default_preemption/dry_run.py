@@ -272,14 +272,20 @@ class DryRunResults:
     """
 
     def __init__(self, n: int) -> None:
+        # Columns over all rows of the cluster, so choosing the cheapest of 5,000 candidates is a few comparisons of
+        # arrays. The five after `outcome` are the costs of a candidate (`_costs_of_rows` in the plugin) and mean
+        # nothing on other rows.
         self.outcome: Codes = np.zeros(n, dtype=np.int64)
         self.violations: Ints = np.zeros(n, dtype=np.int64)
         self.top_priority: Ints = np.zeros(n, dtype=np.int64)
         self.total_priority: Ints = np.zeros(n, dtype=np.int64)
         self.n_victims: Ints = np.zeros(n, dtype=np.int64)
         self.started: Floats = np.zeros(n)
+        # The victims: bits by rank, eight to a byte. It is made wider when a row needs it, and never gets wider than
+        # MOST_PODS bits.
         self._gone = np.zeros((n, 1), dtype=np.uint8)
         self._crowds: dict[int, Bools] = {}
+        # The rows with pods that a budget selects: the only ones that depend on disruptionsAllowed.
         self._selected: Bools = np.zeros(n, dtype=np.bool_)
         self.reasons: dict[tuple[str, ...], int] = {}
         """The number of each list of reasons, from 1 on."""

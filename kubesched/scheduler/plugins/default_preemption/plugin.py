@@ -169,6 +169,9 @@ class DefaultPreemption(Plugin):
         Evictions are for the whole group (`pod_group_post_filter`), and a group with a topology constraint must lie in one
         domain, so a place elsewhere does not help it.
         """
+        # Two gates meet here. With WorkloadAwarePreemption the group preempts as a whole. With
+        # TopologyAwareWorkloadScheduling alone, members may preempt one by one unless the group has a topology
+        # constraint.
         key = workload_of(pod) if self._has_placements or self._evicts_for_groups else None
         if key is None:
             return ""

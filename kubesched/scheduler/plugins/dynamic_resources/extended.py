@@ -61,6 +61,7 @@ def wanted_resources(pod: PodView) -> tuple[str, ...]:
 
 def special_claim(pod: Pod, uid: str) -> ResourceClaim:
     """Return a special claim without requests, which exists in memory only."""
+    # The pod owns the claim, so garbage collection deletes it with the pod.
     owner = OwnerReference(api_version="v1", kind="Pod", name=pod.metadata.name, uid=pod.metadata.uid, controller=True)
     return ResourceClaim(
         metadata=ObjectMeta(

@@ -127,6 +127,8 @@ class NodeResources:
     ) -> None:
         """Refuse the rows of one group: for claims that no container uses (1.36), for pod-level resources that are too small,
         or for too few free resources. A node that is too small is not resolvable."""
+        # Kept from 1.36: resources of a claim are added to the containers that use it, so a claim that no container
+        # uses could not be counted at all. 1.37 counts it for the pod.
         unused = next((each.resource_claim_name for each in statuses if not each.containers), None)
         if unused is not None and not self._is_newer:
             why = "node-allocatable resource claim not referenced by any container within the pod"
@@ -136,6 +138,8 @@ class NodeResources:
         if lack:
             refusals.add(here, _never(lack))
             return
+        # Together with the pod's own requests: NodeResourcesFit has compared only these, so a row may pass there and
+        # fail here.
         wanted = requests.amounts(demand(pod.pod, statuses, pod_level=self._pod_level))
         for name, amount in wanted.items():
             if amount > 0 and (name in (CPU, MEMORY, EPHEMERAL_STORAGE) or name.startswith(HUGE_PAGES_PREFIX)):
@@ -201,6 +205,9 @@ def claim_status(pod: Pod, claim: str, used: Sequence[Used], *, has_overhead: bo
     1.36 writes one map of resources. 1.37 (`has_overhead`) writes the mapping and the overheads apart.
     """
     mapped, per_pod, per_container = _Totals(), _Totals(), _Totals()
+    #     use of cpu with key `cores`, multiplier 1; the pod takes 4 of the capacity `cores`:    4 cpus, mapped
+    #     use of cpu with a fixed amount 2:                                                     2 cpus, mapped
+    #     overhead of memory, 100Mi for the pod and 10Mi for each of its containers:             per_pod, per_container
     for device, consumed in used:
         for use in device.node_uses:
             if use.key:
@@ -221,6 +228,7 @@ def claim_status(pod: Pod, claim: str, used: Sequence[Used], *, has_overhead: bo
     if not mapped and not per_pod and not per_container:
         return None
     behind = claim_names(pod)
+    # The containers that use the claim. Their number decides how often the overhead for each container counts.
     containers = tuple(
         each.name
         for each in (*pod.spec.init_containers, *pod.spec.containers)

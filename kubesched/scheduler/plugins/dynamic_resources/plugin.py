@@ -236,6 +236,7 @@ class DynamicResources(Plugin):
             if turn is None or not self._book.is_promised_to(claim.metadata.uid, turn.uids):
                 return unresolvable(f"resource claim {claim.key} is in the process of being allocated")
             allocation = promised.status.allocation
+        # `where` is compiled once for the attempt. None: the devices can be used on every node.
         if allocation is not None:
             where = None
             if allocation.node_selector is not None:
@@ -381,10 +382,13 @@ class DynamicResources(Plugin):
         group = failed.group
         if not self._features.behaviour.has_pod_group_post_filter or not isinstance(group, PodGroup):
             return GroupPostFiltered(unschedulable())
+        # As in kube-scheduler, nothing is deallocated for a group with a topology constraint.
         if self._has_placements and group.spec.scheduling_constraints is not None:
             return GroupPostFiltered(unschedulable())
+        # Claims reserved for the group are in use as soon as one member has a node.
         members = self.handle.groups.get(failed.key)
         is_idle = self._features.group_claims and (members is None or not members.n_scheduled)
+        # By uid: members that share a claim would name it several times.
         unused: dict[str, ResourceClaim] = {}
         for pod in failed.members:
             mine: PodClaims | None = failed.states[pod.uid].find(self.name) if pod.uid in failed.states else None

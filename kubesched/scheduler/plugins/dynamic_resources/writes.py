@@ -175,6 +175,7 @@ class ClaimWriter:
 
     async def create(self, claim: ResourceClaim) -> ResourceClaim:
         """Create the special claim. Its name and uid exist in memory only; the API gives it new ones."""
+        # The generateName stays, so the API server makes a name like web-0-extended-resources-x7k2p.
         metadata = msgspec.structs.replace(claim.metadata, name="", uid="")
         wanted = msgspec.structs.replace(claim, metadata=metadata, status=ResourceClaimStatus())
         try:
@@ -244,6 +245,7 @@ class ClaimWriter:
     async def wait_until_ready(self, claims: Sequence[ResourceClaim], pod: PodView, timeout_seconds: float) -> None:
         """Wait until all devices of these claims are ready; raise BindError if one fails or is late. Metrics get the result."""
         clock, meter, profile = self._handle.clock, self._handle.meter, pod.pod.spec.scheduler_name
+        # `ended` stays ERROR if the wait is cancelled: metrics count that too.
         started, ended = clock.monotonic(), ERROR
         try:
             await self._poll(claims, started + timeout_seconds, timeout_seconds)
@@ -301,6 +303,7 @@ class ClaimWriter:
             for attempt in range(TRIES):
                 if attempt:
                     await self._handle.clock.sleep(PAUSE_SECONDS)
+                # Read from the cache in each try: a conflict says that it is behind, and it catches up meanwhile.
                 claim = self._book.get(name, namespace)
                 if claim is None or not is_reserved_for(claim, pod.uid):
                     return
@@ -334,6 +337,8 @@ class ClaimWriter:
         The version in a conflict may contain our own write, if its answer was lost. If the cache did not know that, the device
         would look free once the promise is released.
         """
+        # ClaimError: the cache has a newer version by the watch already, or the claim is gone. Neither is a failure of
+        # the write.
         try:
             if stored is not None:
                 self._book.assume(stored)

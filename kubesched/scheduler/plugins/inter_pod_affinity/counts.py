@@ -130,6 +130,8 @@ class AffinityCounts(PodCounts):
         self._others = others
         self._effects_of_others = effects_of_others
         self._by_class = by_class
+        # Without own terms the label classes of placed pods need not be judged: the usual case of a pod that only meets
+        # the terms of others.
         self._has_terms = bool(terms.every_term)
         self._keys = frozenset(term.topology_key for term in terms.every_term).union(
             key for effect in others.values() for _, key, _ in effect

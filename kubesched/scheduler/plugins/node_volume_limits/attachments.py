@@ -132,6 +132,7 @@ def volumes_of(pod: Pod, resolver: Resolver, *, is_new: bool, inline_errors: lis
 
 def _attached_by(pod: Pod, volume: Volume, resolver: Resolver, *, is_new: bool) -> Attached | None:
     """Return what one volume of a pod attaches: the volume of its claim, an inline volume in its CSI form, or None."""
+    # A pod that is placed keeps running if its claim is deleted, so a missing claim only matters for a new pod.
     name, namespace = claim_name(pod, volume), pod.metadata.namespace
     if name is None:
         return resolver.inline(volume)

@@ -303,15 +303,21 @@ class SoftCounts(SpreadCounts):
 
     def recount(self, whole: Snapshot) -> None:
         self.counts, self._eligible, self._codes, self._lacking = [], [], [], []
+        # `_held` is needed by `ignored` in each attempt; the rest of the lists have one entry for each constraint, in
+        # the same order.
         self._held, self._spreads = _with_all_keys(self.constraints, whole), None
         for i, constraint in enumerate(self.constraints):
             self._lacking.append(_lacking(constraint.key, whole))
             self._codes.append(_domain_codes(constraint.key, whole))
+            # Hosts are not counted by code: there are as many as nodes, and a row is a faster index than a code. Kept
+            # quirk: for hostname kube-scheduler counts the pods of the node itself, without the inclusion policies.
             if constraint.key == HOSTNAME:
                 self._eligible.append(None)
                 self._count_rows(i, None, whole.n, whole)
                 continue
             eligible = _included(constraint, self._pod, whole, self._compare)
+            # Kept quirk: with the built-in defaults a node without some of the labels still counts for the labels that
+            # it has.
             self._eligible.append(_both(eligible, self._held) if self.needs_all_keys else eligible)
             self._count_rows(i, self._codes[i], whole.n_values(constraint.key) + 1, whole)
         self._weights = tuple(
@@ -390,6 +396,7 @@ def natural_log(x: float) -> float:
     x = fraction * 2**exponent with fraction in [sqrt(1/2), sqrt(2)); ln x = exponent * ln 2 + ln(1 + f), f = fraction - 1, and
     ln(1 + f) is a polynomial in s = f / (2 + f). The constants are those of FreeBSD's e_log.c, which Go uses too.
     """
+    # frexp gives a fraction in [1/2, 1); doubling the lower part centres it around 1, where f is small.
     fraction, exponent = frexp(x)
     if fraction < sqrt(2) / 2:
         fraction *= 2

@@ -263,6 +263,8 @@ class PodTopologySpread(AddsScores):
                 return failed(str(error))
             if not constraints or not nodes.n:
                 return SKIP
+            # The built-in defaults must work in clusters without zones, so nodes need not have all their labels; a
+            # user's constraints are taken at their word.
             needs_all_keys = bool(pod.pod.spec.topology_spread_constraints) or self.args.defaulting_type == LIST_DEFAULTING
             key, compare = (SOFT, needs_all_keys, declaration(constraints, pod)), self._compares
             counts = state.counted(_SOFT, key, nodes, lambda: SoftCounts(constraints, needs_all_keys, pod, compare))

@@ -127,6 +127,7 @@ def _plain_handle(source: Volume | PersistentVolumeSpec) -> str:
     if (ebs := source.aws_elastic_block_store) is not None:
         if not ebs.volume_id.startswith("aws://"):
             return ebs.volume_id
+        # `aws://eu-west-1a/vol-0123`: the volume is the path, the zone is the host part and not read.
         found = urlsplit(ebs.volume_id).path.strip("/")
         if not _EBS_ID.fullmatch(found):
             raise TranslationError(f"invalid format for AWS volume ({ebs.volume_id})")

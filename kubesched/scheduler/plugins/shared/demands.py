@@ -64,6 +64,7 @@ def _one_less(pod: Pod) -> Iterator[tuple[str, Requirement, Pod]]:
         yield "nodeSelector", Requirement(key, "In", (value,)), _with_spec(pod, node_selector=left or None)
     affinity = pod.spec.affinity
     node = affinity.node_affinity if affinity is not None else None
+    # Terms are alternatives: a node must meet one of them. To leave out a requirement widens its term only.
     for t, term in enumerate(node.required.node_selector_terms if node is not None and node.required is not None else ()):
         for field in ("match_expressions", "match_fields"):
             demands = getattr(term, field)

@@ -61,31 +61,36 @@ class DeviceCounts:
     def __init__(self, objects: Objects) -> None:
         self._objects = objects
         self._facts = FactBook()
-        self._known: dict[str, tuple[object, Ints, Ints]] = {}
+        self._columns: dict[str, tuple[object, Ints, Ints]] = {}
+        """By resource: what the columns are valid for, the devices, and those in use."""
+        self._classes_version = -1
 
     def columns(self, resource: str, nodes: Snapshot) -> tuple[Ints, Ints]:
         """Return the number of devices that serve a resource, and of those in use, for each node."""
         claims = self._objects.shared(DeviceClaims)
         claims.refresh()
         device_class = self._objects.shared(DeviceClassMap).find(resource)
+        # A class may be gone, and then nobody asks for its resource again. So changed classes empty the cache.
+        if self._classes_version != self._objects.version(DeviceClass):
+            self._classes_version = self._objects.version(DeviceClass)
+            self._columns.clear()
         # The journal is part of the key: a new label may change which nodes a slice reaches.
         valid_for = (
             id(device_class),
-            self._objects.version(DeviceClass),
             self._objects.version(ResourceSlice),
             claims.touched.end,
             nodes.structure,
             nodes.journal.end,
         )
-        known = self._known.get(resource)
-        if known is None or known[0] != valid_for:
+        cached = self._columns.get(resource)
+        if cached is None or cached[0] != valid_for:
             everything = nodes.everything()
             there = np.zeros(everything.n, dtype=np.int64)
             used = np.zeros(everything.n, dtype=np.int64)
             if device_class is not None:
                 self._count(device_class, everything, claims, there, used)
-            known = self._known[resource] = valid_for, there, used
-        _, there, used = known
+            cached = self._columns[resource] = valid_for, there, used
+        _, there, used = cached
         return (there, used) if nodes.rows is None else (there[nodes.rows], used[nodes.rows])
 
     def _count(self, device_class: DeviceClass, nodes: Snapshot, claims: DeviceClaims, there: Ints, used: Ints) -> None:

@@ -187,6 +187,8 @@ class Binder:
         """Raise VolumeError if a volume does not reach the node; an in-tree volume is checked in its CSI form on nodes that
         migrated it."""
         selector = affinity_of(volume)
+        # The same choice as `_misfits` in the plan, for one node: in-tree form, or CSI form where the node has migrated
+        # the plugin.
         plugin = csi.in_tree_plugin(volume.spec) if volume.spec.csi is None else ""
         if plugin in csi.MIGRATED:
             csi_node = self._handle.objects.get(CSINode, node.metadata.name)

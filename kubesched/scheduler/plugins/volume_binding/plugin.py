@@ -293,6 +293,7 @@ class VolumeBinding(Plugin):
         if ready is not None:
             return None if ready is SKIP else ready
         promises: Promises = state.read(self.name).promises[node_name]
+        # What was written stays on an error; Unreserve takes back the rest.
         try:
             await self._binder.write(promises)
             await self._binder.wait(promises, pod, node_name)

@@ -67,6 +67,8 @@ class DeviceView:
             for name, offered in device.capacity.items()
         )
         self.consumes = _counters(((use.counter_set, use.counters) for use in device.consumes_counters), view)
+        # `consumes` lists counters; a set may be named without counters, only to be in one of its compatibility groups.
+        # So `compatible` tells whether the device belongs to a counter set at all.
         self.compatible = {use.counter_set: frozenset(use.compatibility_groups) for use in device.consumes_counters}
         """The compatibility groups by counter set, also of sets of which the device consumes nothing."""
         self.skip_operations = view.spec.skip_node_operations

@@ -55,6 +55,8 @@ def offers(pod: Pod, nodes: Snapshot, objects: Objects, book: DeviceClaims, pool
     pools.follow(nodes)
     found: list[Offer] = []
     names = claim_names(pod)
+    # `claim_names` has no entry for a template whose claim the controller has not made yet, or for one that needs no
+    # claim.
     for wanted in pod.spec.resource_claims:
         name = names.get(wanted.name)
         claim = book.get(name, pod.metadata.namespace) if name else None

@@ -35,7 +35,9 @@ class Outcomes:
         self, claims: Sequence[ResourceClaim], objects: Objects, touched: ChangeLog[PoolId], features: Features
     ) -> None:
         self.shapes = tuple(ClaimShape(i, claim.spec, objects, features) for i, claim in enumerate(claims))
+        # Without a firstAvailable list every solution scores 0, and Score is left out.
         self.has_lists = any(way.parent for shape in self.shapes for ways in shape.requests for way in ways)
+        # What each group has is in one of these four: a solution, an error, a bit in `bits`, or `unknown`.
         self.touched = Reader(touched)
         self.allocations: dict[int, Allocation] = {}
         self.errors: dict[int, AllocationError] = {}

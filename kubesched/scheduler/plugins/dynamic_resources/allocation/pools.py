@@ -111,6 +111,8 @@ class Pools:
         self._objects = objects
         self.features = features
         self._facts = FactBook(lists=features.list_attributes, newer=features.behaviour.speaks_newer_cel)
+        # Three readers of changes: versions tell cheaply that nothing changed, `_slices` has the slices that did,
+        # `_journal` the nodes.
         self._versions: tuple[int, int] | None = None
         self._views: dict[str, SliceView] = {}
         self._slices: Reader[ObjectChange] = Reader()
@@ -130,6 +132,8 @@ class Pools:
         self.groups: list[Group] = []
         self.groups_of_pool: dict[PoolId, list[int]] = {}
         self._by_key: dict[GroupKey, int] = {}
+        # For `_forget_slice`: when a slice of one node changes, the keys that contain it go, and the next call makes a
+        # new group.
         self._keys_of_slice: dict[str, list[GroupKey]] = {}
         self._pools: dict[PoolId, dict[tuple[str, ...], Pool | None]] = {}
         self._by_pool: dict[PoolId, list[SliceView]] = {}
@@ -312,6 +316,7 @@ class Pools:
     def _column(self, view: SliceView, device: DeviceView | None, nodes: Snapshot) -> Bools:
         """Return the rows that a slice or device reaches by its node selector. An invalid selector is an error of all
         groups."""
+        # Neither field set means no node, as in kube-scheduler, which leaves such a slice out.
         place = device.place if device is not None else view.spec
         if place.all_nodes or place.node_selector is None:
             return np.full(nodes.n, bool(place.all_nodes), dtype=np.bool_)

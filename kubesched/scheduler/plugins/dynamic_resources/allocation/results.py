@@ -62,6 +62,8 @@ def score_of_claim(claim: ResourceClaim) -> int:
     allocation = claim.status.allocation
     if allocation is None:
         return 0
+    # By name, because the claim may have been allocated by another scheduler or before a restart: results name
+    # `request/subrequest`.
     taken = {result.request for result in allocation.devices.results}
     return sum(
         next((MAX_SUB_REQUESTS - way for way, sub in enumerate(ways) if f"{name}/{sub.name}" in taken), 0)
@@ -71,6 +73,8 @@ def score_of_claim(claim: ResourceClaim) -> int:
 
 def _result(pick: Pick, features: Features, new_id: Callable[[], str]) -> DeviceRequestAllocationResult:
     """Return the result entry of one pick."""
+    # Binding conditions are copied to the claim, because from then on the claim is read and not the slice, which may
+    # change.
     device, request = pick.device, pick.request
     return DeviceRequestAllocationResult(
         request=request.full_name,
@@ -90,6 +94,7 @@ def _result(pick: Pick, features: Features, new_id: Callable[[], str]) -> Device
 def new_uid(chance: Random, pod_uid: str) -> str:
     """Return a random uid. It includes the pod's uid, because the seeded generator of a new process or engine starts again and
     would repeat uids that it gave to other shares of the same device."""
+    # The reference draws at random. Here a simulation with a seed must give the same uids again.
     drawn = f"{pod_uid}/{chance.randrange(1 << 128)}".encode()
     return str(uuid.UUID(bytes=hashlib.blake2b(drawn, digest_size=16).digest(), version=4))
 

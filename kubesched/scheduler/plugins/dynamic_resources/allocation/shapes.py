@@ -86,6 +86,8 @@ class RequestShape:
         self.tolerations = wanted.tolerations
         self.derived = {derived.name: derived.expression for derived in wanted.derived_attributes}
         self.capacity: Mapping[str, Quantity] = wanted.capacity.requests if wanted.capacity is not None else {}
+        # Both caches live as long as the shape, which is as long as the outcomes of these specs are cached. They are by
+        # facts, not by device, so they stay small and survive a new version of a slice.
         self._matches: dict[DeviceFacts, bool] = {}
         self._consumption: dict[DeviceFacts, tuple[Consumption, ...] | None] = {}
 
@@ -101,6 +103,7 @@ class RequestShape:
 
     def error_of(self, text: str) -> AllocationError:
         """Return an error about this request; `text` follows its name."""
+        # {claim} is a place holder: the shape is cached and serves claims of other names (`AllocationError.message`).
         return AllocationError(f"claim {{claim}}, request {self.name}{text}", self.claim)
 
     def validate(self) -> None:
