@@ -53,10 +53,10 @@ class BadRequest(ValueError):
 
 def request_of(pod: Pod) -> GpuRequest:
     """Return the request of a pod; raise BadRequest with the name of an invalid annotation."""
-    said = pod.metadata.annotations
-    if not said or COUNT not in said:
+    annotations = pod.metadata.annotations
+    if not annotations or COUNT not in annotations:
         return NO_GPU
-    return _parsed(said[COUNT], said.get(MILLI, str(WHOLE)), said.get(MODEL, ""))
+    return _parsed(annotations[COUNT], annotations.get(MILLI, str(WHOLE)), annotations.get(MODEL, ""))
 
 
 @lru_cache(maxsize=4096)
@@ -184,8 +184,8 @@ def fullest(asked: GpuRequest, left: Ints) -> tuple[int, ...]:
 
 
 def _assigned(pod: Pod) -> tuple[int, ...]:
-    said = (pod.metadata.annotations or {}).get(INDEX, "")
-    return tuple(int(part) for part in said.split("-") if part.isdecimal() and len(part) < 5)
+    index = (pod.metadata.annotations or {}).get(INDEX, "")
+    return tuple(int(part) for part in index.split("-") if part.isdecimal() and len(part) < 5)
 
 
 def table_of(objects: Objects, nodes: Snapshot | None = None) -> GpuTable:

@@ -37,14 +37,18 @@ class ImageLocality(Plugin):
         images = [c.image for c in (*spec.init_containers, *spec.containers)]
         volumes = [volume.image.reference for volume in spec.volumes if volume.image is not None]
         n_counted = len(images) + (len(volumes) if self._counts_volumes else 0)
-        held = [known for known in (nodes.image(with_tag(image)) for image in images + volumes) if known is not None]
+        held = [
+            image_state
+            for image_state in (nodes.image(with_tag(image)) for image in images + volumes)
+            if image_state is not None
+        ]
         if not held:
             return nodes.uniform(0)
         here = np.zeros(nodes.n, dtype=np.int64)
-        for known in held:
+        for image_state in held:
             # In floating point, in kube-scheduler's order, and then truncated: the last unit may decide.
-            worth = int(float(known.size) * (float(len(known.rows)) / float(nodes.total)))
-            here[nodes.mask(known.rows)] += worth
+            worth = int(float(image_state.size) * (float(len(image_state.rows)) / float(nodes.total)))
+            here[nodes.mask(image_state.rows)] += worth
         most = MOST_PER_CONTAINER * n_counted
         clamped = np.where(here < LEAST, LEAST, np.minimum(here, most))
         scores: Ints = 100 * (clamped - LEAST) // (most - LEAST)

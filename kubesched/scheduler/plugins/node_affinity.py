@@ -120,8 +120,8 @@ class NodeAffinity(Plugin):
     def score(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Ints:
         """Return the sum of the weights of the preferred terms that match, those of the arguments included."""
         scores = np.zeros(nodes.n, dtype=np.int64)
-        for wish in (*self._added_preferred, *_preferred(pod)):
-            scores += wish.weight * match_term(wish.term, nodes)
+        for preferred in (*self._added_preferred, *_preferred(pod)):
+            scores += preferred.weight * match_term(preferred.term, nodes)
         return scores
 
     def normalize(self, scores: Ints, feasible: Bools, pod: PodView, nodes: Snapshot, state: CycleState) -> Ints:

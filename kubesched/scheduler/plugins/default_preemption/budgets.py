@@ -55,7 +55,7 @@ class Budgets:
         self.meaning = 0
         self._budgets: dict[str, dict[str, _Budget]] = {}
         """By namespace and name."""
-        self._of_class: WeakKeyDictionary[LabelClass, tuple[_Budget, ...]] = WeakKeyDictionary()
+        self._by_class: WeakKeyDictionary[LabelClass, tuple[_Budget, ...]] = WeakKeyDictionary()
 
     def follow(self) -> None:
         """Read the budgets that changed."""
@@ -65,7 +65,7 @@ class Budgets:
             changes = [ObjectChange(None, budget) for budget in self._objects.all(PodDisruptionBudget)]
             self._renew()
         # disruptionsAllowed changes with every pod that starts or stops; selectors hardly ever do. So a change of the
-        # status rewrites one number, and the cached budgets of label classes (`_of_class`) live until a selector
+        # status rewrites one number, and the cached budgets of label classes (`_by_class`) live until a selector
         # changes.
         for old, new in changes:
             if old is None or new is None or old.spec.selector != new.spec.selector:
@@ -79,36 +79,36 @@ class Budgets:
 
     def _renew(self) -> None:
         self.meaning += 1
-        self._of_class.clear()
+        self._by_class.clear()
 
     def _of(self, budget: PodDisruptionBudget) -> dict[str, _Budget]:
         return self._budgets.setdefault(budget.metadata.namespace, {})
 
     def _put(self, budget: PodDisruptionBudget) -> None:
         try:
-            known = _Budget(matching.compile_selector(budget.spec.selector))
+            made = _Budget(matching.compile_selector(budget.spec.selector))
         except matching.SelectorError:
             # Not an error: kube-scheduler ignores a budget whose selector it cannot parse.
             return
-        known.read(budget)
-        self._of(budget)[budget.metadata.name] = known
+        made.read(budget)
+        self._of(budget)[budget.metadata.name] = made
 
-    def of_class(self, pods: LabelClass) -> tuple[_Budget, ...]:
+    def selecting(self, pods: LabelClass) -> tuple[_Budget, ...]:
         """Return the budgets that select the pods of a label class."""
-        found = self._of_class.get(pods)
+        found = self._by_class.get(pods)
         if found is None:
             found = ()
             if pods.labels and pods.namespace in self._budgets:
                 labels = dict(pods.labels)
                 found = tuple(b for b in self._budgets[pods.namespace].values() if b.selects(labels))
-            self._of_class[pods] = found
+            self._by_class[pods] = found
         return found
 
     def _is_over(self, pod: PodView, left: dict[_Budget, int]) -> bool:
         """Charge a pod to its budgets; return whether it violates one. `left` is what is left of each budget."""
         # Every budget is charged, also after the first that is violated: `left` must be right for the next pod.
         is_over = False
-        for budget in self.of_class(pod.template.label_class):
+        for budget in self.selecting(pod.template.label_class):
             if pod.name not in budget.disrupted:
                 left[budget] = left.get(budget, budget.allowed) - 1
                 is_over = is_over or left[budget] < 0
@@ -152,7 +152,7 @@ class Budgets:
         #
         # `charges` has the axes (line, rank, budget of the pod). Its entries that are not -1 are the single charges.
         present = np.unique(class_ids)
-        found = [self.of_class(classes[c]) if c else () for c in present.tolist()]
+        found = [self.selecting(classes[c]) if c else () for c in present.tolist()]
         budgets = list(dict.fromkeys(budget for selecting in found for budget in selecting))
         if not budgets:
             return None

@@ -163,13 +163,13 @@ class NodeResources:
                     (pick.device, {part.name: part.text for part in pick.shared} if pick.shared is not None else None)
                     for pick in picks
                 ]
-        known = {device.id: device for pool in self._pools.groups[group].pools for device in pool.devices}
+        devices = {device.id: device for pool in self._pools.groups[group].pools for device in pool.devices}
         for holder in mine.allocated:
             if holder.is_shared or self._is_newer:
                 used[holder.claim.metadata.name] = [
-                    (known[key], result.consumed_capacity or None)
+                    (devices[key], result.consumed_capacity or None)
                     for result in holder.allocation.devices.results
-                    if (key := DeviceId(result.driver, result.pool, result.device)) in known
+                    if (key := DeviceId(result.driver, result.pool, result.device)) in devices
                 ]
         return used
 

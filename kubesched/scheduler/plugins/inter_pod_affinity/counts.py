@@ -94,22 +94,22 @@ class EffectsOfOthers:
         return cached.effects
 
     def _effect(self, group: AffinityGroup, label_class: LabelClass, namespace_labels: Mapping[str, str]) -> Effect:
-        def is_meant(term: AffinityTerm) -> bool:
+        def matches_pod(term: AffinityTerm) -> bool:
             return term.matches(label_class.namespace, label_class.labels, namespace_labels)
 
         terms = group.terms
         # hardPodAffinityWeight 0 switches this preference off, so the required terms are not even matched.
         near = terms.required if self._hard_weight > 0 else ()
         return (
-            *((EXISTING_ANTI, term.topology_key, 1) for term in terms.required_anti if is_meant(term)),
-            *_preferences(terms, is_meant),
-            *((PREFERENCES, term.topology_key, self._hard_weight) for term in near if is_meant(term)),
+            *((EXISTING_ANTI, term.topology_key, 1) for term in terms.required_anti if matches_pod(term)),
+            *_preferences(terms, matches_pod),
+            *((PREFERENCES, term.topology_key, self._hard_weight) for term in near if matches_pod(term)),
         )
 
 
 def matches_itself(terms: PodAffinityTerms, pod: PodView) -> bool:
     """Return whether a pod matches all its own required affinity terms."""
-    return all(is_about(term, pod.namespace, pod.labels) for term in terms.required)
+    return all(matches_other(term, pod.namespace, pod.labels) for term in terms.required)
 
 
 class AffinityCounts(PodCounts):
@@ -315,30 +315,30 @@ class AffinityCounts(PodCounts):
         if effect is None:
             terms = self.terms
 
-            def is_meant(term: AffinityTerm) -> bool:
-                return is_about(term, other.namespace, other.labels)
+            def matches_pod(term: AffinityTerm) -> bool:
+                return matches_other(term, other.namespace, other.labels)
 
             # Kept quirk: a placed pod counts for affinity only if it matches *all* required terms, whereas each
             # anti-affinity and each preferred term counts for itself. With terms app=db over zone and tier=data over
             # hostname, a pod with app=db alone counts for neither key.
-            near = terms.required if all(map(is_meant, terms.required)) else ()
+            near = terms.required if all(map(matches_pod, terms.required)) else ()
             effect = self._by_class[other.serial] = (
                 *((AFFINITY, term.topology_key, 1) for term in near),
-                *((ANTI_AFFINITY, term.topology_key, 1) for term in terms.required_anti if is_meant(term)),
-                *_preferences(terms, is_meant),
+                *((ANTI_AFFINITY, term.topology_key, 1) for term in terms.required_anti if matches_pod(term)),
+                *_preferences(terms, matches_pod),
             )
         return effect
 
 
-def _preferences(terms: PodAffinityTerms, is_meant: Callable[[AffinityTerm], bool]) -> Iterator[tuple[str, str, int]]:
+def _preferences(terms: PodAffinityTerms, matches_pod: Callable[[AffinityTerm], bool]) -> Iterator[tuple[str, str, int]]:
     """Yield the effects of the preferred terms that match."""
-    for sign, wishes in ((1, terms.preferred), (-1, terms.preferred_anti)):
-        for wish in wishes:
-            if is_meant(wish.term):
-                yield PREFERENCES, wish.term.topology_key, sign * wish.weight
+    for sign, preferred in ((1, terms.preferred), (-1, terms.preferred_anti)):
+        for weighted in preferred:
+            if matches_pod(weighted.term):
+                yield PREFERENCES, weighted.term.topology_key, sign * weighted.weight
 
 
-def is_about(term: AffinityTerm, namespace: str, labels: Mapping[str, str]) -> bool:
+def matches_other(term: AffinityTerm, namespace: str, labels: Mapping[str, str]) -> bool:
     """Return whether an expanded term of the incoming pod matches another pod.
 
     Kept quirk: the namespaceSelector is matched against no labels, because `expanded` has added the matching namespaces by
@@ -360,14 +360,14 @@ def expanded(terms: PodAffinityTerms, namespaces: list[Namespace], *, keeps_sele
         left = term.ns_selector if keeps_selectors else _NO_SELECTION
         return AffinityTerm(term.namespaces | found, left, term.selector, term.topology_key)
 
-    def expand_wish(wish: matching.WeightedAffinityTerm) -> matching.WeightedAffinityTerm:
-        return matching.WeightedAffinityTerm(wish.weight, expand(wish.term))
+    def expand_weighted(weighted: matching.WeightedAffinityTerm) -> matching.WeightedAffinityTerm:
+        return matching.WeightedAffinityTerm(weighted.weight, expand(weighted.term))
 
     return PodAffinityTerms(
         tuple(map(expand, terms.required)),
         tuple(map(expand, terms.required_anti)),
-        tuple(map(expand_wish, terms.preferred)),
-        tuple(map(expand_wish, terms.preferred_anti)),
+        tuple(map(expand_weighted, terms.preferred)),
+        tuple(map(expand_weighted, terms.preferred_anti)),
     )
 
 

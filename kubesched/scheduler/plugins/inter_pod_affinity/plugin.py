@@ -46,8 +46,8 @@ from kubesched.scheduler.plugins.inter_pod_affinity.counts import (
     Effect,
     EffectsOfOthers,
     expanded,
-    is_about,
     matches_itself,
+    matches_other,
 )
 from kubesched.scheduler.plugins.shared.demands import advise_on_neighbours
 
@@ -265,7 +265,7 @@ class InterPodAffinity(AddsScores):
         # refuses for any of them. So some deletions did not wake the pod.
         if not self._behaviour.wakes_by_any_anti_term:
             return _matches_all(terms.required_anti, pod)
-        return any(is_about(term, pod.metadata.namespace, pod.metadata.labels) for term in terms.required_anti)
+        return any(matches_other(term, pod.metadata.namespace, pod.metadata.labels) for term in terms.required_anti)
 
     def node_may_help(self, pod: PodView, old: Node | None, new: Node) -> bool:
         """Return whether a node was added to a topology of the waiting pod's terms, or moved to another domain of it."""
@@ -321,4 +321,4 @@ def _has_unread(terms: PodAffinityTerms, pod: Pod, *, anti_only: bool = False) -
 
 def _matches_all(terms: Iterable[AffinityTerm], pod: Pod) -> bool:
     given = tuple(terms)
-    return bool(given) and all(is_about(term, pod.metadata.namespace, pod.metadata.labels) for term in given)
+    return bool(given) and all(matches_other(term, pod.metadata.namespace, pod.metadata.labels) for term in given)

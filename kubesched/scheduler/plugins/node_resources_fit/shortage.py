@@ -58,11 +58,11 @@ def _less(refused: Refused, too_many_pods: str) -> list[Advice]:
     missing_here = {r: amount - free[r] for r, amount in asked.items() if free[r] < amount}
     lack = {names[r]: amount_text(names[r], amount) for r, amount in missing_here.items()}
     needs = " and ".join(f"{amount} more {name}" for name, amount in lack.items())
-    told = f"closest is {nodes.name(closest)}: it would fit with {needs}"
+    nearest = f"closest is {nodes.name(closest)}: it would fit with {needs}"
     # Nothing is left of one of the resources: a smaller request for it would be 0, which is no advice. Only what is
     # lacking is said.
     if any(free[r] <= 0 for r in missing_here):
-        found.append(Advice("closest", told, refused.plugin, 0, (nodes.name(closest),), {"lacking": lack}, rank=AMOUNT))
+        found.append(Advice("closest", nearest, refused.plugin, 0, (nodes.name(closest),), {"lacking": lack}, rank=AMOUNT))
         return found
     # The advice is checked on all nodes: a request that fits the closest node mostly fits others too.
     fits = alone & ~full
@@ -72,7 +72,7 @@ def _less(refused: Refused, too_many_pods: str) -> list[Advice]:
     offer = " and ".join(f"{amount} {name}" for name, amount in less.items())
     change = {"requests": less, "lacking": lack}
     changed = _asking_less(refused.pod.pod, {names[r]: amount for r, amount in missing_here.items()})
-    text = f"{told}; asking for {offer},"
+    text = f"{nearest}; asking for {offer},"
     found.append(refused.advise("lower", text, fits, change=change, changed=changed, rank=AMOUNT))
     return found
 

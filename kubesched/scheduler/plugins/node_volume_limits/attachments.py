@@ -235,11 +235,11 @@ class Attachments(PlacedPods):
                 names = (PersistentVolumeClaim, pod.namespace, name) if name is not None else None
                 find = partial(_attached_by, pod.pod, volume, self.resolver, is_new=False)
                 self._holdings[pod.uid, index] = _Holding(row, names, find)
-                self._look_at((pod.uid, index))
+                self._resolve((pod.uid, index))
 
     def left(self, pod: PodView, row: int) -> None:
         for index in range(len(pod.pod.spec.volumes)):
-            self._let_go((pod.uid, index))
+            self._release((pod.uid, index))
 
     def _take_attachment(self, attachment: VolumeAttachment) -> None:
         """Add a VolumeAttachment as a holder, if it names an attacher, a persistent volume and an existing node."""
@@ -251,7 +251,7 @@ class Attachments(PlacedPods):
             self._attachments_on.setdefault(row, set()).add(holder)
             find = partial(self._attached_as, spec.attacher, volume_name)
             self._holdings[holder] = _Holding(row, (PersistentVolume, "", volume_name), find)
-            self._look_at(holder)
+            self._resolve(holder)
 
     def _attached_as(self, attacher: str, volume_name: str) -> Attached | None:
         volume = self._objects.get(PersistentVolume, volume_name)
@@ -260,7 +260,7 @@ class Attachments(PlacedPods):
 
     def _take_in(self, changes: dict[type, list[ObjectChange] | None]) -> None:
         """Read VolumeAttachments that changed, and holders that depend on a changed claim, volume or class."""
-        # Collected first, so that a holder whose claim, volume and class all changed is read once. `_look_at` changes
+        # Collected first, so that a holder whose claim, volume and class all changed is read once. `_resolve` changes
         # `_dependants`.
         again: dict[Holder, None] = {}
         for kind, entries in changes.items():
@@ -269,7 +269,7 @@ class Attachments(PlacedPods):
                 assert found is not None
                 meta = found.metadata
                 if kind is VolumeAttachment:
-                    self._let_go((meta.name, ATTACHMENT))
+                    self._release((meta.name, ATTACHMENT))
                     latest = self._objects.get(VolumeAttachment, meta.name)
                     if latest is not None:
                         self._take_attachment(latest)
@@ -277,11 +277,11 @@ class Attachments(PlacedPods):
                     again |= self._dependants.get((kind, meta.namespace, meta.name), {})
         for holder in again:
             if holder in self._holdings:
-                self._look_at(holder)
+                self._resolve(holder)
 
     # Holders
 
-    def _let_go(self, holder: Holder) -> None:
+    def _release(self, holder: Holder) -> None:
         holding = self._holdings.pop(holder, None)
         if holding is not None:
             self._count(holder, holding, -1)
@@ -289,7 +289,7 @@ class Attachments(PlacedPods):
             self._forget_error(holder, holding)
             self._attachments_on.get(holding.row, set()).discard(holder)
 
-    def _look_at(self, holder: Holder) -> None:
+    def _resolve(self, holder: Holder) -> None:
         """Find the volume of a holder again, and count only that one. An error keeps its place among those of the row: the
         first one is reported."""
         # Remove what was counted, find the volume again, count that. A change of a class may move thousands of holders

@@ -70,7 +70,7 @@ class DeviceCounts:
         claims = self._objects.shared(DeviceClaims)
         claims.refresh()
         device_class = self._objects.shared(DeviceClassMap).find(resource)
-        # A class may be gone, and then nobody asks for its resource again. So changed classes empty the cache.
+        # The resource of a class that is gone is not read again. So changed classes empty the cache.
         if self._classes_version != self._objects.version(DeviceClass):
             self._classes_version = self._objects.version(DeviceClass)
             self._columns.clear()

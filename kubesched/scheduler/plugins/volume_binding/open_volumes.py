@@ -255,9 +255,9 @@ class OpenVolumes:
         """Move a volume to where its newest version, with promises, belongs."""
         # First out of the places where the old version was, then into those of the new one. An open volume that stays
         # open in its class is not dropped, so that `put` finds its place and nothing is sorted again.
-        known, volume = self._known.pop(name, None), self._cache.get(name)
-        if known is not None:
-            ref, class_name = known.spec.claim_ref, class_of_volume(known)
+        before, volume = self._known.pop(name, None), self._cache.get(name)
+        if before is not None:
+            ref, class_name = before.spec.claim_ref, class_of_volume(before)
             if ref is not None:
                 claimed = self._claimed[(ref.namespace, ref.name)]
                 del claimed[name]

@@ -377,10 +377,10 @@ class Pools:
         # nodes reach counts.
         newest = max(view.spec.pool.generation for view in seen)
         kept = sorted((view for view in seen if view.spec.pool.generation == newest), key=lambda view: view.name)
-        known, names = self._pools.setdefault(key, {}), tuple(view.name for view in kept)
-        if names not in known:
-            known[names] = self._build(key, newest, kept)
-        return known[names]
+        built, names = self._pools.setdefault(key, {}), tuple(view.name for view in kept)
+        if names not in built:
+            built[names] = self._build(key, newest, kept)
+        return built[names]
 
     def _is_ignored(self, view: SliceView) -> bool:
         """Return whether a slice has compatibility groups while their gate is off; without it the pool is incomplete."""

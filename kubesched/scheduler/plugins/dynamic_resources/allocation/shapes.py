@@ -122,10 +122,10 @@ class RequestShape:
         used up. Devices with equal facts share the answer."""
         # Devices that differ in nothing that CEL can read share their facts, so a class over thousands of equal GPUs is
         # evaluated once.
-        known = self._matches.get(device.facts)
-        if known is None:
-            known = self._matches[device.facts] = self._evaluate(device, allowance)
-        return known
+        matches = self._matches.get(device.facts)
+        if matches is None:
+            matches = self._matches[device.facts] = self._evaluate(device, allowance)
+        return matches
 
     def _evaluate(self, device: DeviceView, allowance: Allowance | None) -> bool:
         """Evaluate the selectors of the class, then those of the request. An error names the class or claim, the selector and
