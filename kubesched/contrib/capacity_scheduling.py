@@ -94,9 +94,8 @@ class CapacityScheduling(Plugin):
         if not nominations.nodes():
             return asked, asked
         of_quota, of_all = Counter(dict(asked)), Counter(dict(asked))
-        # Two sums, because they are compared with different limits: `of_quota` with the namespace's own max and min,
-        # `of_all` with the sum of all min. A nominated pod of a namespace that borrows does not count in the second: it
-        # may lose its place again.
+        # Two sums, because they are compared with different limits: `of_quota` with the namespace's own max and min, `of_all`
+        # with the sum of all min.
         for other in (other for name in nominations.nodes() for other in nominations.on_node(name) if other.uid != pod.uid):
             if (quota := self.quotas.by_namespace.get(other.namespace)) is None:
                 continue
@@ -179,7 +178,7 @@ class _Attempt:
         try:
             if (refused := trial.refusal_beside(ahead) or trial.refusal()) is not None:
                 return refused[1][0].text
-            # First without nominated pods, as the project's plugin does; the reprieve below counts them.
+            # First with the pod's own requests alone; the reprieve below adds those of nominated pods.
             if self._exceeds(self.pod.requests, self.pod.requests):
                 return EXCEEDED
             violations = self.budgets.violations([[other] for other in potential])

@@ -39,6 +39,8 @@ class Quota:
     """
 
     def __init__(self, least: Mapping[int, int] | None, most: Mapping[int, int] | None) -> None:
+        # A min that does not name a resource guarantees 0 of it, so any use of it is borrowed; a max that does not name
+        # it does not limit it, except for the three below.
         self.min: defaultdict[int, float] = defaultdict(float, least or {})
         self.max: defaultdict[int, float] = defaultdict(lambda: inf, most or {})
         for resource in (CPU, MEMORY, EPHEMERAL_STORAGE):
@@ -128,6 +130,7 @@ class Quotas:
         self._count(pod.template, sign)
 
     def _count(self, template: PodTemplate, times: int) -> None:
+        # Pods in namespaces without a quota count nowhere, not even in the sum.
         quota = self.by_namespace.get(template.namespace)
         if quota is not None:
             used, of_all = quota.used, self._sum.used

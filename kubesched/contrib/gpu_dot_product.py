@@ -22,6 +22,7 @@ MOST_CPU, MOST_GPU = 128_000, 8_000
 
 class DotProductScore(Plugin):
     def score(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Ints:
+        # Both products are divided by the square of the largest amount: once for the request, once for what is free.
         table, asked = table_of(self.handle.objects, nodes), request_of(pod.pod)
         cpu = nodes.free(CPU) * (dict(pod.requests).get(CPU, 0) / MOST_CPU**2)
         gpu = rows_of(table.left, nodes).sum(axis=1) * (asked.count * asked.milli / MOST_GPU**2)

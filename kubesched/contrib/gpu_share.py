@@ -106,6 +106,8 @@ class OpenGpuShare(Plugin):
 
     def _imagine(self, other: PodView, row: int, sign: int, state: CycleState) -> None:
         sharing: Sharing = state.read(self.name)
+        # Only rows that the what-if touches are copied; a pod that is removed gives back the GPUs that it holds in the
+        # table.
         left = sharing.imagined.get(row)
         if left is None:
             left = sharing.imagined[row] = self.table.left[row].copy()
@@ -133,6 +135,7 @@ class OpenGpuShare(Plugin):
         self.table.promised.pop(pod.uid, None)
 
     async def pre_bind(self, pod: PodView, node_name: str, state: CycleState) -> Status | None:
+        # The annotation is written before the binding, so the kubelet's device plugin finds it when the pod arrives.
         cards = self.table.promised.get(pod.uid)
         if cards is not None:
             await self.handle.writer.update(_annotated(pod.pod, "-".join(map(str, cards))))

@@ -61,6 +61,7 @@ def request_of(pod: Pod) -> GpuRequest:
 
 @lru_cache(maxsize=4096)
 def _parsed(count: str, milli: str, models: str) -> GpuRequest:
+    # Annotations are free text: a bound for the length keeps `int` from reading a million digits.
     for name, text, most in ((COUNT, count, 1 << 20), (MILLI, milli, WHOLE)):
         if not text.isdecimal() or len(text) > 7 or not 0 <= int(text) <= most:
             raise BadRequest(f"annotation {name} must be a whole number up to {most}, found {text[:40]!r}")
@@ -168,6 +169,8 @@ class GpuTable:
 
     def fits(self, asked: GpuRequest, left: Ints) -> Bools:
         """Return on which nodes enough GPUs have enough left."""
+        # `left` is (row, GPU), or one line of it for each node of a view. A node with 300 and 700 left fits one pod of
+        # 500, not one that needs two GPUs.
         fits: Bools = np.count_nonzero(left >= asked.milli, axis=1) >= asked.count
         return fits
 

@@ -127,6 +127,8 @@ class LoadFollower:
             self._failing_since = None
             self._objects.put(NodeLoad(metadata=ObjectMeta(name=self._name), end=answer[0], usage=answer[1]))
             return
+        # The first failure is logged at once, then nothing until the load is dropped: a source that is down for an hour
+        # is two lines.
         now = time.monotonic()
         if self._failing_since is None:
             self._failing_since = now
@@ -180,6 +182,8 @@ async def from_prometheus(provider: MetricProvider) -> Answer:
         query = urlencode({"query": f"{function}({metric}[{WINDOW}])"})
         document = await _get(f"{provider.address.rstrip('/')}/api/v1/query?{query}", provider)
         for sample in document["data"]["result"]:
+            # `10.0.0.7:9100` and `node-a:9100` lose their port. The name must be the node's name; a node without a
+            # sample has no load.
             instance = sample["metric"].get("instance", "").partition(":")[0]
             by_node.setdefault(instance, {})[kind, operator] = 100 * float(sample["value"][1])
     return time.time(), {name: _usage(values) for name, values in by_node.items()}

@@ -88,6 +88,7 @@ class TargetLoadPacking(Plugin):
 
     def _guess(self, pod: PodView) -> int:
         """Return the estimated CPU use of a pod, in thousandths."""
+        # Cached with the pod template, with the plugin as the key: two profiles may have other factors.
         guess: int | None = pod.template.remembered.get(self)
         if guess is None:
             spec, overhead = pod.pod.spec, pod.pod.spec.overhead.get("cpu")
@@ -141,6 +142,7 @@ class TargetLoadPacking(Plugin):
 
     def _read_all(self, whole: Snapshot) -> None:
         self._measured, self._late, self._capacity = np.zeros(whole.n), np.zeros(whole.n), np.zeros(whole.n)
+        # Late pods are counted again from the list; a pod whose node is gone counts nowhere.
         for pod, _ in self._late_pods.values():
             if (row := whole.row(pod.node_name)) >= 0:
                 self._late[row] += self._guess(pod)

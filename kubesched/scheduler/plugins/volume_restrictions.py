@@ -150,6 +150,8 @@ class Disk(NamedTuple):
 
     def excludes(self, other: Disk) -> bool:
         """Return whether both are the same disk and cannot be used by two pods."""
+        # Two read-only users may share any disk but an EBS volume, whose key always comes with read_only False
+        # (`_disk`).
         if self.key != other.key or (self.read_only and other.read_only):
             return False
         return self.monitors is None or other.monitors is None or not self.monitors.isdisjoint(other.monitors)

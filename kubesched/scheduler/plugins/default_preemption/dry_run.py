@@ -134,9 +134,9 @@ class DryRun:
 
     def _fits_when_empty(self, emptied: WhatIf, rows: Ints, ahead: NominatedAbove) -> Bools:
         """Return which rows the pod fits without the pods of lower priority; store the reasons against the others."""
-        # kube-scheduler filters a node twice if pods of the same or a higher priority are nominated to it: with them,
-        # because they will take their room, and without them, because they may never come (a required affinity to one
-        # of them must not count). The pod must pass both times. `overrule` keeps the reasons of the first refusal.
+        # kube-scheduler filters a node twice if pods of the same or a higher priority are nominated to it: with them, because
+        # they will take their room, and without them, because they may never come (a required affinity to one of them must
+        # not count). The pod must pass both times, and a refusal beside the nominated pods is the one that is reported.
         verdicts = self.what_if.filter(emptied)
         awaited = np.flatnonzero(ahead.here[rows])
         if len(awaited):
@@ -180,8 +180,8 @@ class DryRun:
             gone = np.empty_like(gone)
             np.put_along_axis(gone, turn, thinned.listed.gone, axis=1)
         self.results.accept(rows, gone, lines.priority, lines.started, charged)
-        # Kept quirk: a node that needs no victim is an error. It means that filters refused the node and accept it now,
-        # with all pods in place: the cluster changed meanwhile, or a filter is not deterministic.
+        # Kept quirk: a node that needs no victim is an error. The filters refused it before, and accept it now with all pods in
+        # place.
         for row in rows[~gone.any(axis=1)].tolist():
             self.results.fail(row, no_victim(self.nodes.name(row)))
 

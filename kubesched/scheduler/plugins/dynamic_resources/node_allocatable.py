@@ -127,8 +127,7 @@ class NodeResources:
     ) -> None:
         """Refuse the rows of one group: for claims that no container uses (1.36), for pod-level resources that are too small,
         or for too few free resources. A node that is too small is not resolvable."""
-        # Kept from 1.36: resources of a claim are added to the containers that use it, so a claim that no container
-        # uses could not be counted at all. 1.37 counts it for the pod.
+        # 1.36 adds the resources of a claim to the containers that use it, and refuses a claim that no container uses.
         unused = next((each.resource_claim_name for each in statuses if not each.containers), None)
         if unused is not None and not self._is_newer:
             why = "node-allocatable resource claim not referenced by any container within the pod"

@@ -206,8 +206,7 @@ class InterPodAffinity(AddsScores):
         return scores
 
     def normalize(self, scores: Ints, feasible: Bools, pod: PodView, nodes: Snapshot, state: CycleState) -> Ints:
-        # Kept quirk: if all feasible nodes have the same sum, all get 0, whatever it is. The order does not suffer, but
-        # with weights of other plugins the total differs from what "all are best" would give.
+        # Kept quirk: if all feasible nodes have the same sum, all get 0, also if that sum is high.
         low, high = kernels.ends_within(scores, feasible) or (0, 0)
         return nodes.uniform(0) if low == high else _scaled(scores, low, high)
 

@@ -272,6 +272,7 @@ class NodeResourcesFit(Plugin):
 
     def score_placement(self, group: GroupKey, proposal: Proposal, nodes: Snapshot) -> int | Status:
         """Return how full the nodes of a placement would be together, whatever the strategy for single nodes."""
+        # `None` for the placement without a topology constraint: all nodes.
         rows = proposal.placement.rows
         asked = [self._usage(pod) for pod, _ in proposal.assignments]
         return most_allocated(asked, nodes if rows is None else nodes.take(rows))
@@ -285,6 +286,7 @@ class NodeResourcesFit(Plugin):
     def pod_went(self, pod: PodView, old: Pod, new: Pod | None) -> bool:
         """Return whether the deleted pod had a node or a nominated node; for a deferred resize, whether it was the pod's
         node."""
+        # The resize can only be made on the pod's own node, so pods of other nodes do not matter.
         if self._is_to_grow(pod):
             return old.spec.node_name == pod.node_name
         return bool(old.spec.node_name or old.status.nominated_node_name)
@@ -296,6 +298,7 @@ class NodeResourcesFit(Plugin):
     def pod_grew(self, pod: PodView, old: Pod, new: Pod) -> bool:
         """Return whether a pod on the node of a deferred resize requests more now, the waiting pod included: it is tried
         again."""
+        # Only of interest for a deferred resize: a pod with a larger request never makes room for another one.
         return self._is_to_grow(pod) and new.spec.node_name == pod.node_name
 
     def pod_shrank(self, pod: PodView, old: Pod, new: Pod) -> bool:

@@ -242,9 +242,9 @@ class PodTopologySpread(AddsScores):
     # Soft constraints
 
     def pre_score(self, pod: PodView, nodes: Snapshot, feasible: Bools, state: CycleState) -> Status | None:
-        # Kept quirk: "ignored" nodes lack a label of one of the pod's own constraints (needs_all_keys). They are
-        # feasible and keep score 0, and they do not count as domains. With the built-in defaults no node is ignored,
-        # because clusters without zones are usual.
+        # "Ignored" nodes lack the label of a constraint that the user has set, in the pod or as a List default. They are
+        # feasible, keep score 0, and do not count as domains. With the built-in defaults no node is ignored, because clusters
+        # without zones are usual.
         counts = self._soft(pod, nodes, state)
         if isinstance(counts, Status):
             return counts

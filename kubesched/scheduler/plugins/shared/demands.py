@@ -92,7 +92,7 @@ def _values_there(refused: Refused, wanted: Requirement) -> str:
     column = refused.nodes.label(wanted.key)
     if column is None:
         return f"no node has a label {wanted.key}"
-    # Only nodes that are refused for this alone: `zone In [us-east1a]` against 40 nodes with us-east-1a shows the
+    # Only nodes that NodeAffinity alone refuses: `zone In [us-east1a]` against 40 nodes with us-east-1a shows the
     # typing error.
     codes, counts = np.unique(refused.nodes.codes(wanted.key)[refused.alone], return_counts=True)
     order = np.argsort(-counts, kind="stable")[:_MOST_VALUES].tolist()

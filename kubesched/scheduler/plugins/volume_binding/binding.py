@@ -170,8 +170,7 @@ class Binder:
             raise VolumeError(f"failed to check provisioning pvc: {missing}")
         if _is_older(claim, written):
             return False
-        # Kept quirk: kube-scheduler tells a claim without any annotations from one whose selected node is another one,
-        # in the text.
+        # Two texts, as in kube-scheduler: one for a claim without any annotation, one for another selected node or none.
         if not claim.metadata.annotations:
             raise VolumeError(f'selectedNode annotation reset for PVC "{meta.name}"')
         if claim.metadata.annotations.get(SELECTED_NODE, "") != node.metadata.name:

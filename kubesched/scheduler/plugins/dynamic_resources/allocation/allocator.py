@@ -214,8 +214,8 @@ class Search:
             if found is not _Found.YES:
                 self._give_back(c)
             return found
-        # The checks are in the order of their cost, and CEL (`_is_selectable`) is cached for each set of device facts.
-        # After a failure below, the pick is given back and the loop goes on with the next device: this is the
+        # CEL (`_is_selectable`) is evaluated once for each set of device facts, so it costs little after the first time. If the
+        # rest of the search fails, the pick is given back and the loop goes on with the next device: this is the
         # backtracking of the example above.
         candidates = self._group.candidates
         for at in range(start, len(candidates)):

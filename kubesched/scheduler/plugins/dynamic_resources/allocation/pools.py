@@ -278,9 +278,8 @@ class Pools:
                 else:
                     ways.columns.append((len(ways.to), self._column(view, device, nodes)))
                 ways.to.append((view, device))
-        # The bits of all columns are packed by row: 20 ways take 3 bytes for each row, and equal bytes mean the same
-        # ways. An error of a selector concerns all nodes, so it is part of every pattern; else a later reset would find
-        # the old group without it.
+        # The bits of all columns are packed by row: 20 ways take 3 bytes for each row, and equal bytes mean the same ways. An
+        # error of a selector concerns all nodes, so every pattern has a mark then: it must not lead to a group from before.
         columns = np.array([column for _, column in ways.columns], dtype=np.bool_).reshape(len(ways.columns), nodes.n)
         error_mark = b"!" if self._error else b""
         ways.patterns = [error_mark + bits.tobytes() for bits in np.packbits(columns, axis=0).T]
@@ -336,8 +335,8 @@ class Pools:
         slices: dict[PoolId, dict[str, SliceView]] = {}
         for view in (*local, *(view for view, _ in reached)):
             slices.setdefault(view.pool, {})[view.name] = view
-        # A slice with devices for several nodes is part of the pool as a whole. Its devices that these nodes do not
-        # reach stay in the pool (they count for duplicates and mode All) but are not reachable.
+        # A slice with devices for several nodes is part of the pool as a whole. Its devices that these nodes do not reach stay
+        # in the pool, because their names and counters count, but no request can get them.
         there = {id(device) for _, device in reached if device is not None}
         unreachable = {id(device) for view, way in reached if way is not None for device in view.devices} - there
         here = {view.spec.node_name for view in local}
