@@ -73,6 +73,9 @@ class TargetLoadPacking(Plugin):
         used, capacity = self._measured + self._late, self._capacity
         if nodes.rows is not None:
             used, capacity = used[nodes.rows], capacity[nodes.rows]
+        # Two lines that meet at the target: from (0, target) up to (target, 100), then from (target, target) down to
+        # (100, 0). At the target the score drops from 100 to the target, so a node is filled up to it and then avoided.
+        # NaN: not measured.
         with np.errstate(divide="ignore", invalid="ignore"):
             percent = np.where(capacity > 0, 100 * (used + self._guess(pod)) / capacity, np.where(np.isnan(used), np.nan, 0.0))
             target = self._target
@@ -85,6 +88,7 @@ class TargetLoadPacking(Plugin):
 
     def _guess(self, pod: PodView) -> int:
         """Return the estimated CPU use of a pod, in thousandths."""
+        # Cached with the pod template, with the plugin as the key: two profiles may have other factors.
         guess: int | None = pod.template.remembered.get(self)
         if guess is None:
             spec, overhead = pod.pod.spec, pod.pod.spec.overhead.get("cpu")
@@ -108,6 +112,8 @@ class TargetLoadPacking(Plugin):
         load = self._source.load()
         if load is not self._load:
             self._load = load
+            # Measurements need some time: pods that came less than a minute before `end` are not in them yet and stay
+            # estimated.
             since = (load.end if load is not None else self.handle.clock.now()) - REPORTING_SECONDS
             self._follow(nodes)
             self._late_pods = {uid: late for uid, late in self._late_pods.items() if late[1] > since}
@@ -125,6 +131,7 @@ class TargetLoadPacking(Plugin):
         for change in changes:
             row, pod = change.row, change.pod
             if pod is None:
+                # A pod's start changes nothing here; everything else about a node may change its capacity.
                 if change.what != STARTED:
                     self._read_row(nodes.everything(), row)
             elif change.sign > 0:
@@ -135,6 +142,7 @@ class TargetLoadPacking(Plugin):
 
     def _read_all(self, whole: Snapshot) -> None:
         self._measured, self._late, self._capacity = np.zeros(whole.n), np.zeros(whole.n), np.zeros(whole.n)
+        # Late pods are counted again from the list; a pod whose node is gone counts nowhere.
         for pod, _ in self._late_pods.values():
             if (row := whole.row(pod.node_name)) >= 0:
                 self._late[row] += self._guess(pod)
