@@ -105,6 +105,7 @@ class Leadership:
         lock = LOCKS[given.resource_lock](
             self._sibling(connection), self._identity, given.resource_namespace, given.resource_name
         )
+        # Whole seconds, because that is what the Lease stores and what other replicas wait for.
         self._fence = FencedLock(lock, int(self._timing.lease_duration), connection.clock)
         about = ObjectReference(
             name=given.resource_name,
@@ -113,6 +114,7 @@ class Leadership:
         )
 
         def changed(leads: bool, then: Callable[[], None]) -> None:
+            # The event is recorded before `then`, as in client-go; when the lease is lost the process ends soon after.
             self._metrics.leading(LEASE_NAME, leads)
             what = "became leader" if leads else "stopped leading"
             recorder.event(about, "Normal", "LeaderElection", "", f"{lock.identity} {what}")

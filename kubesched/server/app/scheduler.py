@@ -7,10 +7,17 @@ lease ends the program: two leaders are worse than none for some seconds.
 
 The `--config` file is checked every second. If it changed and is valid, a new engine takes over between two decisions:
 
-    build      the new profiles are built in the old engine's loop; if that fails, the old engine stays and nothing has
-    happened drain      the old engine tries no more pods; bindings under way may end, for up to 30 s take over  the new engine
-    gets the same store and inbox, and queues every pod that the old one had, with its attempts and nomination run        the
-    new engine leads if the old one did
+    build      the new profiles are built in the old engine's loop; if that fails, the old engine stays
+    drain      the old engine tries no more pods; bindings under way may end, for up to 30 s
+    take over  the new engine has the same store and inbox, and queues every pod of the old one, with attempts and nomination
+    run        the new engine leads if the old one did
+
+Example: the file changes at 12:00:00, and pod web-1 waits at Permit, pod web-2 is being bound.
+
+    12:00:01   the change is seen; the new engine is built, the old one begins to drain
+               web-1 is refused at Permit and goes back to the queue; changes still reach the store
+    12:00:02   web-2 is bound. Nothing is under way, so the old engine stops
+               the new engine takes the pods over and leads; web-1 is tried by the new profiles
 """
 
 from __future__ import annotations
@@ -160,6 +167,8 @@ class Scheduler:
                 self.is_stopping = True
                 if self.engine is not None:
                     self.engine.stop()
+                # Order: no new decisions, then everything that talks to the API server (the elector releases its lease when it
+                # is cancelled), then the bindings. `_connected` closes the connection last.
                 for task in self._tasks.values():
                     task.cancel()
                 await asyncio.gather(*self._tasks.values(), return_exceptions=True)
@@ -175,8 +184,10 @@ class Scheduler:
         """Return after `stop`; raise what any part raises, and `LeaseLost` when the lease is lost."""
         stopping = self._begin("stopping", self._stopped.wait())
         while not stopping.done():
+            # The time limit is for tasks that begin while we wait: `asyncio.wait` knows only those that it was given.
             done, _ = await asyncio.wait(self._tasks.values(), timeout=1.0, return_when=asyncio.FIRST_COMPLETED)
             for name in [name for name, task in self._tasks.items() if task in done and name != "stopping"]:
+                # Raises what the task raised, which ends the program. A task that just ends, such as "starting", is dropped.
                 self._tasks.pop(name).result()
                 if name == "leading" and not self.is_stopping:
                     old_release = self.wiring.legacy
@@ -205,6 +216,8 @@ class Scheduler:
         self._recorder = RecorderByProfile(broadcaster, self.configuration)
         old_release, poster = self.wiring.legacy, self.wiring.poster()
         ends.callback(poster.close)
+        # Only writes about the cluster are fenced. Events and the lease have connections of their own: a standby records events
+        # too.
         writer = self._writer(self.leadership.fenced(connection), chance)
         self._outside = Ports(
             clock=self.wiring.clock,
@@ -234,6 +247,7 @@ class Scheduler:
         if self.wiring.decision_spans is not None and self.decisions is not None:
             self.decisions.listeners.append(self.wiring.decision_spans)
             ends.callback(self.wiring.decision_spans.close)
+        # A new engine leads by default, for runs without election. Here `_let_lead` decides when it begins.
         engine.is_leading = False
         self._watch_sizes(engine)
         if self.wiring.face is not None:
@@ -245,6 +259,8 @@ class Scheduler:
         if self.wiring.reload is not None:
             self._begin("reloading", self._reload(self.wiring.reload))
         elects = self.leadership.elects
+        # delayCacheUntilActive: a standby follows nothing and saves memory and watches. It pays with a full list when it takes
+        # over.
         if elects and self.configuration.delay_cache_until_active:
             self._begin("leading", self._lead(connection, follows=True))
             return
@@ -271,6 +287,7 @@ class Scheduler:
             registry=self.registry,
             prepared=self._prepared,
             profiles=profiles,
+            # At a reload the inbox stays: what arrives while the engines change waits in it for the new one.
             inbox=self.engine.inbox if self.engine is not None else None,
             options=options,
             queue_as=queue if old_release is None else old_release.queueing(queue),
@@ -299,6 +316,9 @@ class Scheduler:
                 await backoff.pause()
         if self.wiring.owns_process:
             await_the_list()
+        # From "listed" to "applied": `wait_synced` returns when the last object of the first lists is in the inbox. A call that
+        # is posted behind it runs when all of them are in the store. Only then may a pod be tried: with half of the nodes it
+        # would be refused, or placed badly.
         self._begin("watching", self.reflectors.run())
         await self.reflectors.wait_synced()
         taken_in = asyncio.Event()
@@ -383,6 +403,7 @@ class Scheduler:
 
         new = await old.in_turn(build)  # in its loop: no attempt may run in a thread meanwhile
         await old.drain(_DRAIN_SECONDS)
+        # From here until `new.run` begins nobody empties the inbox. The watches go on and post to it.
         old.stop()
         await self._tasks.pop("engine")
         new.take_over(old)
@@ -393,12 +414,14 @@ class Scheduler:
             "enable_contention_profiling",
             "delay_cache_until_active",
         ):
+            # These were used when the connection, the elector and the HTTP server were built, which are not replaced.
             if getattr(configuration, fixed) != getattr(self.configuration, fixed):
                 log.warning("%s has changed in the configuration, which takes effect at the next start", fixed)
         known = _custom_kinds(old)
         for kind in (kind for kind in _custom_kinds(new) if kind not in known):
             log.warning("plugins of the changed configuration wait for %s, which is followed from the next start on", kind)
         self.engine, self.configuration = new, configuration
+        # Only `lead` below switches it on: a standby reloads its configuration too.
         new.is_leading = False
         self._watch_sizes(new)
         if self._recorder is not None:

@@ -38,6 +38,7 @@ async def serve(
     pods: Callable[[], Iterable[PodView]],
 ) -> None:
     """Start the HTTP server. Standbys serve too, so this comes before leader election."""
+    # Two kubeconfigs, as kube-scheduler has two flags: one says who a caller is, the other what a caller may do.
     who = await _reviews("authentication", face.authentication.kubeconfig, ends)
     may = await _reviews("authorization", face.authorization.kubeconfig, ends)
     access = await web.delegated_access(

@@ -43,6 +43,8 @@ class Informers:
 
     def items(self) -> dict[tuple[str, ...], float]:
         """Return how many changes of each resource wait in the inbox."""
+        # Our reflectors have no queue of their own. What they have delivered and the loop has not applied waits in the inbox,
+        # so that is what client-go's informer metric means here.
         waiting = self._engine.inbox.n_changes()
         return {labels: waiting.get(kind, 0) for kind, labels, _ in self._each()}
 

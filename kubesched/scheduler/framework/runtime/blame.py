@@ -29,6 +29,7 @@ def blamed(error: BaseException, plugin: str, point: str, pod: str = "") -> Plug
         raise error
     if isinstance(error, PluginError):
         return error
+    # Raised on purpose: no class name in front, no traceback, and not counted as a plugin that broke.
     if isinstance(error, SchedulerError):
         return PluginError(plugin, point, str(error), pod)
     return raised(plugin, point, _told(error), pod)
