@@ -90,6 +90,7 @@ class Reporter:
 
     def pod_failed(self, pod: Keyed, reason: str, message: str) -> None:
         """Log why a pod was not placed: as an error, unless it just does not fit."""
+        # `_may_log` comes last in each condition: it takes from the budget, which only lines that would be written may do.
         if reason != UNSCHEDULABLE and self._may_log():
             log.error("Error scheduling pod; retrying", err=message, pod=pod.key)
         elif reason == UNSCHEDULABLE and log.level >= 2 and self._may_log():

@@ -166,8 +166,7 @@ class Connection:
                 if await self._transport.renew(refused=True):
                     continue
             refused = refusal(answer.status, answer.body, f"{method} {path}", answer.retry_after)
-            # As client-go: only an answer with Retry-After is repeated, even a write. The server says so before it has done
-            # anything.
+            # As client-go: an answer with Retry-After is repeated, of a write too; one without is the caller's to judge.
             if answer.retry_after is None or refused.retry_after is None or n_retries >= MAX_RETRIES:
                 raise refused
             if answer.status != 429 and answer.status < 500:

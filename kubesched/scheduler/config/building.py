@@ -46,6 +46,8 @@ def build_extenders(extenders: Sequence[Extender], prefix: str = "couldn't build
 
 def ignore_managed_resources(extenders: Sequence[Extender], profiles: Sequence[MergedProfile]) -> tuple[MergedProfile, ...]:
     """Let NodeResourcesFit ignore the resources that extenders manage. Kept quirk: their list replaces its ignoredResources."""
+    # An extender that manages a resource decides about it alone. NodeResourcesFit would look for it in the node's allocatable
+    # and refuse every node.
     managed = (resource for extender in extenders for resource in extender.managed_resources)
     ignored = tuple(resource.name for resource in managed if resource.ignored_by_scheduler)
     if not ignored:
@@ -70,6 +72,7 @@ def build_profiles(profiles: Sequence[MergedProfile], catalogue: Catalogue, gate
         except ConfigError as error:
             detail = f"creating profile for scheduler name {merged.scheduler_name}: {error}"
             raise ConfigError("", f"initializing profiles: {detail}") from error
+        # After each profile and not at the end: the error of profile 2 is reported before one in profile 3.
         _check_same_queue(built[0], built[-1])
     return tuple(built)
 
@@ -126,6 +129,7 @@ def _check_tls(extender: Extender) -> None:
     tls = extender.tls_config or ExtenderTLSConfig()
     has_ca = bool(tls.ca_data or tls.ca_file)
     has_certificate = bool((tls.cert_data or tls.cert_file) and (tls.key_data or tls.key_file))
+    # Kept quirk: HTTPS without an authority is not verified, although nobody asked for that.
     insecure = tls.insecure or (extender.enable_https and not has_ca)
     if not (has_ca or has_certificate or insecure or tls.server_name):
         return
@@ -162,6 +166,8 @@ def _check_authorities(pem: bytes) -> None:
     """Raise ConfigError if no certificate in a PEM text can be read, with Go's texts."""
     from cryptography import x509  # heavy, and most configurations have no extender with certificates
 
+    # Go skips what it cannot read and is content with one certificate, so each is tried. The first complaint is reported if
+    # none can be read.
     complaint = "" if b"-----END " in pem else "unable to parse bytes as PEM block"
     for certificate in _CERTIFICATE.findall(pem):
         try:

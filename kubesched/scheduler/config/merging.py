@@ -27,6 +27,7 @@ def merge(defaults: Plugins, custom: Plugins | None) -> Plugins:
     """Return the user's plugins merged with the default ones at every point."""
     if custom is None:
         return defaults
+    # A point that the emulated release does not have is None in the defaults, and is left out.
     points = [field.name for field in msgspec.structs.fields(Plugins) if getattr(defaults, field.name) is not None]
     return Plugins(**{point: merge_set(defaults.at(point), custom.at(point)) for point in points})
 
@@ -37,6 +38,12 @@ def merge_set(default: PluginSet, custom: PluginSet) -> PluginSet:
     disabled = tuple(Plugin(plugin.name) for plugin in (*(custom.disabled or ()), *(default.disabled or ())))
     off = {plugin.name for plugin in disabled}
     entries = custom.enabled or ()
+    # Example: the defaults enable A, B, C. The user enables C with weight 5 and X, and disables A.
+    #   A   dropped
+    #   B   kept
+    #   C   keeps its place, with weight 5
+    #   X   follows at the end
+    # So re-enabling changes a weight without changing the order in which plugins run.
     last = {plugin.name: at for at, plugin in enumerate(entries)}
     used = set()
     enabled = []
@@ -97,6 +104,8 @@ def _expand_point(plugins: Plugins, point: str, catalogue: Catalogue) -> list[st
     named, off = explicit.enabled_names, explicit.disabled_names
     if "*" in off:
         return named
+    # Plugins that the point names and multiPoint has too come first, in the order of the point's list. That is how a user
+    # changes the order at one point.
     overridden, general = set(), []
     for name in plugins.multi_point.enabled_names:
         if name not in catalogue:
@@ -122,6 +131,8 @@ def _weights(plugins: Plugins, point: str, catalogue: Catalogue) -> dict[str, in
     what = "score plugins" if point == "score" else "placement score plugins"
     weights: dict[str, int] = {}
     total = 0
+    # The point's own weight is found first and counts. The sum of all maxima must fit 64 bits, because kube-scheduler adds
+    # scores up in an int64.
     for plugin in (*(plugins.at(point).enabled or ()), *(plugins.multi_point.enabled or ())):
         if point not in catalogue[plugin.name].points or plugin.name in weights:
             continue

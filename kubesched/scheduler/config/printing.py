@@ -40,6 +40,7 @@ def effective(configuration: Configuration) -> dict[str, Any]:
     }
     if configuration.extenders:
         document["extenders"] = [encode(extender) for extender in configuration.extenders]
+    # Printed only when set, as Go does for a field with `omitempty`.
     if configuration.delay_cache_until_active:
         document["delayCacheUntilActive"] = True
     return document
@@ -94,6 +95,7 @@ def _integer(dumper: _Dumper, value: int) -> yaml.Node:
 
 
 def _float(dumper: _Dumper, value: float) -> yaml.Node:
+    # Go's YAML goes through JSON, which has one kind of number: 1.0 is printed as 1.
     if value.is_integer() and -(1 << 63) <= int(value) < 1 << 64:
         return _integer(dumper, int(value))
     digits = Decimal(repr(value)).normalize()
@@ -108,6 +110,8 @@ def _mapping(dumper: _Dumper, fields: dict[str, Any]) -> yaml.Node:
 
 def _compare_keys(one: str, other: str) -> int:
     """Compare keys: numbers inside them by value, other characters before letters."""
+    # The place of the first difference decides: `a2` and `a10` differ at 2 and 1, the numbers from there are 2 and 10, so `a2`
+    # comes first. With two letters the letters decide, and a letter comes after anything else.
     at = next((at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), None)
     if at is None:
         return len(one) - len(other)

@@ -57,11 +57,14 @@ def validate(document: KubeSchedulerConfiguration, profiles: Sequence[MergedProf
     if document.parallelism <= 0:
         detail = "should be an integer value greater than zero"
         errors.append(invalid(Path("parallelism"), document.parallelism, detail))
+    # Validation sees profiles with their defaults. So an error may be about something that the file does not have, with an
+    # index behind the file's own entries.
     errors += _profiles(profiles, gates)
     errors += _percentage(document.percentage_of_nodes_to_score, Path("percentageOfNodesToScore"))
     initial, longest = document.pod_initial_backoff_seconds, document.pod_max_backoff_seconds
     if initial <= 0:
         errors.append(invalid(Path("podInitialBackoffSeconds"), initial, "must be greater than 0"))
+    # Not `elif`: with both wrong, both are reported.
     if longest < initial:
         detail = "must be greater than or equal to PodInitialBackoffSeconds"
         errors.append(invalid(Path("podMaxBackoffSeconds"), longest, detail))
@@ -159,6 +162,8 @@ def _common_queue_sort(profiles: Sequence[MergedProfile]) -> list[FieldError]:
         errors.append(invalid(where, len(names), "only one queue sort plugin can be enabled"))
     sorter = names[0] if names else ""
     canon_args = _args_of(first, sorter) if sorter else Raw()
+    # Only the queueSort lists are compared here. A QueueSort plugin that comes from multiPoint is compared when the profiles
+    # are built (`building._check_same_queue`), with another text.
     for at, profile in enumerate(profiles[1:], start=1):
         queue_sort = profile.plugins.queue_sort
         if _lists(queue_sort) != _lists(canon):

@@ -155,8 +155,7 @@ class _Wire(asyncio.Protocol):
             self._transport.abort()
 
     def data_received(self, data: bytes) -> None:
-        # An answer that nobody waits for came after its request had timed out. Taken for the next request's answer, it would
-        # report a binding that never happened.
+        # Data without a request. Taken for the next request's answer, it would report a binding that never happened.
         if self._answer is None or self._answer.done():
             self.close()
             return

@@ -83,8 +83,8 @@ class KeyMutex:
     async def lock(self, key: str) -> AsyncIterator[None]:
         """Hold a key, after all that came before."""
         # Example: A holds the key, B and C wait, and B is cancelled.
-        #   A      `_last` was A's future, is C's now
-        #   B      waits for A; cancelled, it hands A's end on to its own future
+        #   A      holds the key; `_last` has C's future by now
+        #   B      is cancelled: its future ends when A's does
         #   C      waits for B's future, and so still for A
         before = self._last.get(key)
         mine = self._last[key] = asyncio.get_running_loop().create_future()

@@ -44,6 +44,7 @@ class Duration(int):
         total, rest = 0, body
         while rest:
             number = _NUMBER.match(rest)
+            # A number may lack its integer part or its fraction, but not both: `.5s` and `5.s` are durations, `.s` is not.
             whole, point, fraction = number.groups() if number else ("", None, None)
             if not whole and not fraction:
                 raise _refused(text)
@@ -61,6 +62,7 @@ class Duration(int):
             total += int(whole or "0") * scale
             if point and fraction:
                 total += _fraction(fraction, scale)
+            # Kept quirk: the smallest duration, -(2**63) ns, can be written, and its positive counterpart cannot.
             if total > _LIMIT or (total == _LIMIT and text[0] != "-"):
                 raise _refused(text)
         return cls(-total if text[0] == "-" else total)
@@ -74,6 +76,7 @@ class Duration(int):
         sign = "-" if int(self) < 0 else ""
         if nanoseconds == 0:
             return "0s"
+        # Below a second the largest unit that gives a number of at least 1: 1.5ms, and not 0.0015s.
         for unit, scale in (("ns", 1), ("µs", 1_000), ("ms", 1_000_000)):
             if nanoseconds < 1_000_000_000 and nanoseconds < scale * 1_000:
                 return f"{sign}{_decimal(nanoseconds, scale)}{unit}"

@@ -192,6 +192,7 @@ class _Json:
                 self.at += 1
 
     def _literal(self) -> bool | None:
+        # The first letter decides which word is expected. The error names the letter that is missing, as Go's scanner does.
         word = next(word for word in _LITERALS if word[0] == self._here())
         for at, wanted in enumerate(word):
             if self._here() != wanted:
@@ -222,6 +223,7 @@ class _Json:
             if not self._digit():
                 raise self._refuse("in exponent of numeric literal", in_word=True)
             self._digits()
+        # Python's int() of a million digits takes seconds: a bound on what a file can cost.
         if self.at - start > LONGEST_NUMBER:
             raise ConfigError("", f"a number of {self.at - start} digits")
         return Number(self.text[start : self.at])

@@ -102,6 +102,7 @@ def decode(
     `with_type`: the root may have `apiVersion` and `kind`, which the caller has read. `unknown`: fields of our structs that the
     emulated release does not have.
     """
+    # As in Go, one walk finds both kinds of errors. A wrong type is raised, and hides the strictness errors.
     walk = _Walk(cls, with_type, unknown)
     decoded = walk.value(document, _struct_type(cls), "")
     if walk.first_error:
@@ -123,6 +124,8 @@ class _Walk:
 
     def value(self, found: Value, wanted: _Type, path: str) -> Any:
         """Return the value; None for null and for a value of a wrong type."""
+        # Order as in Go: raw parts and durations read any JSON value themselves, also null. For all others null leaves the
+        # field as it is.
         if wanted.kind == "raw":
             return Raw(found)
         if wanted.kind == "duration":
@@ -141,6 +144,7 @@ class _Walk:
             if wanted.kind != "list":
                 return self._mismatch("array", wanted)
             assert wanted.element is not None
+            # A null in a list becomes the zero value of its type, because a Go slice has no holes.
             items = [self.value(item, wanted.element, f"{path}[{at}]") for at, item in enumerate(found)]
             return tuple(_zero(wanted.element) if item is None else item for item in items)
         if isinstance(found, bool):
@@ -162,6 +166,7 @@ class _Walk:
         seen: set[str] = set()
         for key, item in found.pairs:
             where = f"{path}.{key}" if path else key
+            # Read by the caller already; here they only must not be repeated.
             if self.with_type and not path and key in ("apiVersion", "kind"):
                 if key in seen:
                     self._complain("duplicate field", where)
@@ -177,6 +182,7 @@ class _Walk:
             if field.marker.embedded:
                 self._fields.append(field.marker.embedded)
             self._fields.append(field.wire)
+            # Go names the innermost struct, and then all fields from the root: `KubeSchedulerProfile.profiles.schedulerName`.
             self._owner = wanted.go.rpartition(".")[2]
             decoded = self.value(item, field.type, where)
             if decoded is not None:
@@ -210,6 +216,7 @@ class _Walk:
     def _number(self, found: Number, wanted: _Type) -> Any:
         if wanted.kind == "int":
             least, most = _RANGES.get(wanted.go, _INT64)
+            # By the digits: 1.0 and 1e3 are no integers to Go, whatever their value.
             if found.is_integer and least <= int(found) <= most:
                 return int(found)
             return self._mismatch(f"number {found}", wanted)
@@ -240,6 +247,7 @@ class _Walk:
 
     def _complain(self, what: str, path: str) -> None:
         text = f"{what} {go_quote(path)}"
+        # Kept quirk: each complaint once, and the first hundred only.
         if text not in self.strict and len(self.strict) < MAX_STRICT_ERRORS:
             self.strict.append(text)
 
@@ -249,6 +257,7 @@ def encode(value: msgspec.Struct) -> dict[str, Any]:
     document: dict[str, Any] = {}
     for field in _fields(type(value)).values():
         item = getattr(value, field.name)
+        # Go leaves out what is empty and has `omitempty`; a field without it is printed as null or [].
         if field.marker.keep_null and (item is None or item == ()):
             document[field.wire] = None if item is None else []
         elif item is None or item == () or (field.marker.omit_empty and not item):
@@ -287,6 +296,7 @@ def plain(value: Value) -> Any:
 
 def float32(value: float) -> float | int:
     """Return the shortest decimal for a 32-bit float, as Go prints it: 0.1 and not 0.10000000149."""
+    # The fewest digits that give the same 32 bits again. Nine are always enough.
     tries = (f"{value:.{digits}g}" for digits in range(1, 10))
     short = next((text for text in tries if _as_float32(float(text)) == value), repr(value))
     return int(Decimal(short)) if value.is_integer() and abs(value) < LARGEST_WRITTEN_OUT else float(short)

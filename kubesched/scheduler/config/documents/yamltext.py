@@ -47,6 +47,7 @@ class _Nodes(yaml.CSafeLoader):
     """A loader that only parses: it returns nodes, with plain scalars tagged as such."""
 
     def resolve(self, kind: type[yaml.Node], value: Any, implicit: Any) -> str:
+        # `implicit[0]`: the scalar stands without quotes and tag, so its type follows from its text. Quoted text stays text.
         return _PLAIN if kind is yaml.ScalarNode and implicit[0] else f"{_TAG}str"
 
 
@@ -77,6 +78,7 @@ def _alias(text: str, error: yaml.MarkedYAMLError) -> str:
 
 def _where(error: yaml.MarkedYAMLError) -> str:
     """Return `line N: ` as the Go library counts: from 1 for scanner errors, from 0 for others."""
+    # Kept quirk: line 0 is not printed at all, so an error in the first line has no number.
     line = error.problem_mark.line if error.problem_mark else 0
     if line:
         line += isinstance(error, yaml.scanner.ScannerError)
@@ -101,6 +103,7 @@ def _mapping(node: yaml.MappingNode, repeated: list[str], depth: int) -> Object:
     merged: dict[str, Value] = {}
     for key_node, value_node in node.value:
         if _is_merge(key_node):
+            # The left side of `|` loses: pairs that an earlier merge brought stay.
             merged = _merge(value_node, repeated, depth) | merged
             continue
         if not isinstance(key_node, yaml.ScalarNode):
@@ -175,6 +178,7 @@ def _resolved(text: str) -> Value:
 def _number(text: str) -> Value:
     if _is_timestamp(text):
         return None
+    # YAML 1.1 allows 1_000.
     plain = text if text[0] == "." else text.replace("_", "")
     integer = _integer(plain)
     if integer is not None:
