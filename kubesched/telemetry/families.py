@@ -80,6 +80,7 @@ def selected(
     release: Version = RELEASE,
 ) -> tuple[Family, ...]:
     """Return the families that exist under these settings."""
+    # --disabled-metrics wins over everything: a metric that is switched off there is not shown for an older release either.
     left_out = frozenset(disabled)
     return tuple(
         family

@@ -223,6 +223,7 @@ atexit.register(shut_down)
 def _level_of(name: str) -> int:
     """Return a module's verbosity: of the first pattern that fits its file's name, or its path where it has a slash."""
     path = name.replace(".", "/")
+    # The first pattern that matches counts, as for klog's --vmodule.
     for pattern, level in _state.modules:
         if fnmatchcase(path if "/" in pattern else path.rpartition("/")[2], pattern):
             return level

@@ -174,8 +174,8 @@ class Metrics:
 
     def begin_attempt(self) -> None:
         """Choose at random whether plugins are timed in this attempt."""
-        # As kube-scheduler, which times single plugins in one of ten cycles, chosen at random. The choice is for the whole attempt,
-        # so the plugins of one attempt can be compared.
+        # As kube-scheduler, which times single plugins in one of ten cycles, chosen at random. The choice is for the whole
+        # attempt, so the plugins of one attempt can be compared.
         self.is_sampling = self._chance.random() < SAMPLED_SHARE
 
     def schedule_attempts(self, result: str, profile: str, seconds: float) -> None:
@@ -360,6 +360,7 @@ class Metrics:
     ) -> tuple[Callable[[str, str, float], None], Callable[[str, float], None], Callable[[str, str], None]]:
         """Return what a connection to that host calls: after an answer (method, code, seconds; the code is `<error>` where no
         answer came), for the wait that our own limit imposed (method, seconds), and when it sends again (method, code)."""
+        # Three closures and not methods: the host is fixed, and a connection calls them for every request.
         requests, retries = self.counters["rest_client_requests_total"], self.counters["rest_client_request_retries_total"]
         durations = self.histograms["rest_client_request_duration_seconds"]
         limited = self.histograms["rest_client_rate_limiter_duration_seconds"]

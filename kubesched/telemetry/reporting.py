@@ -69,6 +69,7 @@ class Reporter:
 
     def _may_log(self) -> bool:
         """Return whether the result of an attempt may be logged: always at verbosity 3, at 2 within a limit."""
+        # A thousand pods a second would make a thousand lines, which cost more than the decisions.
         if log.level > 2 or self._outcomes.take():
             return True
         if self._left_out.is_due():

@@ -215,6 +215,7 @@ class KubeconfigSource:
 
     async def _identity(self, user: Entry, cluster: Entry) -> tuple[str, tuple[str | None, str | None]]:
         """Return a user's `Authorization` and certificate: of the provider, else the plugin, the token, name and password."""
+        # A client certificate is used beside a token. Of the other kinds the first one that is there is used.
         own = user.path("client-certificate"), user.path("client-key")
         if "auth-provider" in user.fields:
             try:

@@ -70,6 +70,7 @@ def choose(files: Sequence[Path], context: str | None) -> Chosen:
         document = yaml_document(file.read_bytes())
         if not isinstance(document, dict):
             raise ConfigError("", "not a kubeconfig: expected a YAML mapping with clusters, contexts and users")
+        # As kubectl merges several files: the first one that sets a value wins.
         current = current or str(document.get("current-context") or "")
         for kind in KINDS:
             for name, fields in _named(document, kind):
@@ -119,6 +120,7 @@ async def ask_plugin(user: Entry, cluster: Entry) -> Mapping[str, Any]:
     if not isinstance(section, dict) or not section.get("command") or not section.get("apiVersion"):
         raise ConfigError("", "exec: command and apiVersion are needed")
     command, mode = str(section["command"]), section.get("interactiveMode") or "IfAvailable"
+    # A path is relative to the kubeconfig, a bare name is looked up on PATH. As client-go.
     if os.sep in command:
         command = str(user.folder / command)
     interactive = mode != "Never" and sys.stdin is not None and sys.stdin.isatty()
@@ -136,6 +138,7 @@ async def ask_plugin(user: Entry, cluster: Entry) -> Mapping[str, Any]:
             **{str(one["name"]): str(one["value"]) for one in section.get("env") or ()},
             "KUBERNETES_EXEC_INFO": json.dumps(info),
         },
+        # A plugin that may talk to a person gets our terminal, and as much time as the person needs.
         stdin=None if interactive else asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,
         stderr=None if interactive else asyncio.subprocess.PIPE,

@@ -153,6 +153,7 @@ class Transport:
         if self._clock.monotonic() >= self._renew_at:
             await self.renew(refused=False)
         what = f"GET {path.partition('?')[0]}"
+        # No limit for the whole: a watch lives for minutes. Each read has one.
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_TIMEOUT_SECONDS, sock_read=longest_silence)
         try:
             response = await self._session.get(
@@ -260,6 +261,7 @@ class Transport:
         server, origin = self.credentials.server, self.credentials.origin
         if isinstance(error.__cause__, ContentEncodingError):
             return self._spoiled_gzip(what)
+        # Subclasses first. What comes before any byte was sent is Unreachable; what may come after it is AnswerLost.
         if isinstance(error, aiohttp.ClientProxyConnectionError):
             cause = _reason(error.os_error)
             return Unreachable(f"{server}: the proxy {self._proxy} cannot be reached ({cause}); check proxy-url in {origin}")

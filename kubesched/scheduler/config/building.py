@@ -80,6 +80,7 @@ def build_profiles(profiles: Sequence[MergedProfile], catalogue: Catalogue, gate
 def _build(merged: MergedProfile, catalogue: Catalogue, gates: Gates) -> Profile:
     """Return one complete profile; raise ConfigError if it has not one QueueSort plugin, no Bind plugin, or several plugins at
     PlacementGenerate."""
+    # Arguments before points: kube-scheduler builds the plugins first, so an error in arguments hides a missing QueueSort.
     args = _args_in_use(merged, catalogue, gates)
     of = f"for profile with scheduler name {go_quote(merged.scheduler_name)}"
     points = expand(merged.plugins, catalogue)
@@ -189,6 +190,7 @@ def _check_pair(certificate: bytes, key: bytes) -> None:
     if b"-----BEGIN " not in key:
         raise ConfigError("", "tls: failed to find any PEM data in key input")
     try:
+        # The first certificate of the chain is the one that the key belongs to.
         public = x509.load_pem_x509_certificate(certificate).public_key()
         private = load_pem_private_key(key, password=None).public_key()
     except (ValueError, TypeError) as error:

@@ -196,6 +196,8 @@ def _decode_args(
                 args, strict = _decode_one(entry, registry)
             except ConfigError as error:
                 raise ConfigError("", f"decoding .profiles[{i}].pluginConfig[{j}]: {error}") from error
+            # A type error ends the walk. Strictness errors are collected over all profiles. The words `strict decoding error`
+            # appear twice in each, as kube-scheduler wraps them.
             row.append(args)
             if strict:
                 inner = f"decoding args for plugin {entry.name}: {_strict_text(strict)}"

@@ -65,6 +65,7 @@ def _profile(profile: Profile) -> dict[str, Any]:
         document["percentageOfNodesToScore"] = profile.percentage_of_nodes_to_score
     config = []
     for name, args in profile.args.items():
+        # Arguments of plugins without a known type are printed as they were given.
         if isinstance(args, Raw):
             config.append({"args": plain(args.value), "name": name})
         else:

@@ -120,6 +120,7 @@ def _profiles(profiles: Sequence[MergedProfile], gates: Gates) -> list[FieldErro
         errors += _percentage(profile.percentage_of_nodes_to_score, path.child("percentageOfNodesToScore"))
         errors += _removed_plugins(profile.plugins, path.child("plugins"))
         errors += _plugin_config(profile, path.child("pluginConfig"), gates)
+        # Kept quirk: the duplicate is reported with the path of the other profile's name, and not with the name.
         if profile.scheduler_name in seen:
             errors.append(duplicate(where, seen[profile.scheduler_name]))
         seen[profile.scheduler_name] = where
@@ -193,6 +194,7 @@ def _extenders(extenders: Sequence[Extender], path: Path) -> list[FieldError]:
     errors = []
     managed: set[str] = set()
     for at, extender in enumerate(extenders):
+        # A weight matters only to an extender that scores.
         if extender.prioritize_verb and extender.weight <= 0:
             where = path.index(at).child("weight")
             errors.append(invalid(where, extender.weight, "must have a positive weight applied to it"))

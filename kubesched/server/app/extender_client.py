@@ -56,6 +56,8 @@ class HttpPoster:
             return self._loop
 
     async def _end(self) -> None:
+        # Their callers wait in `result()`, in other threads. Cancelled, they get an exception and go on; otherwise they would
+        # wait for a loop that has stopped.
         under_way = asyncio.all_tasks() - {asyncio.current_task()}
         for task in under_way:
             task.cancel()
@@ -67,6 +69,7 @@ class HttpPoster:
     async def _post(self, url: str, body: bytes, extender: Extender) -> bytes:
         seconds = extender.http_timeout.seconds or DEFAULT_SECONDS
         try:
+            # Around everything, also a second try: `httpTimeout` of Go's client covers the whole exchange.
             async with asyncio.timeout(seconds):
                 return await self._answer(url, body, extender)
         except TimeoutError as error:

@@ -107,6 +107,7 @@ class Leadership:
         )
         # Whole seconds, because that is what the Lease stores and what other replicas wait for.
         self._fence = FencedLock(lock, int(self._timing.lease_duration), connection.clock)
+        # The object that the event is about. With two locks, as `endpointsleases`, it is the old one.
         about = ObjectReference(
             name=given.resource_name,
             namespace=given.resource_namespace,

@@ -126,6 +126,7 @@ class Scheduler:
         self.is_synced = False
         self.is_stopping = False
         self._stopped = asyncio.Event()
+        # By name. `_watch_over` waits for them, and the first that fails ends the program.
         self._tasks: dict[str, asyncio.Task[Any]] = {}
         self._prepared: tuple[Store, EngineHandle] | None = None
         self._outside = Ports()
@@ -147,6 +148,8 @@ class Scheduler:
     def deliver(self, kind: str, old: Any | None, new: Any | None) -> None:
         """Put a change into the inbox."""
         assert self.engine is not None
+        # Old releases read affinity and tolerations from annotations. They are turned into fields here, before anything else
+        # sees the object.
         if self._annotations is not None:
             old, new = self._annotations.read(old), self._annotations.read(new)
         self.engine.inbox.post(Changed(kind, old, new))
@@ -275,6 +278,7 @@ class Scheduler:
         gates, old_release, profiles = self.wiring.gates, self.wiring.legacy, None
         options = replace(engine_options(configuration, gates), assumed_ttl_seconds=self.wiring.assumed_ttl_seconds)
         if old_release is not None:
+            # A policy of an old release gives one profile of predicates and priorities. Its extenders stand in the policy too.
             algorithm = old_release.algorithm(self._prepared[1], self._policy)
             profiles = {algorithm.profile.name: algorithm.profile}
             configuration = replace(configuration, extenders=algorithm.extenders)
@@ -336,6 +340,8 @@ class Scheduler:
         broadcaster = self._broadcaster
         assert broadcaster is not None
 
+        # In a task of its own: callbacks of the elector must not block, or the lease would not be renewed while the cluster is
+        # listed.
         async def follow_first() -> None:
             await self._follow(connection)
             self._let_lead()
@@ -346,6 +352,7 @@ class Scheduler:
             else:
                 self._let_lead()
 
+        # At once, before the program ends: no pod is tried from here on. Writes under way are stopped by the fence.
         def ended() -> None:
             assert self.engine is not None
             self.engine.is_leading = False
@@ -361,6 +368,7 @@ class Scheduler:
         self.engine.lead()
 
     def _writer(self, connection: Connection, chance: Chance) -> Writer:
+        # The dispatcher sends at most `parallelism` calls at a time; without it each binding cycle sends its own.
         if not self.wiring.gates.is_enabled("SchedulerAsyncAPICalls"):
             return Writer(connection, chance)
         dispatcher = ApiDispatcher(connection, self.configuration.parallelism, self.metrics.api_call_finished, chance)
@@ -382,6 +390,8 @@ class Scheduler:
             if not self.wiring.has_changed():
                 continue
             try:
+                # Only errors of the configuration are caught. Anything else is a bug and ends the program loudly
+                # (`_watch_over`).
                 changed = read()
                 await self.swap(changed)
             except ConfigError as error:

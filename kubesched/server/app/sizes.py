@@ -13,6 +13,7 @@ INFORMERS_OF = "kube-scheduler"
 
 def watch_sizes(metrics: Metrics, engine: Engine, reflectors: Callable[[], Reflectors | None] | None) -> None:
     """Let the metrics read the sizes of an engine, and with `reflectors` the items and versions of each informer."""
+    # Called again after a reload: the new engine's functions replace the old one's by name.
     queue, store = engine.queue, engine.store
     metrics.watch(
         pending_pods=lambda: {

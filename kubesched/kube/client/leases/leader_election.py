@@ -158,6 +158,8 @@ class LeaderElector:
             if found.preferred_holder:
                 log.info("lease %s is to go to %s; our term ends", self._lock, found.preferred_holder)
                 return False
+            # The holder is kept as it is. With another holder the update would take the lease, which only the controller may
+            # do.
             seconds = int(self._timing.lease_duration)
             self._observe(await self._lock.update(replace(found, lease_duration_seconds=seconds, renew_time=self._clock.now())))
             return True

@@ -140,6 +140,7 @@ class _Json:
             if self._skip_space() != ":":
                 raise self._refuse("after object key")
             self.at += 1
+            # A list of pairs and not a dict: repeated keys must be reported, and a later one wins.
             pairs.append((key, self._value()))
             end = self._skip_space()
             if end not in (",", "}") or not end:

@@ -356,6 +356,7 @@ def _plain_type(hint: Any, marker: Go, optional: bool) -> _Type:
         return _Type("map", marker.type or f"map[string]{element.go}", element, optional=optional)
     if hint is Raw:
         return _Type("raw", "runtime.RawExtension", optional=optional)
+    # bool before int, in `_SCALARS`, because a bool is an int to Python; Duration before int for the same reason.
     if issubclass(hint, msgspec.Struct):
         return _struct_type(hint, optional)
     for python, kind, go in _SCALARS:

@@ -56,6 +56,7 @@ def read_yaml(text: str) -> tuple[Value, list[str]]:
     check_yaml(text)
     loader = _Nodes(text)
     try:
+        # `get_node` and not `get_single_node`, which would refuse a second document.
         node = loader.get_node() if loader.check_node() else None
     except yaml.composer.ComposerError as error:
         raise ConfigError("", f"yaml: unknown anchor '{_alias(text, error)}' referenced") from error
@@ -194,6 +195,8 @@ def _integer(text: str) -> int | None:
     sign = -1 if text[:1] == "-" else 1
     digits = text[1:] if text[:1] in ("+", "-") else text
     base = 10
+    # The order matters: `0o17` is found before the old octal `017`. A number with a leading zero that is no octal (`089`) is no
+    # integer.
     for candidate, prefix, allowed in _DIGITS:
         rest = digits[len(prefix) :].lower()
         if digits.lower().startswith(prefix) and rest and all(char in allowed for char in rest):

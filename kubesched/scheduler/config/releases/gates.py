@@ -250,6 +250,7 @@ def known_gates(emulated: Version = NEWEST) -> list[str]:
 
 def read_pairs(texts: Iterable[str]) -> dict[str, bool]:
     """Return the values in `A=true,B=false` or `kube:A=true`, without a check that the gates exist."""
+    # Two passes: whether prefixes are mixed can be said only when all of them are read.
     by_component: dict[str, list[str]] = {}
     for text in texts:
         for pair in text.split(","):

@@ -130,6 +130,7 @@ class Intake:
         self._pending_came = ClusterEvent(self._pending_as, int(ADD))
         self._pending_changed = ClusterEvent(self._pending_as, int(UPDATE))
         self._pending_went = ClusterEvent(self._pending_as, int(DELETE))
+        # Without hints a fixed precheck decides which pods an event may wake (`prechecks`).
         self._asks_hints = given.is_enabled("SchedulerQueueingHints")
         self._has_resizes = given.is_enabled("InPlacePodVerticalScalingSchedulerPreemption")
         self._reject_waiting = reject_waiting

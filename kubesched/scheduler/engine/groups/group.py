@@ -262,6 +262,7 @@ class GroupCycle:
         if isinstance(decision, Placed):
             member = Member(queued, Fate.FITS, tried, decision.node_name)
         elif isinstance(decision, Unschedulable):
+            # PostFilter nominates a node only if evictions would make room there. Then the member has a place, later.
             nominated = decision.nomination.node_name if decision.nomination is not None else ""
             fate = Fate.NEEDS_ROOM if nominated else Fate.REFUSED
             member = Member(queued, fate, tried, nominated, failure=refusal(decision))

@@ -137,6 +137,7 @@ class Gangs:
     def gather(self, queued: QueuedPod, profile: Profile) -> Gang | None:
         """Take all members of a popped pod's group out of the queue; None if it is in no group. If the members cannot be tried
         together they are failed here, and the gang has no members."""
+        # A PodGroup that the pod names wins over the group of a plugin.
         plugin: Plugin | None = None
         key = workload_of(queued.view) if self._has_workloads else None
         if key is None:
