@@ -173,6 +173,7 @@ def register(metrics: Metrics, registry: CollectorRegistry) -> CollectorRegistry
 def exposition(registry: CollectorRegistry) -> bytes:
     """Return a registry's text, in the format of `CONTENT_TYPE`."""
     parts = []
+    # Families of the Prometheus library (process, platform, gc) are few, and are rendered by the library itself.
     others = _Others([])
     for metric in registry.collect():
         if isinstance(metric, KeptFamily):

@@ -45,6 +45,7 @@ class TextFormatter(logging.Formatter):
 
     def _head(self, record: logging.LogRecord) -> str:
         when = time.localtime(record.created)
+        # klog prints microseconds; `strftime` knows none.
         micro = int(record.created % 1 * 1_000_000)
         stamp = f"{time.strftime('%m%d %H:%M:%S', when)}.{micro:06d}"
         return f"{_letter(record.levelno)}{stamp} {record.process or 0:7d} {record.filename}:{record.lineno}]"

@@ -81,6 +81,7 @@ class NativeBuckets:
         return spans, differences
 
     def _coarse(self, bucket: int, schema: int) -> int:
+        # Each step to a coarser schema makes one bucket of two neighbours.
         for _ in range(schema - self.schema):
             bucket = _half(bucket)
         return bucket

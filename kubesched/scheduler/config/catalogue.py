@@ -99,6 +99,7 @@ def at_release(catalogue: Catalogue, version: Version) -> Catalogue:
 
 def default_plugins(gates: Gates) -> Plugins:
     """Return the default plugins, all under multiPoint, by gates and release."""
+    # A gate adds its plugin at its place in the order, and not at the end.
     enabled = [Plugin(name, weight) for name, weight, gate in _DEFAULTS if not gate or gates.is_enabled(gate)]
     if not gates.behaviour.prefilters_node_name:
         names = [plugin.name for plugin in enabled]

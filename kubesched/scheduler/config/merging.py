@@ -70,6 +70,8 @@ def expand(plugins: Plugins, catalogue: Catalogue) -> dict[str, tuple[Configured
     run."""
     for point, kind in POINT_TYPES.items():
         _check_explicit(plugins.at(point), point, kind, catalogue)
+    # First all explicit lists are checked, then all points are expanded: of two errors that is the order in which
+    # kube-scheduler finds them.
     names = {point: _expand_point(plugins, point, catalogue) for point in POINT_TYPES}
     return {point: tuple(Configured(name) for name in listed) for point, listed in names.items()}
 
@@ -110,6 +112,7 @@ def _expand_point(plugins: Plugins, point: str, catalogue: Catalogue) -> list[st
     for name in plugins.multi_point.enabled_names:
         if name not in catalogue:
             raise ConfigError("", f"{kind} {go_quote(name)} does not exist")
+        # multiPoint means "where it can": a plugin that lacks the point is left out there, without an error.
         if point not in catalogue[name].points or name in off:
             continue
         if name in named:

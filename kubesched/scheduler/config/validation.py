@@ -147,6 +147,7 @@ def _plugin_config(profile: MergedProfile, path: Path, gates: Gates) -> list[Fie
         seen.add(name)
         if name in REMOVED_PLUGINS:
             errors.append(invalid(where, name, _REMOVED))
+        # `Raw`: arguments of a plugin without a known type. The plugin reads them itself when it is built.
         elif isinstance(args, Args) and name not in CHECKED_WHEN_BUILT:
             errors += args.validate(where.child("args"), gates)
     return errors
@@ -155,6 +156,7 @@ def _plugin_config(profile: MergedProfile, path: Path, gates: Gates) -> list[Fie
 def _common_queue_sort(profiles: Sequence[MergedProfile]) -> list[FieldError]:
     """Check that all profiles have the same QueueSort plugin with the same arguments: they share one queue."""
     path, first = Path("profiles"), profiles[0]
+    # All profiles are compared with the first one.
     canon = first.plugins.queue_sort
     names = canon.enabled_names
     errors = []
@@ -183,6 +185,7 @@ def _lists(plugins: PluginSet) -> tuple[object, object]:
 
 
 def _args_of(profile: MergedProfile, plugin: str) -> Args | Raw:
+    # The last entry of a name counts. A repeated one is an error anyway, reported elsewhere.
     found: Args | Raw = Raw()
     for name, args in profile.plugin_config:
         found = args if name == plugin else found

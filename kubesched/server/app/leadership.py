@@ -76,6 +76,7 @@ class Leadership:
         connection."""
         if not self.elects:
             return connection
+        # A function, because the lock is made later, in `run`. Before that nothing may be written.
         return FencedConnection(connection, lambda: self._fence is not None and self._fence.holds)
 
     def candidate(self, connection: Connection) -> LeaseCandidate | None:

@@ -235,6 +235,7 @@ class Scheduler:
             poster=poster if old_release is None else old_release.poster(poster),
             ties=None if old_release is None else old_release.ties(self.wiring.seed),
         )
+        # The store and the handle outlive reloads; only what depends on the configuration is built anew.
         self._prepared = new_handle(self.wiring.gates, self._outside)
         if old_release is not None and old_release.config_map is not None:
             self._policy = await _fetch_policy(connection, old_release.config_map)
@@ -386,6 +387,7 @@ class Scheduler:
         """Watch the configuration file. A changed one is used if it is valid; otherwise the old one stays and an error is
         logged."""
         while True:
+            # Polled: a mounted ConfigMap is replaced by renaming a symbolic link, which a watch on the file itself does not see.
             await asyncio.sleep(_LOOK_AT_FILE_SECONDS)
             if not self.wiring.has_changed():
                 continue

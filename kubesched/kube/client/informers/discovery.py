@@ -73,6 +73,7 @@ async def discover(connection: Connection, api_versions: Iterable[str]) -> Serve
 async def _resources(connection: Connection, api_version: str) -> frozenset[str]:
     path = f"/apis/{api_version}" if "/" in api_version else f"/api/{api_version}"
     try:
+        # One request for each group and version that we may need, instead of the whole discovery document.
         body = await connection.request("GET", path)
     except NotFound:
         return frozenset()

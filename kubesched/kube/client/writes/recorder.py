@@ -217,6 +217,7 @@ class _Happening:
 
     def key(self) -> tuple[object, ...]:
         """Return a key that is equal for events of one series. The note is part of it only in core/v1."""
+        # As in client-go: in events.k8s.io another message about the same version of a pod stays in its series.
         note = self.note if self.source.api_version == CORE_V1 else ""
         return (self.kind, self.action, self.reason, self.source, self.regarding, note)
 

@@ -192,6 +192,8 @@ class Writer:
 
     async def update(self, changed: T, subresource: str = "") -> T:
         """Replace an object; raise `Conflict` with its latest version if it changed meanwhile. Return the new version."""
+        # Read first for two reasons: fields that our structs do not have are kept (`overlay`), and an outdated version is
+        # refused before anything is written.
         path, version = object_path(changed), changed.metadata.resource_version
         target = f"{path}/{subresource}" if subresource else path
         current = await self._connection.request("GET", path)

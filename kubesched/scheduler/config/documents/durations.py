@@ -80,6 +80,7 @@ class Duration(int):
         for unit, scale in (("ns", 1), ("µs", 1_000), ("ms", 1_000_000)):
             if nanoseconds < 1_000_000_000 and nanoseconds < scale * 1_000:
                 return f"{sign}{_decimal(nanoseconds, scale)}{unit}"
+        # From a minute on all smaller units are printed too: `1h0m0s`.
         minutes, rest = divmod(nanoseconds, 60_000_000_000)
         hours, minutes = divmod(minutes, 60)
         seconds = f"{_decimal(rest, 1_000_000_000)}s"
@@ -92,6 +93,8 @@ class Duration(int):
 
 def _fraction(digits: str, scale: int) -> int:
     """Return the value of the digits after the point. Go multiplies floats here, and ignores digits past 63 bits."""
+    # The float is part of the result: 0.1 s is 100,000,000 ns, but some long fractions lose their last nanosecond, in Go and
+    # here.
     counted = next(digits[:n] for n in range(len(digits), 0, -1) if int(digits[:n]) < _LIMIT)
     return int(int(counted) * (scale / 10.0 ** len(counted)))
 

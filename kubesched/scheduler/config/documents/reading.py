@@ -87,6 +87,7 @@ class _Json:
 
     def document(self) -> Value:
         value = self._value()
+        # Anything but white space after the document: also a second document.
         if self._skip_space():
             raise self._refuse("after top-level value")
         return value
@@ -208,6 +209,7 @@ class _Json:
             self.at += 1
             if not self._digit():
                 raise self._refuse("in numeric literal", in_word=True)
+        # JSON knows no leading zeros: after a 0 the number ends here, and `01` is an error at the 1.
         if self._here() == "0":
             self.at += 1
         else:

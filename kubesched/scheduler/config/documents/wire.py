@@ -161,6 +161,7 @@ class _Walk:
         cls = wanted.struct
         assert cls is not None
         known = _fields(cls)
+        # Saved here and restored after each field: a field that raises ends the walk, so no `finally` is needed.
         owner, depth = self._owner, len(self._fields)
         values: dict[str, Any] = {}
         seen: set[str] = set()
@@ -198,6 +199,7 @@ class _Walk:
         decoded: dict[str, Any] = {}
         for key, item in found.pairs:
             where = f"{path}.{key}" if path else key
+            # A repeated key of a map is a complaint; the last value counts, as for fields.
             if key in decoded:
                 self._complain("duplicate field", where)
             value = self.value(item, wanted.element, where)
@@ -415,6 +417,8 @@ def _bad_base64_byte(text: bytes) -> int | None:
 
 def _bad_padding(text: bytes, at: int, in_group: int) -> int | None:
     """Return the same from the first `=` on, which follows `in_group` characters of its group of four."""
+    # Go's base64 wants `=` only as the third or fourth character of a group, and `==` or `=` by that. What it reports is where
+    # it stopped, which depends on how far it has read ahead.
     if in_group < 2:
         return at
     rest = [where for where in range(at + 1, len(text)) if text[where] not in b"\r\n"]

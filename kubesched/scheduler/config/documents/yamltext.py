@@ -103,6 +103,7 @@ def _mapping(node: yaml.MappingNode, repeated: list[str], depth: int) -> Object:
     found: dict[str, Value] = {}
     merged: dict[str, Value] = {}
     for key_node, value_node in node.value:
+        # Merges are kept apart, because the mapping's own keys win wherever the merge stands.
         if _is_merge(key_node):
             # The left side of `|` loses: pairs that an earlier merge brought stay.
             merged = _merge(value_node, repeated, depth) | merged
@@ -169,6 +170,7 @@ def _scalar(node: yaml.Node) -> Value:
 def _resolved(text: str) -> Value:
     if text in _WORDS:
         return _WORDS[text]
+    # YAML becomes JSON on the way, and JSON has no such numbers.
     if text in _NOT_FINITE:
         raise ConfigError("", f"json: unsupported value: {_NOT_FINITE[text]}")
     if text[0] in "+-0123456789." and (number := _number(text)) is not None:
@@ -219,6 +221,8 @@ def _float(value: float) -> Number:
 
 def _is_timestamp(text: str) -> bool:
     """Return whether this is a date. A date is read as text, and written in quotes."""
+    # What looks like a date must be one: `2020-13-01` has no month 13, and is plain text without being a date. The difference
+    # shows when it is printed.
     match = _TIMESTAMP.fullmatch(text)
     if not match:
         return False

@@ -135,6 +135,7 @@ class GroupPoints(PluginCalls):
                 scores = self.call("PlacementScoreExtensionNormalize", plugin, plugin.normalize_placements, raw)
             if isinstance(scores, Status):
                 return failed(f'plugin "{plugin.name}" failed with: {scores.message}').by(plugin.name)
+            # A normaliser that drops or adds an entry would shift all later scores to other placements.
             if not are_all(int, scores) or len(scores) != len(proposals):
                 raise misanswered(plugin.name, "PlacementScore", f"{len(proposals)} whole numbers", scores)
             for i, score in enumerate(scores):

@@ -98,11 +98,13 @@ def feasible_beside_nominated(
     rows = np.flatnonzero(coming.above(pod.priority).here & feasible)
     if not len(rows):
         return feasible
+    # Only the rows that matter are filtered again; a view of them costs nothing.
     some = nodes.take(rows)
     verdicts = Verdicts(some)
     refuse_for_nominated(profile, pod, some, state, nominations, verdicts)
     if (verdicts.owner < 0).all():
         return feasible
+    # The given array is the cache's own and must not be changed.
     left = feasible.copy()
     left[rows] = verdicts.owner < 0
     return left
