@@ -104,7 +104,7 @@ release-check: $(STAMP)
 # Newer versions of everything, with their hashes: for the image, for CI and for what builds the package.
 lock: $(STAMP)
 	$(LOCK) --upgrade requirements/build.in -o requirements/build.txt
-	$(LOCK) --upgrade pyproject.toml --extra dra -o requirements/image.txt
+	$(LOCK) --upgrade pyproject.toml --extra dra --extra serve -o requirements/image.txt
 	$(LOCK) --upgrade pyproject.toml requirements/build.in --extra dev -o requirements/ci.txt
 	$(LOCK) --upgrade requirements/wheels.in -c requirements/ci.txt -o requirements/wheels.txt
 

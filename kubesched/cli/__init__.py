@@ -11,6 +11,7 @@ that Ctrl-C or a closed pipe has ended. No traceback reaches a user.
 from __future__ import annotations
 
 import sys
+from typing import Any
 
 import click
 
@@ -29,12 +30,14 @@ COMMANDS = {
     "conformance": "Run golden cases of kube-scheduler.",
     "decisions": "Show recorded decisions and their reasons.",
     "demo": "Run an embedded cluster with the scheduler and its page.",
+    "observe": "Show a cluster beside its scheduler, read-only.",
     "plan": "Show where the pods of manifests would go.",
     "plugins": "List, create and check plugins.",
     "rebalance": "Plan pod moves towards a goal.",
     "replay": "Repeat the decisions of a log or snapshot.",
     "run": "Run the scheduler, with kube-scheduler's flags.",
     "schema": "Print the JSON Schema of a file.",
+    "serve": "Answer fits, place and what-if over HTTP and gRPC.",
     "shadow": "Compare with a live scheduler, read-only.",
     "simulate": "Run a scenario in virtual time.",
     "snapshot": "Write the state of a cluster to a file.",
@@ -58,10 +61,10 @@ def main() -> None:
     run_program(cli, PROGRAM)
 
 
-def run_program(group: click.Group, name: str, words: list[str] | None = None) -> None:
-    """Run a group of commands under a name; turn our errors into one line and exit code 1."""
+def run_program(group: click.Group, name: str, words: list[str] | None = None, defaults: dict[str, Any] | None = None) -> None:
+    """Run a group of commands; our errors become one line and exit code 1. `defaults` has options by command."""
     try:
-        group(words, prog_name=name, complete_var=COMPLETE_VARIABLE)
+        group(words, prog_name=name, complete_var=COMPLETE_VARIABLE, default_map=defaults)
     except SchedulerError as error:
         click.echo(f"Error: {error}", err=True)
         sys.exit(1)

@@ -501,3 +501,42 @@ def _run_cells(row: dict[str, Any]) -> list[str]:
 
 def _number(value: float | None) -> str:
     return _NONE if value is None else f"{value:,.0f}"
+
+
+# --- serve ------------------------------------------------------------------------------------------------------------
+
+
+class ServeBenchOptions(Options):
+    """How large the cluster is, and how often what happens."""
+
+    nodes: int = option("--nodes", type=click.IntRange(1), default=1000, show_default=True, help="How many nodes.")
+    pods: int = option("--pods", type=click.IntRange(0), default=10000, show_default=True, help="Pods that run at first.")
+    callers: int = option("--callers", type=click.IntRange(1, 1000), default=8, show_default=True, help="Connections that ask.")
+    rate: float = option(
+        "--rate", type=click.FloatRange(1), default=1000, show_default=True, help="Questions a second, of all callers."
+    )
+    changes: float = option(
+        "--changes", type=click.FloatRange(0), default=500, show_default=True, help="Changes of the cluster a second."
+    )
+    seconds: float = option("--seconds", type=click.FloatRange(1), default=60, show_default=True, help="How long to ask.")
+
+
+@command.command(
+    "serve",
+    short_help="Ask the service over gRPC while the cluster changes.",
+    epilog="Example:  kubesched bench serve --rate 1000 --changes 500 --seconds 120 -o json",
+)
+@takes(asked=ServeBenchOptions)
+@output_without_default_option
+def serve(asked: ServeBenchOptions, output: str) -> None:
+    """Ask `kubesched serve` whether pods fit, from several connections, while pods come and go (docs/how-to/serve.md)."""
+    from importlib.util import find_spec
+
+    from kubesched.cli.serve import NO_GRPC
+
+    if find_spec("grpc") is None:
+        raise SchedulerError(NO_GRPC)
+    from kubesched.tools.serve.load import ServeBench, run
+
+    bench = ServeBench(asked.nodes, asked.pods, asked.callers, asked.rate, asked.changes, asked.seconds)
+    print_figures([run(bench, lambda text: click.echo(text, err=True))], output)

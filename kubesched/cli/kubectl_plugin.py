@@ -8,8 +8,10 @@ Nothing that writes to a cluster is offered here.
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import click
 from click.shell_completion import ShellComplete
@@ -22,6 +24,8 @@ from kubesched.cli.version import refuse_alone, version_options
 PLUGIN = "kubesched"
 PROGRAM = f"kubectl-{PLUGIN}"
 COMMANDS = {name: ALL[name] for name in ("capacity", "compare", "decisions", "plan", "shadow", "simulate", "snapshot", "why")}
+ASKING = ("decisions", "why")
+"""The commands that a running `observe` answers, where there is one."""
 COMPLETE = "__complete"
 """The command by which the completion of a single-file plugin asks it."""
 NO_FILES, MAY_BE_FILES = ":4", ":0"
@@ -49,7 +53,18 @@ def main() -> None:
         complete(sys.argv[2:])
         return
     named = command_of(sys.argv[0])
-    run_program(cli, " ".join(["kubectl", "-".join([PLUGIN, *named])]), [*named, *sys.argv[1:]])
+    run_program(cli, " ".join(["kubectl", "-".join([PLUGIN, *named])]), [*named, *sys.argv[1:]], observer_options())
+
+
+def observer_options() -> dict[str, dict[str, object]]:
+    """Return the options by which commands ask a running `observe`, or scheduler: the environment says where it is. On a
+    loopback address it is reached through `kubectl port-forward`, which the API server vouches for."""
+    server = os.environ.get("KUBESCHED_SERVER", "")
+    if not server:
+        return {}
+    is_near = urlsplit(server).hostname in ("localhost", "127.0.0.1", "::1")
+    options = {"server": server, "token": os.environ.get("KUBESCHED_TOKEN", ""), "is_trusting": is_near}
+    return dict.fromkeys(ASKING, options)
 
 
 def complete(words: list[str] | None = None) -> None:

@@ -116,8 +116,30 @@ def takes(**values: type[Options]) -> Callable[[F], F]:
 config_option = click.option(
     "--config", "config_file", type=FILE, help="KubeSchedulerConfiguration to decide with, instead of the default one."
 )
+
+
+def _read_gates(context: click.Context, parameter: click.Parameter, given: tuple[str, ...]) -> tuple[str, ...]:
+    """Replace @FILE by the gates that a running scheduler served."""
+    if not any(text.startswith("@") for text in given):
+        return given
+    from kubesched.tools.snapshots.running_gates import gates_of_running
+
+    texts = []
+    for text in given:
+        if text.startswith("@"):
+            with click.open_file(text[1:], encoding="utf-8", errors="replace") as file:
+                text = gates_of_running(file.read(), text[1:])
+        texts.append(text)
+    return tuple(texts)
+
+
 gates_option = click.option(
-    "--feature-gates", "feature_gates", multiple=True, metavar="A=true,B=false", help="Feature gates to switch, as for `run`."
+    "--feature-gates",
+    "feature_gates",
+    multiple=True,
+    metavar="A=true,B=false",
+    callback=_read_gates,
+    help="Feature gates to switch, as for `run`. @FILE or @- reads them from the metrics or /flagz of a running scheduler.",
 )
 plugin_option = click.option(
     "--plugin",
@@ -241,10 +263,14 @@ class ServerOptions(Options):
     )
     is_trusting: bool = option("--insecure-skip-tls-verify", is_flag=True, help="With --server: do not verify its certificate.")
 
-    def address(self) -> SchedulerAddress | None:
-        """Return the scheduler to ask; None if none is to be asked."""
+    def address(self, *, asks_else: bool = False) -> SchedulerAddress | None:
+        """Return the scheduler to ask; None if none is to be asked. One that only a default names is not asked what it cannot
+        answer (`asks_else`)."""
         from kubesched.kube.client import SchedulerAddress
 
+        source = click.get_current_context().get_parameter_source("server")
+        if asks_else and source is click.core.ParameterSource.DEFAULT_MAP:
+            return None
         if self.server:
             return SchedulerAddress(self.server, self.token, self.ca_file or "", not self.is_trusting)
         if self.has_any:

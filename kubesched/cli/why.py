@@ -74,7 +74,7 @@ def command(
     if asked and namespace and asked != namespace:
         raise click.UsageError(f"{what} is not in namespace {namespace}")
     where = asked or namespace
-    if address := server.address():
+    if address := server.address(asks_else=cluster.has_any or policy.has_any or kind != POD):
         if cluster.has_any or policy.has_any:
             raise click.UsageError("--server asks a running scheduler: it has its own cluster and its own configuration")
         if kind != POD:

@@ -130,7 +130,8 @@ class AsyncWorld:
             await self._turn.acquire()
         try:
             await self._thread.run(self._world.__enter__)
-        except BaseException:
+        except BaseException:  # it may have opened before the wait for it was cancelled
+            await self._thread.run(self._world.close)
             self._let_go()
             raise
         return self

@@ -31,7 +31,7 @@ _WAITS = "waits at Permit for pods that do not come"
 
 
 class StillLoop(asyncio.BaseEventLoop):
-    """An event loop that never runs: timers do not expire, and what would be written is dropped."""
+    """An event loop that never runs and keeps nothing: timers do not expire, and what would be written is dropped."""
 
     def create_task(self, coro: Any, **_: Any) -> Any:
         """Drop a coroutine, and return a task that is done."""
@@ -39,6 +39,18 @@ class StillLoop(asyncio.BaseEventLoop):
         done = self.create_future()
         done.set_result(None)
         return done
+
+    def call_soon(self, callback: Any, *args: Any, **_: Any) -> asyncio.Handle:  # type: ignore[override]
+        """Call at once."""
+        callback(*args)
+        return asyncio.Handle(callback, args, self)
+
+    def call_later(self, delay: float, callback: Any, *args: Any, **_: Any) -> asyncio.TimerHandle:  # type: ignore[override]
+        """Return a timer that does not expire."""
+        return asyncio.TimerHandle(delay, callback, args, self)
+
+    def __del__(self) -> None:
+        """Go without a warning: there is nothing to close."""
 
 
 @contextmanager
@@ -117,6 +129,7 @@ class Placing:
         finally:
             engine.attempts.rules = rules
             leaving.world = None
+            cluster.refusals.messages.clear()
             cluster.drain_inbox()
         new = [name for name in self._world.new_nodes() if any(pod.node == name for pod in told)]
         return Placement(told, tuple(leaving.victims), tuple(new))

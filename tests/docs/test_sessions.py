@@ -31,8 +31,17 @@ NOT_RUN = {
     "helm ": "there is no helm; tests/unit/test_deploy.py renders the chart",
     "git clone ": "the address is the reader's",
     "make ": "installs from an index",
+    "python tools/release_changes.py ": "needs a clone of Kubernetes; unit/tools/test_release_changes.py makes a small one",
+    "kubectl get --raw ": "needs a scheduler that is a pod",
+    "kubesched why team-a/web-0 --feature-gates @": "as above; unit/tools/snapshots/test_running_gates.py writes it",
     "tar -C ~/bin ": "the archive is what `make kubectl-plugin` builds",
     "kubesched bench perf kubernetes/": "needs a checkout of Kubernetes; tests/e2e/test_bench_perf.py runs files of its own",
+    "curl localhost:10270/": "the service ended with its command; tests/e2e/test_serve.py asks one",
+    "kubectl -n kube-system port-forward ": "no kubelet has started the pod",
+    "export KUBESCHED_SERVER=": "the same; tests/unit/test_kubectl_plugin.py sets it",
+    "kubectl kubesched why web-7 ": "asks the pod that no kubelet has started",
+    "kubesched serve --expander ": "the certificate is the reader's; tests/e2e/test_serve.py has one",
+    "cluster-autoscaler ": "is not installed here",
     "kubesched bench soak ": "takes half an hour; tests/e2e/test_bench_soak.py takes seconds",
 }
 SHORTER = {  # the same in less time
@@ -48,6 +57,8 @@ SHORTER = {  # the same in less time
 STAYS = {
     "kubesched run ": "caches are synced",
     "kubesched shadow ": "Ctrl-C ends it",
+    "kubesched observe ": "Ctrl-C ends it",
+    "kubesched serve ": "Serving gRPC on",
 }  # until ended; and what is said when it works
 
 

@@ -184,6 +184,9 @@ async def test_every_command_of_the_page(control_plane: ControlPlane, api: Api, 
     shell = Shell(work, environ)
     await api.add_nodes(3)
     async with kubelet(manifests):
+        _, listed = await shell.block("kubectl apply -f deploy/observe.yaml")
+        assert "kubesched-observe" in listed
+        await shell.block("kubectl delete -f deploy/observe.yaml")
         await shell.block("kubesched config check")
         await api.create(a_pod("before"))
         await api.until_bound(1)

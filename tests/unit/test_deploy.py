@@ -38,6 +38,7 @@ from kubesched.scheduler.config import Gates, load
 from kubesched.server.app import Scheduler
 from kubesched.server.options.options import Options, read_options
 from kubesched.telemetry.metrics import FAMILIES
+from kubesched.tools.serve.metrics import ServeMetrics
 
 Object = dict[str, Any]
 
@@ -523,15 +524,26 @@ def expressions() -> list[str]:
     return rules + [target["expr"] for panel in DASHBOARD["panels"] for target in panel["targets"]]
 
 
+def of_the_service() -> dict[str, set[str]]:
+    """Return the labels of the metrics of `serve`, by name."""
+    metrics = ServeMetrics()
+    metrics.watch(sessions=int, waiting=int, ready=bool)
+    metrics.answered("fits", "", 0.1)
+    metrics.forked()
+    metrics.restarted()
+    samples = [sample for family in metrics.registry.collect() for sample in family.samples]
+    return {sample.name: {*sample.labels, "job", "pod"} for sample in samples}
+
+
 def test_alerts_and_panels_ask_for_metrics_and_labels_that_there_are() -> None:
-    families = {family.name: {*family.labels, "job", "pod", "le"} for family in FAMILIES}
+    families = {family.name: {*family.labels, "job", "pod", "le"} for family in FAMILIES} | of_the_service()
     for expression in expressions():
         bare = re.sub(r"by \([^)]*\)|histogram_quantile\(|\$__rate_interval", "", expression)
         asked = [(re.sub("_(bucket|sum|count)$", "", name), labels) for name, labels in _SELECTED.findall(bare)]
         assert asked, expression
         for name, labels in asked:
             assert name in families, f"{expression}: no metric is called {name}"
-            assert set(re.findall(r"(\w+)=~?\"", labels)) <= families[name], f"{expression}: {name} has no such label"
+            assert set(re.findall(r"(\w+)(?:=~?|!~|!=)\"", labels)) <= families[name], f"{expression}: {name} has no such label"
         grouped = {word for group in re.findall(r"by \(([^)]*)\)", expression) for word in group.replace(",", " ").split()}
         assert grouped <= set().union(*(families[name] for name, _ in asked)), expression
         assert all(expression.count(pair[0]) == expression.count(pair[1]) for pair in ("()", "{}", "[]")), expression
@@ -576,6 +588,17 @@ FIRING: dict[str, tuple[dict[str, str], dict[str, str], dict[str, str]]] = {
         {'kubesched_config_reloads_total{result="error"}': "0+0x20 1+0x10"},
         {'kubesched_config_reloads_total{result="error"}': "1+0x30"},
         {"result": "error"},
+    ),
+    "KubeschedServeNotReady": ({"kubesched_serve_ready": "0+0x30"}, {"kubesched_serve_ready": "1+0x30"}, {}),
+    "KubeschedServeRefuses": (
+        {f'kubesched_serve_questions_total{{code="{code}"}}': f"0+{n}x30" for code, n in (("OK", 8), ("UNAVAILABLE", 2))},
+        {f'kubesched_serve_questions_total{{code="{code}"}}': f"0+{n}x30" for code, n in (("OK", 8), ("INVALID_ARGUMENT", 2))},
+        {},
+    ),
+    "KubeschedServeFollowerEnds": (
+        {"kubesched_serve_follower_ends_total": "0+1x30"},
+        {"kubesched_serve_follower_ends_total": "3+0x30"},
+        {},
     ),
 }
 

@@ -18,6 +18,8 @@ import yaml
 from click.testing import CliRunner
 
 from kubesched.cli import kubectl_plugin
+from kubesched.errors import SchedulerError
+from kubesched.kube.client import SchedulerAddress
 from kubesched.testing import node, pod
 from kubesched.tools.snapshots.captured import Captured
 
@@ -201,3 +203,25 @@ def test_kubectl_finds_and_runs_it(tmp_path: Path) -> None:
         asked = [str(KUBECTL), *words, "big", "--snapshot", str(snapshot)]
         done = subprocess.run(asked, env=environment, capture_output=True, text=True, timeout=120, check=False)
         assert done.returncode == 0 and "Insufficient cpu" in done.stdout, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "is_asked"),
+    [(["why", "team/web"], True), (["why", "deploy/web"], False), (["why", "team/web", "--snapshot", "none.json"], False)],
+)
+def test_an_observer_that_the_environment_names_is_asked_what_it_can_answer(
+    words: list[str], is_asked: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+
+    def ask(address: SchedulerAddress, namespace: str, name: str, top: int) -> dict[str, Any]:
+        asked.append(f"{address.url} {address.token} {address.verify} {namespace}/{name}")
+        raise SchedulerError("enough")
+
+    monkeypatch.setattr("kubesched.tools.why.story.story_of_scheduler", ask)
+    monkeypatch.setenv("KUBESCHED_SERVER", "https://localhost:10272")
+    monkeypatch.setenv("KUBESCHED_TOKEN", "me")
+    monkeypatch.setenv("KUBECONFIG", "/nowhere")
+    with pytest.raises((SystemExit, SchedulerError)):
+        kubectl_plugin.cli(words, default_map=kubectl_plugin.observer_options())
+    assert asked == (["https://localhost:10272 me False team/web"] if is_asked else [])

@@ -5,6 +5,7 @@ from kubesched.scheduler.cluster.claims import ClaimCache, PromiseError, VolumeC
 from kubesched.scheduler.cluster.columns import Array, Bools, Codes, Ints, lowest
 from kubesched.scheduler.cluster.device_claims import ClaimError, DeviceClaims, DeviceId, PoolId
 from kubesched.scheduler.cluster.device_classes import DeviceClassMap
+from kubesched.scheduler.cluster.fragmentation import fragmentation
 from kubesched.scheduler.cluster.groups import Group, GroupKey, GroupReader, Groups
 from kubesched.scheduler.cluster.intern import Memo
 from kubesched.scheduler.cluster.journal import ALLOCATABLE, NODE, SPEC, STARTED, Change, Journal

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from kubesched.scheduler.config.loading import defaults, load
     from kubesched.scheduler.config.printing import as_json, as_yaml, effective
     from kubesched.scheduler.config.releases.gates import (
+        GATES,
         NO_EFFECT,
         NOT_OURS,
         OUR_GATES,
@@ -90,7 +91,7 @@ _NAMES = {
     "documents.yamltext": "read_yaml",
     "loading": "defaults load",
     "printing": "as_json as_yaml effective",
-    "releases.gates": "Gates NOT_OURS NO_EFFECT OUR_GATES Stage known_gates read_pairs spec_of",
+    "releases.gates": "GATES Gates NOT_OURS NO_EFFECT OUR_GATES Stage known_gates read_pairs spec_of",
     "releases.versions": "Behaviour NEWEST OLDEST_EMULATED OLDEST_RECORDED RELEASES Version nearest_recorded text_of",
     "selectors": "NodeAffinity TopologySpreadConstraint",
     "types": "API_GROUP API_VERSION ClientConnection Configuration Configured Extender ExtenderManagedResource "

@@ -22,6 +22,7 @@ from kubesched.scheduler.engine.deciding.all_nodes import filter_nodes
 from kubesched.scheduler.engine.deciding.attempt import Attempt, Question, Rules
 from kubesched.scheduler.engine.deciding.cycle import NO_NODES, attempt
 from kubesched.scheduler.engine.deciding.extenders import Poster
+from kubesched.scheduler.engine.deciding.failure import Failure
 from kubesched.scheduler.engine.deciding.preemptor import Preemptor
 from kubesched.scheduler.engine.deciding.sampling import Sampling
 from kubesched.scheduler.engine.deciding.ties import FirstByName, FirstShuffled, SeededTies, Ties, UniformTies, best_rows
@@ -43,6 +44,6 @@ from kubesched.scheduler.engine.records.decision_record import (
     DecisionRing,
     document,
 )
-from kubesched.scheduler.engine.records.decision_recorder import SHARE, DecisionRecorder
+from kubesched.scheduler.engine.records.decision_recorder import SHARE, DecisionRecorder, Tried, refusal_counts, table_of
 from kubesched.scheduler.engine.records.decision_spans import DecisionSpans, spans_to
 from kubesched.scheduler.engine.records.refusals import Refusal

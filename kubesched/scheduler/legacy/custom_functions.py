@@ -30,6 +30,7 @@ from kubesched.kube.api import (
 from kubesched.scheduler.cluster import Bools, Ints, PodView, Snapshot
 from kubesched.scheduler.framework import CycleState, Handle, NodeView, Status, unschedulable
 from kubesched.scheduler.legacy.predicates.base import Predicate
+from kubesched.scheduler.legacy.predicates.conditions import is_unlisted
 from kubesched.scheduler.legacy.priorities.base import Priority
 from kubesched.scheduler.legacy.releases import LegacyContext
 from kubesched.scheduler.legacy.wording import say_precomputation
@@ -44,22 +45,28 @@ class PluginFactoryArgs:
         self.hard_pod_affinity_symmetric_weight = context.hard_pod_affinity_weight
         self._objects = handle.objects
         self._nodes: Snapshot | None = None
+        self._lists_ready_nodes = context.release.lists_ready_nodes
 
     def see(self, nodes: Snapshot) -> None:
         """Set the nodes of the current attempt."""
         self._nodes = nodes.everything()
 
     def nodes(self) -> list[NodeView]:
-        """Return all nodes."""
+        """Return all nodes; up to 1.6 those that are ready and not cordoned."""
+        return [view for view in self.all_nodes() if not (self._lists_ready_nodes and is_unlisted(view.node))]
+
+    def all_nodes(self) -> list[NodeView]:
+        """Return all nodes, ready or not."""
         return [NodeView(self._nodes, row) for row in range(self._nodes.n)] if self._nodes is not None else []
 
     def node_info(self, name: str) -> NodeView | None:
-        """Return the node of a name."""
-        return next((node for node in self.nodes() if node.name == name), None)
+        """Return the node of a name, ready or not."""
+        row = self._nodes.row(name) if self._nodes is not None else -1
+        return NodeView(self._nodes, row) if self._nodes is not None and row >= 0 else None
 
     def pods(self) -> Iterator[PodView]:
         """Yield all pods that have a node."""
-        for node in self.nodes():
+        for node in self.all_nodes():
             yield from node.pods
 
     def services(self) -> list[Service]:
@@ -121,7 +128,7 @@ class MetadataSource:
         return state.get(_KEY, lambda: self._made(pod))
 
     def _made(self, pod: PodView) -> Any:
-        made = self._produce(pod, self._args.nodes()) if self._produce is not None else Metadata(pod)
+        made = self._produce(pod, self._args.all_nodes()) if self._produce is not None else Metadata(pod)
         for name, compute in self._more.items():
             say_precomputation(name)
             compute(made)

@@ -147,8 +147,15 @@ class LegacyScheduler:
         return reader if reader.reads_any else None
 
     def queueing(self, today: QueueOptions) -> QueueOptions:
-        """Return the options of the queue: no pod leaves the backoff queue early, and a pod's own status does not wake it."""
-        return replace(today, pops_from_backoff=False, waits_for_events=self.release.waits_for_events, heeds_own_status=False)
+        """Return the options of the queue: no pod leaves the backoff queue early, every failed attempt doubles the backoff, and
+        a pod's own status does not wake it."""
+        return replace(
+            today,
+            pops_from_backoff=False,
+            waits_for_events=self.release.waits_for_events,
+            counts_errors_apart=False,
+            heeds_own_status=False,
+        )
 
     def ties(self, seed: int) -> Ties:
         """Return how one of the best nodes is chosen."""

@@ -59,6 +59,8 @@ class QueueOptions:
     """Whether a nominated pod counts on its node while a gate keeps it; before 1.37 it does not."""
     waits_for_events: bool = True
     """Whether a refused pod waits for an event. Releases without this retry it as soon as its backoff ends."""
+    counts_errors_apart: bool = True
+    """Whether the backoff after an error follows the errors in a row. Releases without this count all failed attempts."""
     heeds_own_status: bool = True
     """Whether any change of a pod is an event for it. Releases without this ignore changes of the status, and end the pod's
     backoff at any other change."""

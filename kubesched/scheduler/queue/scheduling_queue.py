@@ -432,7 +432,7 @@ class Queue:
             )
             raise QueueError(f"Pod {entry.view.key} is already present {where}")
         entry.unschedulable_plugins, entry.pending_plugins, entry.gating_plugin = unschedulable, pending, ""
-        if unschedulable or pending:
+        if unschedulable or pending or not self.options.counts_errors_apart:
             entry.unschedulable_count += 1
             entry.consecutive_errors = 0
         else:

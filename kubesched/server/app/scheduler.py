@@ -387,7 +387,7 @@ class Scheduler:
         """Watch the configuration file. A changed one is used if it is valid; otherwise the old one stays and an error is
         logged."""
         while True:
-            # Polled: a mounted ConfigMap is replaced by renaming a symbolic link, which a watch on the file itself does not see.
+            # Polled: a mounted ConfigMap is replaced by renaming a symbolic link, which a watch on the file does not see.
             await asyncio.sleep(_LOOK_AT_FILE_SECONDS)
             if not self.wiring.has_changed():
                 continue

@@ -20,6 +20,7 @@ from kubesched.telemetry.exposing import register
 
 if TYPE_CHECKING:
     from kubesched.server.app.scheduler import Scheduler
+    from kubesched.server.options.options import Authentication, Authorization
 
 log = logging.getLogger(__name__)
 
@@ -38,16 +39,7 @@ async def serve(
     pods: Callable[[], Iterable[PodView]],
 ) -> None:
     """Start the HTTP server. Standbys serve too, so this comes before leader election."""
-    # Two kubeconfigs, as kube-scheduler has two flags: one says who a caller is, the other what a caller may do.
-    who = await _reviews("authentication", face.authentication.kubeconfig, ends)
-    may = await _reviews("authorization", face.authorization.kubeconfig, ends)
-    access = await web.delegated_access(
-        face.authentication,
-        face.authorization,
-        token_reviewer=who,
-        access_reviewer=may,
-        lookup=None if who is None else who.authentication_config,
-    )
+    access = await access_of(face.authentication, face.authorization, ends)
     old_release = scheduler.wiring.legacy
     what_if: Iterable[Any] = ()
     if face.what_if is not None and old_release is None:  # an old release has no configuration to plan with
@@ -86,6 +78,22 @@ async def serve(
     if port:
         old = await web.serve_insecurely(web.build_insecure_app(app), host, port)
         ends.push_async_callback(old.stop)
+
+
+async def access_of(
+    authentication: Authentication, authorization: Authorization, ends: contextlib.AsyncExitStack
+) -> web.DelegatedAccess:
+    """Return who asks and who may, as the flags say: the API servers that they name are asked."""
+    # Two kubeconfigs, as kube-scheduler has two flags: one says who a caller is, the other what a caller may do.
+    who = await _reviews("authentication", authentication.kubeconfig, ends)
+    may = await _reviews("authorization", authorization.kubeconfig, ends)
+    return await web.delegated_access(
+        authentication,
+        authorization,
+        token_reviewer=who,
+        access_reviewer=may,
+        lookup=None if who is None else who.authentication_config,
+    )
 
 
 async def _reviews(task: str, kubeconfig: str, ends: contextlib.AsyncExitStack) -> Reviews | None:

@@ -12,7 +12,7 @@ import asyncio
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
@@ -23,8 +23,8 @@ from kubesched.http import source_address
 from kubesched.scheduler.cluster import PodView
 from kubesched.scheduler.config import Gates
 from kubesched.server.web import debug_flags, pod_resources
-from kubesched.server.web.access.authentication import ANONYMOUS, Authenticator, NotAuthentic
-from kubesched.server.web.access.authorization import Authorizer
+from kubesched.server.web.access.authentication import ANONYMOUS, Authenticator, NotAuthentic, User
+from kubesched.server.web.access.authorization import Decision
 from kubesched.server.web.health import PING, Check, Endpoint, Results
 from kubesched.server.web.profiling.pages import ROOT as PROFILES
 from kubesched.server.web.profiling.pages import ProfilingPages
@@ -37,8 +37,18 @@ from kubesched.telemetry.logs import logger
 log = logger(__name__)
 
 MOST_BODY_BYTES = 1 << 16
+USER = web.RequestKey("user", User)
+"""Under it a request behind the doors has who asks."""
 NOT_CACHED = "no-cache, private"
 _UNLOGGED_UNDER = 3  # requests are logged from this verbosity on
+
+
+class Deciding(Protocol):
+    """Tells who may; an `Authorizer`, or what stands in for one."""
+
+    async def decide(self, user: User, verb: str, path: str) -> Decision:
+        """Return whether a user may."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +69,7 @@ class AppConfig:
     has_profiling: bool = True
     has_contention_profiling: bool = True
     authenticator: Authenticator | None = None  # None: everybody is anonymous
-    authorizer: Authorizer | None = None  # None: everything is refused
+    authorizer: Deciding | None = None  # None: everything is refused
     extra_routes: Sequence[web.AbstractRouteDef] = ()  # the page, say; behind the same doors as all the rest
     open_paths: frozenset[str] = frozenset()  # those of them that are for everybody
 
@@ -267,6 +277,7 @@ def _guarding(config: AppConfig) -> Middleware:
             log.error("Authorization error", err=error, user=user.name, path=path)
             return plain(f'Internal Server Error: "{path}": {error}', 500)
         if decision.is_allowed:
+            request[USER] = user
             return await handler(request)
         # The reference answers 403 here, to system:anonymous; 401 says what would help.
         if user.is_anonymous:

@@ -15,6 +15,7 @@ from aiohttp import web
 
 from kubesched.errors import ConfigError
 from kubesched.http import Listener
+from kubesched.server.web.access.certificates import Pair
 from kubesched.server.web.access.delegated_access import DelegatedAccess
 from kubesched.server.web.access.tls import ServingTls
 from kubesched.server.web.page.live import STOPPING
@@ -64,6 +65,11 @@ class Server:
     def port(self) -> int:
         """Return the port that is listened on."""
         return int(self._runner.addresses[0][1])
+
+    @property
+    def certificate(self) -> Pair | None:
+        """Return the certificate that is served just now to callers that name no server; None without TLS."""
+        return self._tls.pair if self._tls is not None else None
 
     async def start(self) -> None:
         """Listen; raise `ConfigError` if the address is not available."""

@@ -1,11 +1,12 @@
 """Throughput through an API server: nodes and pods are created, a scheduler is started, and its bindings are timed.
 
-In: a kind of workload, its size, and where the API server is. Out: pods a second, the scheduler's CPU a pod, its memory,
-and how long after its start the first pod was bound. Scheduler and API server are processes of their own, so what is
-measured is what a cluster would see. All pods wait when the scheduler starts; or they come at a rate, and how long each
-waited is told. In the scheduler's place may stand a client that binds the same pods in turn and decides nothing: what the API
-server allows. A given API server must have no nodes of others, whose kubelets would start what is bound to them; everything
-that was made is removed in the end.
+In: a kind of pods, how many, and where the API server is. Out: pods a second, CPU per pod and memory of the scheduler, and the
+time from its start to the first binding. Scheduler and API server are processes of their own, as on a cluster.
+
+All pods are pending when the scheduler starts. With a rate, pods are created during the run, and the time that each one waits
+is measured. With `bare`, a client takes the place of the scheduler and binds the pods round robin: that is the limit of the API
+server. A given API server must have no other nodes, because their kubelets would start the pods. What was created is deleted
+at the end.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ from kubesched.tools.bench.processes import (
 KINDS = tuple(kind for kind in workloads.SCHEDULER_PERF_KINDS if kind not in ("churn", "csi"))
 LEASE = "kubesched-bench"
 BARE_WRITERS = 256
-"""Bindings that the bare client has under way, so that not it is what is waited for; the scheduler has as many as come."""
+"""How many bindings the bare client sends at a time: enough to keep the API server busy."""
 _PODS = collection_path("v1", "pods", workloads.NAMESPACE)
 _LEASES = collection_path("coordination.k8s.io/v1", "leases", "kube-system")
 _NAME = re.compile(rb'"name":"(pod-\d+)"')
@@ -64,7 +65,7 @@ _NODE_NAME = re.compile(r"node-\d{5}")
 
 @dataclass(frozen=True, slots=True)
 class ClusterBench:
-    """One measurement to make. No kubeconfig means the embedded API server, in a process of its own."""
+    """What to measure. Without a kubeconfig, the embedded API server is started."""
 
     kind: str = "basic"
     nodes: int = 1000
@@ -76,7 +77,7 @@ class ClusterBench:
     bare: bool = False
     """Whether a bare client binds the pods instead of a scheduler."""
     rate: float = 0.0
-    """Pods that come a second, once the scheduler has bound a first one; 0 if all of them wait when it starts."""
+    """Pods created per second once a first one is bound; 0 creates all of them before the scheduler starts."""
 
 
 @dataclass(slots=True)
@@ -87,10 +88,10 @@ class Bindings:
     nodes: dict[bytes, bytes] = field(default_factory=dict)
     start_cpu_seconds: float | None = None
     came: dict[bytes, float] = field(default_factory=dict)
-    """When pods that were not there before were first seen."""
+    """When pods that were created during the run were first seen."""
 
     def take(self, lines: bytes, now: float) -> None:
-        """Take what a watch says."""
+        """Read lines of a watch on pods."""
         for line in lines.split(b"\n"):
             name = _NAME.search(line)
             if name is None:
@@ -103,12 +104,12 @@ class Bindings:
                 self.nodes[name[1]] = node[1]
 
     def wait_ms(self, percent: int) -> float:
-        """Return how long pods that came waited to be seen on a node, as a percentile."""
+        """Return a percentile of the time between a pod's creation and its binding, both as the watch saw them."""
         waits = [bound - self.came[name] for name, bound in self.seen.items() if name in self.came]
         return round(float(np.percentile(waits, percent)) * 1000, 1) if waits else 0.0
 
     def steady_rate(self) -> float:
-        """Return pods a second between the 5th and the 95th of a hundred."""
+        """Return pods a second without the first and the last 5 % of the bindings."""
         times = sorted(self.seen.values())
         low, high = int(len(times) * 0.05), int(len(times) * 0.95)
         return (high - low) / (times[high] - times[low]) if len(times) > 40 and times[high] > times[low] else 0.0
@@ -121,7 +122,13 @@ async def run(bench: ClusterBench, progress: Callable[[int], None] | None = None
         words = ("apiserver", "--no-world", "--port", "0", "--kubeconfig-out", str(file))
         server = api_server(bench.kubeconfig, (*PROGRAM, *words), file)
         async with server as kubeconfig, connected(kubeconfig) as connection:
-            await _fill(connection, bench)
+            await refuse_nodes_of_others(connection, _NODE_NAME.fullmatch)
+            await create(connection, Namespace(metadata=ObjectMeta(name=workloads.NAMESPACE)))
+            objects = workloads.cluster(bench.kind, bench.nodes, bench.init, bench.pods)
+            await in_parallel(objects, partial(create, connection))
+            # With a rate the first pod is created here, too: the others follow when it is bound, so the scheduler is ready.
+            n_waiting = 1 if bench.rate else bench.pods
+            await in_parallel(islice(workloads.pods(bench.pods, bench.kind), n_waiting), partial(create, connection))
             try:
                 return await _measure(connection, bench, kubeconfig, Path(scratch), progress)
             finally:
@@ -129,19 +136,10 @@ async def run(bench: ClusterBench, progress: Callable[[int], None] | None = None
                     await _empty(connection, bench)
 
 
-async def _fill(connection: Connection, bench: ClusterBench) -> None:
-    """Create what there is before the scheduler starts: nodes, and all pods, or the first of those that come at a rate."""
-    await refuse_nodes_of_others(connection, _NODE_NAME.fullmatch)
-    await create(connection, Namespace(metadata=ObjectMeta(name=workloads.NAMESPACE)))
-    await in_parallel(workloads.cluster(bench.kind, bench.nodes, bench.init, bench.pods), partial(create, connection))
-    n_waiting = 1 if bench.rate else bench.pods
-    await in_parallel(islice(workloads.pods(bench.pods, bench.kind), n_waiting), partial(create, connection))
-
-
 async def _measure(
     connection: Connection, bench: ClusterBench, kubeconfig: str, scratch: Path, progress: Callable[[int], None] | None
 ) -> dict[str, Any]:
-    """Start the scheduler and watch what it binds."""
+    """Start the scheduler, follow its bindings until all pods are bound, stop it, and return the figures."""
     version = json.loads(await connection.request("GET", f"{_PODS}?limit=1"))["metadata"]["resourceVersion"]
     bindings = Bindings()
     if bench.bare:
@@ -155,7 +153,7 @@ async def _measure(
     try:
         tasks = {asyncio.create_task(_watch(connection, version, bench, bindings, process, progress))}
         if bench.rate:
-            tasks.add(asyncio.create_task(_bring(connection, bench, bindings, process)))
+            tasks.add(asyncio.create_task(_create_at_rate(connection, bench, bindings, process)))
         done, _ = await asyncio.wait(tasks, timeout=bench.timeout_seconds, return_when=asyncio.FIRST_EXCEPTION)
         for task in tasks:
             task.cancel()
@@ -170,7 +168,9 @@ async def _measure(
     return _figures(bench, bindings, started, usage)
 
 
-async def _bring(connection: Connection, bench: ClusterBench, bindings: Bindings, process: subprocess.Popen[bytes]) -> None:
+async def _create_at_rate(
+    connection: Connection, bench: ClusterBench, bindings: Bindings, process: subprocess.Popen[bytes]
+) -> None:
     """Create all pods but the first, once that one is bound."""
     while not bindings.seen:
         if process.poll() is not None:
@@ -180,8 +180,10 @@ async def _bring(connection: Connection, bench: ClusterBench, bindings: Bindings
 
 
 def bind_in_turn(kubeconfig: str, n_nodes: int, n_pods: int) -> None:
-    """Bind the pods to one node after the other, as fast as the API server takes it, and wait to be ended. They are written
-    as the scheduler writes them, with an event each."""
+    """Bind the pods to the nodes round robin, as fast as the API server answers, and wait for SIGTERM.
+
+    The requests are those of the scheduler: a binding and an event for each pod.
+    """
 
     async def bind_all() -> None:
         async with connected(kubeconfig) as connection:
@@ -207,7 +209,7 @@ async def _watch(
     process: subprocess.Popen[bytes],
     progress: Callable[[int], None] | None,
 ) -> None:
-    """Take note of bindings until all pods are bound; raise if the scheduler ends before."""
+    """Record bindings until all pods are bound or the scheduler has ended."""
     path = f"{_PODS}?watch=true&resourceVersion={version}&timeoutSeconds={int(bench.timeout_seconds) + 60}"
     rest = b""
     async with connection.stream(path, longest_silence=bench.timeout_seconds + 60) as stream:
@@ -252,7 +254,7 @@ def _figures(bench: ClusterBench, bindings: Bindings, started: float, usage: res
 
 
 async def _empty(connection: Connection, bench: ClusterBench) -> None:
-    """Remove what was made."""
+    """Delete the objects that were created."""
     paths = [f"{collection_path('v1', 'nodes')}/node-{i:05d}" for i in range(bench.nodes)]
     if bench.kind == "dra":
         paths += [f"{collection_path('resource.k8s.io/v1', 'resourceslices')}/slice-{i:05d}" for i in range(bench.nodes)]

@@ -1,8 +1,7 @@
 """Decision throughput in memory: pop, schedule and assume, without binding.
 
-In: a kind of workload and its size. Out: pods a second, the time of single decisions, memory. All nodes are evaluated, unless
-a configuration says otherwise.
-The pods are put into the queue before the clock starts; what is measured is the engine's own step.
+In: a kind of pods and how many. Out: pods a second, the time of single decisions, memory. All nodes are evaluated, unless a
+configuration limits them. The pods are in the queue before the clock starts, so only the engine's own steps are measured.
 """
 
 from __future__ import annotations
@@ -46,16 +45,16 @@ class Bench:
     seed: int = 0
     remembers: bool = True
     classes: int = 0
-    """Of kind unlike, how many classes of pods there are; 0 for no two alike."""
+    """How many equivalence classes the pods of kind unlike have; 0 makes every pod different."""
     decision_records: int = 0
-    """How many decisions are kept on record meanwhile."""
+    """How many decision records are kept during the run."""
     configuration: config.Configuration | None = None
-    """How pods are decided, if not by default; `registry` has the plugins that it names."""
+    """The scheduler configuration, None for the default; `registry` has the plugins that it names."""
     registry: Registry | None = None
 
 
 def build_engine(bench: Bench) -> Engine:
-    """Return an engine that writes to nobody; for gangs, the gates that they need are on."""
+    """Return an engine without an API server. For gangs, the feature gates that they need are on."""
     gates = config.Gates.defaults()
     if bench.kind == "gang":
         gates = config.Gates.of({"GenericWorkload": True, "GangScheduling": True}, emulated=(1, 36))
@@ -67,13 +66,8 @@ def build_engine(bench: Bench) -> Engine:
     return assemble(configuration, gates, ports, registry=bench.registry, options=options)
 
 
-def run(bench: Bench, progress: Callable[[int], None] | None = None) -> dict[str, Any]:
-    """Build the cluster, schedule the pods, and return the figures."""
-    return asyncio.run(_run(bench, progress))
-
-
 class EngineRun:
-    """An engine with the cluster of a measurement and its pods in the queue; they are decided one step at a time."""
+    """An engine with the nodes of a benchmark, and its pods in the queue. `step` decides one pod."""
 
     def __init__(self, bench: Bench) -> None:
         self.engine = engine = build_engine(bench)
@@ -92,7 +86,7 @@ class EngineRun:
 
     @property
     def percentage_of_nodes(self) -> int:
-        """Return how many of a hundred nodes the configuration lets a pod be tried on."""
+        """Return the configured `percentageOfNodesToScore`."""
         profile, *_ = self.engine.profiles.values()
         return self.engine.attempts.rules.percentage_for(profile) or 100
 
@@ -101,7 +95,7 @@ class EngineRun:
         self.engine.queue.done(binding.booked.uid)
 
     def step(self) -> float | None:
-        """Decide the next pod, then let happen what happens between two; return the seconds of the first, None if all are."""
+        """Decide the next pod and return how many seconds it took; None when the queue is empty. Every tenth step churns."""
         before = time.perf_counter()
         if not self.engine.step():
             return None
@@ -112,8 +106,13 @@ class EngineRun:
         return seconds
 
 
+def run(bench: Bench, progress: Callable[[int], None] | None = None) -> dict[str, Any]:
+    """Build the cluster, schedule the pods, and return the figures."""
+    return asyncio.run(_run(bench, progress))
+
+
 async def _run(bench: Bench, progress: Callable[[int], None] | None) -> dict[str, Any]:
-    """Measure without waiting for anything: a loop must be there for the pods of a gang to be held in it."""
+    # A coroutine that awaits nothing: pods of a gang wait at Permit in tasks, and tasks need a running event loop.
     run = EngineRun(bench)
     seconds: list[float] = []
     started = time.perf_counter()
@@ -124,7 +123,8 @@ async def _run(bench: Bench, progress: Callable[[int], None] | None) -> dict[str
     elapsed = time.perf_counter() - started
     micros = np.array(seconds or [0.0]) * 1e6
     firsts = first_of_class(run.pods)
-    # Pods of one priority are decided in the order of their numbers; one step decides a whole gang.
+    # The queue keeps the order of the pods, as all have the same priority. One step decides a whole gang, so it says nothing
+    # about single pods.
     first = micros[firsts[firsts < len(seconds)]] if bench.kind != "gang" else micros[:0]
     return {
         "kind": bench.kind,
@@ -145,7 +145,7 @@ async def _run(bench: Bench, progress: Callable[[int], None] | None) -> dict[str
 
 
 def first_of_class(pods: Sequence[Pod]) -> npt.NDArray[np.intp]:
-    """Return the numbers of the pods before which there was none of the same equivalence class."""
+    """Return the indices of the pods that are the first of their equivalence class."""
     seen: dict[bytes, int] = {}
     for i, pod in enumerate(pods):
         seen.setdefault(sign(pod), i)
@@ -153,7 +153,7 @@ def first_of_class(pods: Sequence[Pod]) -> npt.NDArray[np.intp]:
 
 
 def _churn(engine: Engine, bench: Bench, placed: list[AssumedBinding]) -> Iterator[None]:
-    """Between every ten pods: change one node's labels and delete one of the pods placed before."""
+    """Change the labels of a node and delete a pod that was placed, each time the iterator is advanced."""
     turn = 0
     while True:
         turn += 1

@@ -1,12 +1,15 @@
-"""Pods and nodes shaped as in the openb trace, Alibaba's GPU cluster of 2023: what `bench engine --kind gpu` measures.
+"""Pods and nodes shaped as in the openb trace of Alibaba's GPU cluster of 2023, for `bench engine --kind gpu`.
 
-In: numbers. Out: API objects. The twelve most frequent kinds of pods, the largest ones and the seven most frequent kinds of
-nodes stand for all; each comes as often, among many, as in the trace. A GPU is a thousand of `alibabacloud.com/gpu-milli`, so
-that pods may share one. Everything follows from the arguments.
+In: numbers. Out: API objects. The tables hold the twelve most frequent shapes of pods, the largest pods, and the seven most
+frequent shapes of nodes. Among many objects each shape has the share that it has in the trace. A GPU is 1000 units of
+`alibabacloud.com/gpu-milli`, so pods can share one.
 """
 
 from __future__ import annotations
 
+from bisect import bisect
+from collections.abc import Sequence
+from itertools import accumulate
 from typing import NamedTuple, TypeVar
 
 from kubesched.contrib.gpu_table import MILLI, MODEL
@@ -14,18 +17,19 @@ from kubesched.kube.api import Node, Pod, Quantity, ResourceRequirements
 from kubesched.tools.bench.builders import make_node, make_pod
 
 _GOLDEN = 0.6180339887498949
-"""Multiples of it, less their whole part, lie evenly between 0 and 1, however many there are."""
+"""The fractional parts of its multiples are spread evenly between 0 and 1, for any number of multiples."""
 
 
 class _PodShape(NamedTuple):
-    often: int
+    frequency: int
+    """How many the trace has."""
     gpu_milli: int
     cpu_milli: int
     memory_mib: int
 
 
 class _NodeShape(NamedTuple):
-    often: int
+    frequency: int
     gpus: int
     cpus: int
     memory_gib: int
@@ -63,13 +67,9 @@ NODES = (
 T = TypeVar("T", _PodShape, _NodeShape)
 
 
-def _chosen(shapes: tuple[T, ...], i: int) -> T:
-    rest = i * _GOLDEN % 1.0 * sum(shape.often for shape in shapes)
-    for shape in shapes:
-        rest -= shape.often
-        if rest < 0:
-            return shape
-    return shapes[-1]
+def _chosen(shapes: Sequence[T], i: int) -> T:
+    n_before = list(accumulate(shape.frequency for shape in shapes))
+    return shapes[bisect(n_before, i * _GOLDEN % 1.0 * n_before[-1])]
 
 
 def node(i: int) -> Node:
@@ -82,7 +82,7 @@ def node(i: int) -> Node:
 def pod(i: int) -> Pod:
     """Return pod number i."""
     shape = _chosen(PODS, i)
-    asked: dict[str, Quantity] = {"cpu": f"{shape.cpu_milli}m", "memory": f"{shape.memory_mib}Mi"}
+    amounts: dict[str, Quantity] = {"cpu": f"{shape.cpu_milli}m", "memory": f"{shape.memory_mib}Mi"}
     if shape.gpu_milli:
-        asked[MILLI] = str(shape.gpu_milli)
-    return make_pod(i, {"app": "training"}, ResourceRequirements(requests=asked, limits=asked))
+        amounts[MILLI] = str(shape.gpu_milli)
+    return make_pod(i, {"app": "training"}, ResourceRequirements(requests=amounts, limits=amounts))

@@ -1,334 +1,238 @@
-"""Long histories of pods that are never alike, to see that nothing grows with what has been and gone.
+"""Long histories of pods of which no two are alike. They show whether memory or time per pod grows with deleted objects.
 
-In: what is new about every pod, or every ten of them. Out: the engine that lived through it, with all that runs around one:
-metrics, events, the record of decisions, a queue in virtual time, and an API server that keeps nothing of what is gone. A few
-pods are alive at a time; those that were there longest go.
+In: what is new about each pod, or about each rollout of ten pods. Out: an engine after such a history, with metrics, events,
+decision records and a queue in virtual time, as in the program. The API server here forgets deleted objects. A few pods exist
+at a time: when new ones arrive, the oldest are deleted.
 """
 
 from __future__ import annotations
 
 import asyncio
-import resource
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
-from pathlib import Path
+from collections.abc import Callable, Iterable, Mapping
+from itertools import islice
 from typing import Any
 
 import msgspec
 import numpy as np
 
 from kubesched.errors import NotFound
-from kubesched.kube.api import INFO, Pod, PodCondition, TopLevel, codec, format_time
+from kubesched.kube.api import Pod, TopLevel, codec, format_time
 from kubesched.kube.client import Broadcaster
 from kubesched.scheduler import config, kernels
 from kubesched.scheduler.cluster import PodView
 from kubesched.scheduler.engine import Changed, DecisionRecorder, Ports, assemble, default_configuration, engine_options
 from kubesched.telemetry.metrics import Metrics
 from kubesched.telemetry.reporting import Reporter
+from kubesched.tools.bench.pauses import resident_bytes
 from kubesched.tools.simulation.clock import VirtualClock, VirtualLoop
+from kubesched.tools.simulation.cluster.fake_api import with_status
+from kubesched.tools.simulation.cluster.simulated_cluster import key_of
 
 Raw = dict[str, Any]
 PER_ROLLOUT, SECONDS_A_ROLLOUT = 10, 40.0
 HOST, ZONE, HASH = "kubernetes.io/hostname", "topology.kubernetes.io/zone", "pod-template-hash"
+REQUIRED, PREFERRED = "requiredDuringSchedulingIgnoredDuringExecution", "preferredDuringSchedulingIgnoredDuringExecution"
 _with = msgspec.structs.replace
+
+
+def _object(kind: str, name: str, *, group: str = "v1", namespace: str = "", **rest: Any) -> Raw:
+    return {
+        "apiVersion": group,
+        "kind": kind,
+        "metadata": {"name": name, "namespace": namespace, "uid": f"{kind}-{name}"},
+        **rest,
+    }
 
 
 def _node(name: str, **labels: str) -> Raw:
     offer = {"cpu": "64", "memory": "256Gi", "pods": "110", "ephemeral-storage": "1Ti"}
-    return {
-        "kind": "Node",
-        "metadata": {"name": name, "uid": f"node-{name}", "labels": {HOST: name, **labels}},
-        "status": {"allocatable": offer, "capacity": offer, "conditions": [{"type": "Ready", "status": "True"}]},
-    }
+    status = {"allocatable": offer, "capacity": offer, "conditions": [{"type": "Ready", "status": "True"}]}
+    made = _object("Node", name, spec={}, status=status)
+    made["metadata"]["labels"] = {HOST: name, **labels}
+    return made
 
 
-def _term(key: str, **labels: str) -> Raw:
-    return {"topologyKey": key, "labelSelector": {"matchLabels": labels}}
+class New(msgspec.Struct, frozen=True):
+    """What is new about a pod. It is merged into a plain pod: dicts key by key, lists one after the other."""
+
+    labels: Raw = {}
+    requests: Raw = {}
+    container: Raw = {}
+    spec: Raw = {}
+    metadata: Raw = {}
+    objects: tuple[Raw, ...] = ()
+    """Created before the first pod of the rollout, deleted with its last one."""
 
 
-def _of_rollout(pod: Raw, rollout: int) -> Raw:
-    """Give a pod its rollout's hash, and return a term about this rollout alone, as the API server writes it."""
-    pod["metadata"]["labels"][HASH] = f"h{rollout}"
-    selector = {"matchLabels": {"app": "x"}, "matchExpressions": [{"key": HASH, "operator": "In", "values": [f"h{rollout}"]}]}
-    return {"topologyKey": ZONE, "labelSelector": selector, "matchLabelKeys": [HASH]}
+Novelty = Callable[[int, int], New]
+"""Returns what is new about pod number i of a rollout."""
 
 
-def _affinity(pod: Raw, side: str, *, term: Raw, is_required: bool) -> None:
-    mine = pod["spec"].setdefault("affinity", {}).setdefault(side, {})
-    if is_required:
-        mine.setdefault("requiredDuringSchedulingIgnoredDuringExecution", []).append(term)
-    else:
-        wish = {"weight": 7, "podAffinityTerm": term}
-        mine.setdefault("preferredDuringSchedulingIgnoredDuringExecution", []).append(wish)
+def _spread(i: int, rollout: int) -> New:
+    common = {"maxSkew": 1, "matchLabelKeys": [HASH], "labelSelector": {"matchLabels": {"app": "x"}}}
+    hard = {**common, "topologyKey": ZONE, "whenUnsatisfiable": "DoNotSchedule"}
+    soft = {**common, "topologyKey": HOST, "whenUnsatisfiable": "ScheduleAnyway"}
+    return New(labels={HASH: f"h{rollout}"}, spec={"topologySpreadConstraints": [hard, soft]})
 
 
-def _asks(pod: Raw, **amounts: str) -> None:
-    pod["spec"]["containers"][0]["resources"]["requests"].update(amounts)
+def _affinity(side: str, strength: str, topology_key: str) -> Novelty:
+    """Return pods with a term about the pods of their own rollout, written as the API server fills in `matchLabelKeys`."""
+
+    def new(i: int, rollout: int) -> New:
+        own = {"key": HASH, "operator": "In", "values": [f"h{rollout}"]}
+        selector = {"matchLabels": {"app": "x"}, "matchExpressions": [own]}
+        term: Raw = {"topologyKey": topology_key, "labelSelector": selector, "matchLabelKeys": [HASH]}
+        if strength == PREFERRED:
+            term = {"weight": 7, "podAffinityTerm": term}
+        return New(labels={HASH: f"h{rollout}"}, spec={"affinity": {side: {strength: [term]}}})
+
+    return new
 
 
-# What is new: each changes the i-th pod, which is of a rollout, and returns the objects that the rollout has.
-
-Novelty = Callable[[Raw, int, int], list[Raw]]
-
-
-def _label(pod: Raw, i: int, rollout: int) -> list[Raw]:
-    pod["metadata"]["labels"]["job"] = f"j{i}"
-    return []
+def _selector(i: int, rollout: int, **namespaces: Any) -> New:
+    term = {"topologyKey": HOST, "labelSelector": {"matchLabels": {"own": f"o{i}"}}, **namespaces}
+    return New(labels={"own": f"o{i}"}, spec={"affinity": {"podAntiAffinity": {REQUIRED: [term]}}})
 
 
-def _label_key(pod: Raw, i: int, rollout: int) -> list[Raw]:
-    pod["metadata"]["labels"][f"own/k{i}"] = "x"
-    return []
+def _namespace(i: int, rollout: int) -> New:
+    namespace = _object("Namespace", f"ns{rollout}")
+    namespace["metadata"]["labels"] = {"team": f"t{rollout}"}
+    return New(metadata={"namespace": f"ns{rollout}"}, objects=(namespace,))
 
 
-def _spread(pod: Raw, i: int, rollout: int) -> list[Raw]:
-    pod["metadata"]["labels"][HASH] = f"h{rollout}"
-    hard = {"topologyKey": ZONE, "maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule", "matchLabelKeys": [HASH]}
-    soft = {**hard, "topologyKey": HOST, "whenUnsatisfiable": "ScheduleAnyway"}
-    selector = {"labelSelector": {"matchLabels": {"app": "x"}}}
-    pod["spec"]["topologySpreadConstraints"] = [{**hard, **selector}, {**soft, **selector}]
-    return []
+def _namespace_selector(i: int, rollout: int) -> New:
+    selecting = _selector(i, rollout, namespaceSelector={"matchLabels": {"team": f"t{rollout}"}})
+    return _with(_namespace(i, rollout), spec=selecting.spec)
 
 
-def _affine(side: str, *, is_required: bool) -> Novelty:
-    def change(pod: Raw, i: int, rollout: int) -> list[Raw]:
-        term = _of_rollout(pod, rollout)
-        if side == "podAntiAffinity" and is_required:
-            term["topologyKey"] = HOST
-        _affinity(pod, side, term=term, is_required=is_required)
-        return []
-
-    return change
+def _node_affinity(i: int, rollout: int) -> New:
+    other = {"key": "rank", "operator": "NotIn", "values": [f"r{i}"]}
+    terms = {"nodeSelectorTerms": [{"matchExpressions": [other]}]}
+    return New(spec={"affinity": {"nodeAffinity": {REQUIRED: terms}}})
 
 
-def _selector(pod: Raw, i: int, rollout: int) -> list[Raw]:
-    pod["metadata"]["labels"]["own"] = f"o{i}"
-    _affinity(pod, "podAntiAffinity", term=_term(HOST, own=f"o{i}"), is_required=True)
-    return []
-
-
-def _selects_namespaces(pod: Raw, i: int, rollout: int) -> list[Raw]:
-    term = {**_term(HOST, own=f"o{i}"), "namespaceSelector": {"matchLabels": {"team": f"t{rollout}"}}}
-    _affinity(pod, "podAntiAffinity", term=term, is_required=True)
-    return _namespace(pod, i, rollout)
-
-
-def _node_affinity(pod: Raw, i: int, rollout: int) -> list[Raw]:
-    wanted = {"key": "rank", "operator": "NotIn", "values": [f"r{i}"]}
-    term = {"nodeSelectorTerms": [{"matchExpressions": [wanted]}]}
-    pod["spec"].setdefault("affinity", {})["nodeAffinity"] = {"requiredDuringSchedulingIgnoredDuringExecution": term}
-    return []
-
-
-def _toleration(pod: Raw, i: int, rollout: int) -> list[Raw]:
-    pod["spec"]["tolerations"] = [{"key": f"t{i}", "operator": "Exists"}]
-    return []
-
-
-def _image(pod: Raw, i: int, rollout: int) -> list[Raw]:
-    pod["spec"]["containers"][0]["image"] = f"app:{i}"
-    return []
-
-
-def _amounts(pod: Raw, i: int, rollout: int) -> list[Raw]:
-    _asks(pod, memory=f"{i + 1}Ki")
-    return []
-
-
-def _resource(pod: Raw, i: int, rollout: int) -> list[Raw]:
-    name = f"example.com/r{rollout}"
+def _resource(i: int, rollout: int) -> New:
     node = _node(f"offers-{rollout}")
-    node["status"]["allocatable"][name] = "100"
-    _asks(pod, **{name: "1"})
-    return [node]
+    node["status"]["allocatable"][f"example.com/r{rollout}"] = "100"
+    return New(requests={f"example.com/r{rollout}": "1"}, objects=(node,))
 
 
-def _resource_of_nobody(pod: Raw, i: int, rollout: int) -> list[Raw]:
-    _asks(pod, **{f"example.com/r{i}": "1"})
-    return []
-
-
-def _namespace(pod: Raw, i: int, rollout: int) -> list[Raw]:
-    pod["metadata"]["namespace"] = name = f"ns{rollout}"
-    return [{"kind": "Namespace", "metadata": {"name": name, "labels": {"team": f"t{rollout}"}}}]
-
-
-def _nodes(pod: Raw, i: int, rollout: int) -> list[Raw]:
+def _new_node(i: int, rollout: int) -> New:
     node = _node(f"x{rollout}", rank=f"r{rollout}", **{ZONE: f"zx{rollout}", f"own/k{rollout}": "1"})
     node["spec"] = {"taints": [{"key": "since", "value": f"s{rollout}", "effect": "PreferNoSchedule"}]}
     node["status"]["images"] = [{"names": [f"app:{rollout}"], "sizeBytes": 500 << 20}]
-    if i % 2:
-        pod["spec"]["nodeSelector"] = {HOST: f"x{rollout}"}
-    return [node]
+    return New(spec={"nodeSelector": {HOST: f"x{rollout}"}} if i % 2 else {}, objects=(node,))
 
 
-def _claim(pod: Raw, i: int, rollout: int) -> list[Raw]:
-    pod["spec"]["volumes"] = [{"name": "v", "persistentVolumeClaim": {"claimName": f"c{rollout}"}}]
-    asked = {"accessModes": ["ReadWriteMany"], "storageClassName": f"s{rollout}"}
-    return [
-        {
-            "apiVersion": "storage.k8s.io/v1",
-            "kind": "StorageClass",
-            "metadata": {"name": f"s{rollout}"},
-            "provisioner": f"p{rollout}",
-            "volumeBindingMode": "WaitForFirstConsumer",
+def _claim(i: int, rollout: int) -> New:
+    common = {"accessModes": ["ReadWriteMany"], "storageClassName": f"s{rollout}"}
+    claim = _object(
+        "PersistentVolumeClaim",
+        f"c{rollout}",
+        namespace="default",
+        spec={**common, "volumeName": f"v{rollout}", "resources": {"requests": {"storage": "1Gi"}}},
+        status={"phase": "Bound"},
+    )
+    volume = _object(
+        "PersistentVolume",
+        f"v{rollout}",
+        spec={
+            **common,
+            "capacity": {"storage": "1Gi"},
+            "claimRef": dict(claim["metadata"]),
+            "csi": {"driver": f"p{rollout}", "volumeHandle": f"v{rollout}"},
         },
-        {
-            "kind": "PersistentVolume",
-            "metadata": {"name": f"v{rollout}", "uid": f"v{rollout}"},
-            "spec": {
-                **asked,
-                "capacity": {"storage": "1Gi"},
-                "claimRef": {"namespace": "default", "name": f"c{rollout}", "uid": f"c{rollout}"},
-                "csi": {"driver": f"p{rollout}", "volumeHandle": f"v{rollout}"},
-            },
-            "status": {"phase": "Bound"},
-        },
-        {
-            "kind": "PersistentVolumeClaim",
-            "metadata": {
-                "name": f"c{rollout}",
-                "namespace": "default",
-                "uid": f"c{rollout}",
-                "annotations": {"pv.kubernetes.io/bind-completed": "yes"},
-            },
-            "spec": {**asked, "volumeName": f"v{rollout}", "resources": {"requests": {"storage": "1Gi"}}},
-            "status": {"phase": "Bound"},
-        },
-    ]
+        status={"phase": "Bound"},
+    )
+    claim["metadata"]["annotations"] = {"pv.kubernetes.io/bind-completed": "yes"}
+    mode = {"provisioner": f"p{rollout}", "volumeBindingMode": "WaitForFirstConsumer"}
+    storage_class = _object("StorageClass", f"s{rollout}", group="storage.k8s.io/v1", **mode)
+    mounted = {"name": "v", "persistentVolumeClaim": {"claimName": f"c{rollout}"}}
+    return New(spec={"volumes": [mounted]}, objects=(storage_class, volume, claim))
 
 
-def _device(pod: Raw, i: int, rollout: int) -> list[Raw]:
-    pod["spec"]["resourceClaims"] = [{"name": "d", "resourceClaimName": f"d{rollout}"}]
+def _device(i: int, rollout: int) -> New:
+    group, devices = "resource.k8s.io/v1", [{"name": f"d{j}"} for j in range(10)]
+    pool = {"name": f"p{rollout}", "resourceSliceCount": 1}
+    offer = {"driver": f"dr{rollout}.example.com", "pool": pool, "nodeName": f"n{rollout % 10}", "devices": devices}
     exactly = {"deviceClassName": f"k{rollout}", "allocationMode": "ExactCount", "count": 1}
-    group = "resource.k8s.io/v1"
-    return [
-        {"apiVersion": group, "kind": "DeviceClass", "metadata": {"name": f"k{rollout}"}, "spec": {}},
-        {
-            "apiVersion": group,
-            "kind": "ResourceSlice",
-            "metadata": {"name": f"s{rollout}"},
-            "spec": {
-                "driver": f"dr{rollout}.example.com",
-                "pool": {"name": f"p{rollout}", "resourceSliceCount": 1},
-                "nodeName": f"n{rollout % 10}",
-                "devices": [{"name": f"d{j}"} for j in range(10)],
-            },
-        },
-        {
-            "apiVersion": group,
-            "kind": "ResourceClaim",
-            "metadata": {"name": f"d{rollout}", "namespace": "default", "uid": f"d{rollout}"},
-            "spec": {"devices": {"requests": [{"name": "r", "exactly": exactly}]}},
-        },
-    ]
+    request = {"devices": {"requests": [{"name": "r", "exactly": exactly}]}}
+    return New(
+        spec={"resourceClaims": [{"name": "d", "resourceClaimName": f"d{rollout}"}]},
+        objects=(
+            _object("DeviceClass", f"k{rollout}", group=group, spec={}),
+            _object("ResourceSlice", f"s{rollout}", group=group, spec=offer),
+            _object("ResourceClaim", f"d{rollout}", group=group, namespace="default", spec=request),
+        ),
+    )
 
 
-def _priority(pod: Raw, i: int, rollout: int) -> list[Raw]:
-    pod["spec"] |= {"priority": i, "priorityClassName": f"c{rollout}"}
-    return [
-        {
-            "apiVersion": "scheduling.k8s.io/v1",
-            "kind": "PriorityClass",
-            "metadata": {"name": f"c{rollout}"},
-            "value": rollout,
-        }
-    ]
+def _priority(i: int, rollout: int) -> New:
+    priority_class = _object("PriorityClass", f"c{rollout}", group="scheduling.k8s.io/v1", value=rollout)
+    return New(spec={"priority": i, "priorityClassName": f"c{rollout}"}, objects=(priority_class,))
 
 
-def _preempting(pod: Raw, i: int, rollout: int) -> list[Raw]:
-    _asks(pod, cpu="20")
-    pod["spec"]["priority"] = i
-    return []
+def _preempting(i: int, rollout: int) -> New:
+    return New(requests={"cpu": "20"}, spec={"priority": i})
 
 
-def _owner(pod: Raw, i: int, rollout: int) -> list[Raw]:
-    owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": f"r{rollout}", "uid": f"r{rollout}", "controller": True}
-    pod["metadata"]["ownerReferences"] = [owner]
-    pod["metadata"]["labels"]["set"] = f"r{rollout}"
-    meta = {"name": f"r{rollout}", "namespace": "default", "uid": f"r{rollout}"}
-    selector = {"matchLabels": {"set": f"r{rollout}"}}
-    service = {"kind": "Service", "metadata": {**meta, "uid": f"s{rollout}"}, "spec": {"selector": selector["matchLabels"]}}
-    return [{"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": meta, "spec": {"selector": selector}}, service]
+def _budget(i: int, rollout: int) -> New:
+    budget = _object(
+        "PodDisruptionBudget",
+        f"b{rollout}",
+        group="policy/v1",
+        namespace="default",
+        spec={"selector": {"matchLabels": {"set": f"r{rollout}"}}},
+        status={"disruptionsAllowed": 3},
+    )
+    return _with(_preempting(i, rollout), labels={"set": f"r{rollout}"}, objects=(budget,))
 
 
-def _host_port(pod: Raw, i: int, rollout: int) -> list[Raw]:
-    pod["spec"]["containers"][0]["ports"] = [{"containerPort": 80, "hostPort": 1024 + i % 60000}]
-    return []
+def _owner(i: int, rollout: int) -> New:
+    name, labels = f"r{rollout}", {"set": f"r{rollout}"}
+    replica_set = _object("ReplicaSet", name, group="apps/v1", namespace="default", spec={"selector": {"matchLabels": labels}})
+    owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": name, "uid": f"ReplicaSet-{name}", "controller": True}
+    service = _object("Service", name, namespace="default", spec={"selector": labels})
+    return New(labels=labels, metadata={"ownerReferences": [owner]}, objects=(replica_set, service))
 
 
-def _gated(pod: Raw, i: int, rollout: int) -> list[Raw]:
-    pod["spec"]["schedulingGates"] = [{"name": f"example.com/g{i}"}]
-    return []
-
-
-def _service_account(pod: Raw, i: int, rollout: int) -> list[Raw]:
-    pod["spec"]["serviceAccountName"] = f"sa{i}"
-    return []
-
-
-def _pod_group(pod: Raw, i: int, rollout: int) -> list[Raw]:
-    pod["spec"]["schedulingGroup"] = {"podGroupName": f"g{rollout}"}
-    policy = {"gang": {"minCount": PER_ROLLOUT}}
-    return [
-        {
-            "apiVersion": "scheduling.k8s.io/v1beta1",
-            "kind": "PodGroup",
-            "metadata": {"name": f"g{rollout}", "namespace": "default", "uid": f"g{rollout}"},
-            "spec": {"schedulingPolicy": policy},
-        }
-    ]
-
-
-def _unfit(pod: Raw, i: int, rollout: int) -> list[Raw]:
-    _asks(pod, cpu=str(100 + i))
-    return []
-
-
-def _budget(pod: Raw, i: int, rollout: int) -> list[Raw]:
-    pod["metadata"]["labels"]["set"] = f"r{rollout}"
-    _preempting(pod, i, rollout)
-    return [
-        {
-            "apiVersion": "policy/v1",
-            "kind": "PodDisruptionBudget",
-            "metadata": {"name": f"b{rollout}", "namespace": "default", "uid": f"b{rollout}"},
-            "spec": {"selector": {"matchLabels": {"set": f"r{rollout}"}}},
-            "status": {"disruptionsAllowed": 3},
-        }
-    ]
+def _pod_group(i: int, rollout: int) -> New:
+    policy = {"schedulingPolicy": {"gang": {"minCount": PER_ROLLOUT}}}
+    group = _object("PodGroup", f"g{rollout}", group="scheduling.k8s.io/v1beta1", namespace="default", spec=policy)
+    return New(spec={"schedulingGroup": {"podGroupName": f"g{rollout}"}}, objects=(group,))
 
 
 KINDS: Mapping[str, Novelty] = {
-    "plain": lambda pod, i, rollout: [],
-    "label": _label,
-    "label-key": _label_key,
+    "plain": lambda i, rollout: New(),
+    "label": lambda i, rollout: New(labels={"job": f"j{i}"}),
+    "label-key": lambda i, rollout: New(labels={f"own/k{i}": "x"}),
     "spread": _spread,
-    "affinity": _affine("podAffinity", is_required=True),
-    "preferred-affinity": _affine("podAffinity", is_required=False),
-    "anti-affinity": _affine("podAntiAffinity", is_required=True),
-    "preferred-anti-affinity": _affine("podAntiAffinity", is_required=False),
+    "affinity": _affinity("podAffinity", REQUIRED, ZONE),
+    "preferred-affinity": _affinity("podAffinity", PREFERRED, ZONE),
+    "anti-affinity": _affinity("podAntiAffinity", REQUIRED, HOST),
+    "preferred-anti-affinity": _affinity("podAntiAffinity", PREFERRED, ZONE),
     "selector": _selector,
-    "namespace-selector": _selects_namespaces,
+    "namespace-selector": _namespace_selector,
     "node-affinity": _node_affinity,
-    "toleration": _toleration,
-    "image": _image,
-    "amounts": _amounts,
+    "toleration": lambda i, rollout: New(spec={"tolerations": [{"key": f"t{i}", "operator": "Exists"}]}),
+    "image": lambda i, rollout: New(container={"image": f"app:{i}"}),
+    "amounts": lambda i, rollout: New(requests={"memory": f"{i + 1}Ki"}),
     "resource": _resource,
-    "resource-of-nobody": _resource_of_nobody,
+    "resource-of-nobody": lambda i, rollout: New(requests={f"example.com/r{i}": "1"}),
     "namespace": _namespace,
-    "node": _nodes,
+    "node": _new_node,
     "claim": _claim,
     "device": _device,
     "priority": _priority,
     "preemption": _preempting,
     "owner": _owner,
-    "host-port": _host_port,
-    "gate": _gated,
-    "service-account": _service_account,
+    "host-port": lambda i, rollout: New(container={"ports": [{"containerPort": 80, "hostPort": 1024 + i % 60000}]}),
+    "gate": lambda i, rollout: New(spec={"schedulingGates": [{"name": f"example.com/g{i}"}]}),
+    "service-account": lambda i, rollout: New(spec={"serviceAccountName": f"sa{i}"}),
     "pod-group": _pod_group,
-    "unfit": _unfit,
+    "unfit": lambda i, rollout: New(requests={"cpu": str(100 + i)}),
     "budget": _budget,
 }
 """What can be new about pods."""
@@ -336,59 +240,60 @@ _TOGETHER = (
     *("label", "spread", "preferred-affinity", "preferred-anti-affinity", "selector", "node-affinity", "toleration", "image"),
     *("amounts", "namespace", "node", "priority", "host-port", "service-account"),
 )
-"""What one pod can be asked all at once, and still find a node."""
+"""What can all be new about one pod that still finds a node."""
 
 
-def _everything(pod: Raw, i: int, rollout: int) -> list[Raw]:
-    return [made for kind in _TOGETHER for made in KINDS[kind](pod, i, rollout)]
+def _merge(into: Raw, new: Raw) -> None:
+    for key, value in new.items():
+        match into.get(key), value:
+            case dict() as known, dict():
+                _merge(known, value)
+            case list() as known, list():
+                known += value
+            case _:
+                into[key] = value
 
 
-def _read(raw: Raw) -> TopLevel:
-    return codec.decode({"apiVersion": "v1", **raw})
-
-
-def _kind(obj: TopLevel) -> str:
-    return INFO[type(obj)].kind
-
-
-def _key(obj: TopLevel) -> tuple[str, str, str]:
-    return _kind(obj), obj.metadata.namespace, obj.metadata.name
+def _pod(i: int, rollout: int, kinds: Iterable[str]) -> tuple[Pod, tuple[TopLevel, ...]]:
+    """Return pod number i, and the objects that its rollout needs."""
+    container: Raw = {"name": "c", "image": "app", "resources": {"requests": {"cpu": "10m"}}}
+    spec: Raw = {"schedulerName": "default-scheduler", "containers": [container]}
+    raw: Raw = {"metadata": {"name": f"p{i}", "namespace": "default", "uid": f"u{i}", "labels": {"app": "x"}}, "spec": spec}
+    objects: list[Raw] = []
+    for kind in kinds:
+        new = KINDS[kind](i, rollout)
+        _merge(container, {**new.container, "resources": {"requests": new.requests}})
+        _merge(raw, {"metadata": {**new.metadata, "labels": new.labels}, "spec": new.spec})
+        objects += new.objects
+    return codec.convert(raw, Pod), tuple(map(codec.decode, objects))
 
 
 class _Api:
-    """The Writer port, and the connection that events go to: what is alive, and nothing else."""
+    """The Writer port, and the connection that events go to. It keeps the objects that exist, and nothing of deleted ones."""
 
     def __init__(self, clock: VirtualClock) -> None:
         self.clock = clock
         self.post: Callable[[str, Any, Any], None]
-        self.pods: dict[str, Pod] = {}
-        self.objects: dict[tuple[str, str, str], TopLevel] = {}
+        self.objects: dict[tuple[str, str, str], Any] = {}
         self._version = 0
 
-    def put(self, obj: TopLevel) -> TopLevel:
-        """Take in an object or its new version."""
+    def put(self, obj: Any) -> Any:
+        """Store an object, or its new version."""
         self._version += 1
         new = _with(obj, metadata=_with(obj.metadata, resource_version=str(self._version)))
-        if isinstance(new, Pod):
-            old: TopLevel | None = self.pods.get(new.metadata.uid)
-            self.pods[new.metadata.uid] = new
-        else:
-            key = _key(new)
-            old, self.objects[key] = self.objects.get(key), new
-        self.post(_kind(new), old, new)
+        key = key_of(new)
+        old, self.objects[key] = self.objects.get(key), new
+        self.post(key[0], old, new)
         return new
 
     def drop(self, obj: TopLevel) -> None:
-        """Let an object be gone."""
-        if isinstance(obj, Pod):
-            old: TopLevel | None = self.pods.pop(obj.metadata.uid, None)
-        else:
-            old = self.objects.pop(_key(obj), None)
+        """Delete an object, unless that has been done."""
+        old = self.objects.pop(key_of(obj), None)
         if old is not None:
-            self.post(_kind(old), old, None)
+            self.post(key_of(old)[0], old, None)
 
     def _pod(self, view: PodView) -> Pod:
-        known = self.pods.get(view.uid)
+        known: Pod | None = self.objects.get(("Pod", view.namespace, view.name))
         if known is None:
             raise NotFound(404, "NotFound", f'pods "{view.name}" not found')
         return known
@@ -399,14 +304,7 @@ class _Api:
         self.put(_with(known, spec=_with(known.spec, node_name=node_name), status=status))
 
     async def patch_pod_status(self, pod: PodView, status: Mapping[str, Any]) -> None:
-        known = self._pod(pod)
-        changed = known.status
-        if "nominatedNodeName" in status:
-            changed = _with(changed, nominated_node_name=status["nominatedNodeName"] or "")
-        if "conditions" in status:
-            said = ({k: v for k, v in each.items() if v is not None} for each in status["conditions"])
-            changed = _with(changed, conditions=tuple(codec.convert(each, PodCondition) for each in said))
-        self.put(_with(known, status=changed))
+        self.put(with_status(self._pod(pod), status))
 
     async def patch_status(self, obj: Any, status: Mapping[str, Any]) -> None:
         pass
@@ -428,11 +326,11 @@ class _Api:
 
 
 class History:
-    """An engine and what happens to it."""
+    """An engine, and the pods that come to it."""
 
     def __init__(self, kind: str, *, nodes: int = 50, alive: int = 200, decision_records: int = 100, seed: int = 0) -> None:
-        """Begin with so many nodes and no pod; `kind` is one of `KINDS`, or all of them that go together if empty."""
-        self._change = KINDS[kind] if kind else _everything
+        """Begin with `nodes` nodes and no pod. `kind` is one of `KINDS`; empty means all kinds that fit one pod."""
+        self._kinds = (kind,) if kind else _TOGETHER
         self._alive = alive
         self._loop = VirtualLoop()
         self._clock = clock = VirtualClock(self._loop)
@@ -459,10 +357,10 @@ class History:
         self.n_pods = 0
         self.n_bound = 0
         self._present: deque[tuple[Pod, tuple[TopLevel, ...]]] = deque()
-        """Pods in the order in which they came; each with the objects that go with it, those of its rollout with the last."""
+        """Pods, oldest first, each with the objects to delete together with it: the last pod of a rollout has the rollout's."""
         is_small = kind in ("preemption", "budget")
         for i in range(nodes if not is_small else alive // 4):
-            self._api.put(_read(_node(f"n{i}", rank=f"r{i}", **{ZONE: f"z{i % 5}"})))
+            self._api.put(codec.decode(_node(f"n{i}", rank=f"r{i}", **{ZONE: f"z{i % 5}"})))
         self._run(self._begin())
 
     def _run(self, work: Any) -> None:
@@ -473,15 +371,15 @@ class History:
         await self.engine.settle()
 
     def go_on(self, n_pods: int) -> None:
-        """Let so many more pods come, and as many go."""
+        """Create `n_pods` more pods, and delete as many."""
         self._run(self._go_on(self.n_pods + n_pods))
 
     async def _go_on(self, until: int) -> None:
         while self.n_pods < until:
             self._come()
             await self.engine.settle()
-            came = [self._api.pods.get(f"u{i}") for i in range(self.n_pods - PER_ROLLOUT, self.n_pods)]
-            self.n_bound += sum(bool(pod.spec.node_name) for pod in came if pod is not None)
+            came = (self._api.objects.get(key_of(pod)) for pod, _ in islice(reversed(self._present), PER_ROLLOUT))
+            self.n_bound += sum(pod is not None and bool(pod.spec.node_name) for pod in came)
             while len(self._present) > self._alive:
                 pod, objects = self._present.popleft()
                 self._api.drop(pod)
@@ -491,22 +389,14 @@ class History:
             await self.engine.settle()
 
     def _come(self) -> None:
-        """Let the pods of a rollout come."""
+        """Create the pods of one rollout."""
         rollout = self.n_pods // PER_ROLLOUT
         gated = []
         for i in range(self.n_pods, self.n_pods + PER_ROLLOUT):
-            raw: Raw = {
-                "metadata": {"name": f"p{i}", "namespace": "default", "uid": f"u{i}", "labels": {"app": "x"}},
-                "spec": {
-                    "schedulerName": "default-scheduler",
-                    "containers": [{"name": "c", "image": "app", "resources": {"requests": {"cpu": "10m"}}}],
-                },
-            }
-            objects = tuple(map(_read, self._change(raw, i, rollout)))
+            pod, objects = _pod(i, rollout, self._kinds)
             if i == self.n_pods:
                 for obj in objects:
                     self._api.put(obj)
-            pod = codec.convert(raw, Pod)
             self._api.put(pod)
             if pod.spec.scheduling_gates:
                 gated.append(pod)
@@ -516,7 +406,7 @@ class History:
         self.n_pods += PER_ROLLOUT
 
     def close(self) -> None:
-        """Give back what the event loop holds."""
+        """End the tasks, and close the event loop."""
         self._writing.cancel()
         self._run(asyncio.gather(self._writing, return_exceptions=True))
         self._run(self.engine.abandon())
@@ -526,9 +416,9 @@ class History:
 def measure(
     *, nodes: int, alive: int, pods: int, seed: int = 0, progress: Callable[[int], None] | None = None
 ) -> dict[str, Any]:
-    """Let pods come about whom everything is new; return the figures of `bench engine`, and those of the second and last tenth.
+    """Schedule pods that are new in every way; return the figures of `bench engine`, and those of the second and last tenth.
 
-    A pod's time is the tenth part of its rollout's, bindings and events included.
+    The time of a pod is a tenth of its rollout's, with bindings and events.
     """
     history, tenth = History("", nodes=nodes, alive=alive, seed=seed), max(pods // 10, PER_ROLLOUT)
     seconds: list[float] = []
@@ -563,8 +453,3 @@ def measure(
         "second_tenth_bytes": sizes.get(2 * n * PER_ROLLOUT),
         "last_tenth_bytes": sizes[history.n_pods],
     }
-
-
-def resident_bytes() -> int:
-    """Return what this process has in memory now."""
-    return int(Path("/proc/self/statm").read_text(encoding="utf-8").split()[1]) * resource.getpagesize()

@@ -1,16 +1,16 @@
-"""How long the scheduler stops between decisions in a large cluster whose pods come and go.
+"""How long the scheduler stops between two decisions in a large cluster with churn.
 
-In: how many nodes and pods there are, and how many pods come and leave. Out: percentiles of a turn, the collections of Python's
-cycle collector, and the memory at both ends. One turn is what one replaced replica costs the scheduler: a pod arrives as JSON,
-it is decided and booked, its binding is seen, and the oldest pod leaves.
+In: how many nodes and pods there are, and how many pods are replaced. Out: percentiles of the time of a replacement, the pauses
+of Python's cycle collector, and the memory before and after. A replacement is what one replaced replica costs the scheduler: a
+pod arrives as JSON, it is decided and assumed, its binding arrives, and the oldest pod is deleted.
 
-Everything happens in memory and at once: the rate is as high as the machine allows, so an hour at 1,000 pods a second takes
-some minutes.
+All of it happens in memory, as fast as the machine allows: an hour at 1,000 pods a second takes some minutes.
 """
 
 from __future__ import annotations
 
 import gc
+import resource
 import time
 from collections import deque
 from collections.abc import Callable
@@ -27,14 +27,13 @@ from kubesched.tools.bench.builders import make_pod
 from kubesched.tools.bench.engine import Bench, build_engine
 
 N_APPS = 300
-"""Pods are replicas of so many applications."""
+"""How many applications the pods belong to."""
 SMALL = ResourceRequirements(requests={"cpu": "10m", "memory": "20Mi"})
-_PAGE_BYTES = 4096
 
 
 @dataclass(frozen=True, slots=True)
 class Pauses:
-    """One measurement to make."""
+    """What to measure."""
 
     nodes: int = 5000
     pods: int = 150_000
@@ -42,36 +41,36 @@ class Pauses:
     seed: int = 0
 
 
-def run(asked: Pauses, progress: Callable[[int], None] | None = None) -> dict[str, Any]:
-    """Fill the cluster, let pods come and go, and return the figures."""
-    engine = build_engine(Bench(nodes=asked.nodes, seed=asked.seed))
+def run(bench: Pauses, progress: Callable[[int], None] | None = None) -> dict[str, Any]:
+    """Fill the cluster, replace pods one by one, and return the figures."""
+    engine = build_engine(Bench(nodes=bench.nodes, seed=bench.seed))
     booked: list[AssumedBinding] = []
     engine.bookings.hand_over = booked.append
     engine.failures.writes = False
     await_the_list()
-    for i in range(asked.nodes):
+    for i in range(bench.nodes):
         engine.intake.apply("Node", None, workloads.node(i))
     alive: deque[Pod] = deque()
-    for i in range(asked.pods):
-        alive.append(_as_read(i, f"node-{i % asked.nodes:05d}"))
+    for i in range(bench.pods):
+        alive.append(_as_read(i, f"node-{i % bench.nodes:05d}"))
         engine.intake.apply("Pod", None, alive[-1])
     spare_the_collector()
     collections: list[tuple[int, float]] = []
     began = 0.0
 
-    def note(phase: str, info: dict[str, int]) -> None:
+    def on_collection(phase: str, info: dict[str, int]) -> None:
         nonlocal began
         if phase == "start":
             began = time.perf_counter()
         else:
             collections.append((info["generation"], time.perf_counter() - began))
 
-    seconds = np.zeros(asked.turns)
-    rss_before, n_decided = _rss_mib(), 0
-    gc.callbacks.append(note)
+    seconds = np.zeros(bench.turns)
+    rss_before, n_decided = resident_bytes() >> 20, 0
+    gc.callbacks.append(on_collection)
     try:
-        for turn in range(asked.turns):
-            pod = _as_read(asked.pods + turn)
+        for turn in range(bench.turns):
+            pod = _as_read(bench.pods + turn)
             before = time.perf_counter()
             engine.intake.apply("Pod", None, pod)
             engine.step()
@@ -79,24 +78,24 @@ def run(asked: Pauses, progress: Callable[[int], None] | None = None) -> dict[st
                 binding = booked.pop()
                 engine.bookings.bound(binding)
                 engine.queue.done(binding.booked.uid)
-                alive.append(_as_read(asked.pods + turn, binding.node_name))
+                alive.append(_as_read(bench.pods + turn, binding.node_name))
                 engine.intake.apply("Pod", pod, alive[-1])
                 n_decided += 1
-            if len(alive) > asked.pods:
+            if len(alive) > bench.pods:
                 engine.intake.apply("Pod", alive.popleft(), None)
             seconds[turn] = time.perf_counter() - before
             if progress is not None and turn % 1000 == 999:
                 progress(turn + 1)
     finally:
-        gc.callbacks.remove(note)
+        gc.callbacks.remove(on_collection)
     p50, p99, p999 = np.percentile(seconds, (50, 99, 99.9)) * 1000
     longest = max((pause for _, pause in collections), default=0.0)
     return {
-        "nodes": asked.nodes,
-        "pods": asked.pods,
-        "turns": asked.turns,
+        "nodes": bench.nodes,
+        "pods": bench.pods,
+        "turns": bench.turns,
         "placed": n_decided,
-        "turns_per_s": round(asked.turns / seconds.sum(), 1),
+        "turns_per_s": round(bench.turns / seconds.sum(), 1),
         "p50_ms": round(p50, 3),
         "p99_ms": round(p99, 3),
         "p999_ms": round(p999, 3),
@@ -104,8 +103,8 @@ def run(asked: Pauses, progress: Callable[[int], None] | None = None) -> dict[st
         "collections": len(collections),
         "longest_collection_ms": round(longest * 1000, 2),
         "rss_begin_mib": rss_before,
-        "rss_end_mib": _rss_mib(),
-        "seed": asked.seed,
+        "rss_end_mib": resident_bytes() >> 20,
+        "seed": bench.seed,
     }
 
 
@@ -114,11 +113,12 @@ _written = msgspec.json.Encoder().encode
 
 
 def _as_read(i: int, node_name: str = "") -> Pod:
-    """Return pod number i as the watch gives it: every text in it is an object of its own."""
+    """Return pod number i decoded from JSON, as the watch delivers it: no string in it is shared with other pods."""
     pod = make_pod(i, {"app": f"app-{i % N_APPS}"}, SMALL, owner=("apps/v1", "ReplicaSet", f"app-{i % N_APPS}"))
     return _read(_written(msgspec.structs.replace(pod, spec=msgspec.structs.replace(pod.spec, node_name=node_name))))
 
 
-def _rss_mib() -> int:
+def resident_bytes() -> int:
+    """Return the resident memory of this process."""
     with open("/proc/self/statm", encoding="ascii") as file:
-        return int(file.read().split()[1]) * _PAGE_BYTES >> 20
+        return int(file.read().split()[1]) * resource.getpagesize()

@@ -1,7 +1,7 @@
-"""The processes of a benchmark: an API server and a scheduler, each on its own, and a client of the one.
+"""The processes of a benchmark: an API server, a scheduler, and a client of the API server.
 
-In: command lines and configurations. Out: running programs, what they used in the end, and the last line that they said where
-one did not start. Whoever starts a process here ends it.
+In: command lines and configurations. Out: running processes, the CPU and memory that they used, and the last line of the log of
+one that did not start. The caller ends a process that it starts here.
 """
 
 from __future__ import annotations
@@ -32,35 +32,29 @@ T = TypeVar("T")
 
 @contextlib.asynccontextmanager
 async def api_server(given: str, command: Sequence[str], kubeconfig: Path) -> AsyncIterator[str]:
-    """Lend the kubeconfig of the given API server; or run one that writes a kubeconfig, says a line, and ends with the
-    context."""
+    """Yield the given kubeconfig; if it is empty, start an API server and yield the kubeconfig that it writes.
+
+    The command prints a line when it listens, and has written its kubeconfig before. It ends with the context.
+    """
     if given:
         yield given
         return
-    process = _start(command)
+    process = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT)
     try:
-        await asyncio.to_thread(_wait_for_start, process, kubeconfig)
+        assert process.stdout is not None
+        first = await process.stdout.readline()
+        if not await asyncio.to_thread(kubeconfig.exists):
+            raise SchedulerError(f"the embedded API server did not start: {first.decode().strip()}")
         yield str(kubeconfig)
     finally:
-        process.terminate()
-        await asyncio.to_thread(process.wait)
-
-
-def _start(command: Sequence[str]) -> subprocess.Popen[str]:
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-
-
-def _wait_for_start(process: subprocess.Popen[str], kubeconfig: Path) -> None:
-    """Wait for the first line; the kubeconfig is written before it."""
-    assert process.stdout is not None
-    first = process.stdout.readline()
-    if not kubeconfig.exists():
-        raise SchedulerError(f"the embedded API server did not start: {first.strip()}")
+        if process.returncode is None:
+            process.terminate()
+        await process.wait()
 
 
 @contextlib.asynccontextmanager
 async def connected(kubeconfig: str) -> AsyncIterator[Connection]:
-    """Lend a client without a limit of its own."""
+    """Yield a client without a rate limit."""
     connection = await connect(KubeconfigSource(kubeconfig), name="bench", qps=-1)
     try:
         yield connection
@@ -70,7 +64,7 @@ async def connected(kubeconfig: str) -> AsyncIterator[Connection]:
 
 @contextlib.asynccontextmanager
 async def following_pods(connection: Connection, sink: Sink) -> AsyncIterator[None]:
-    """Tell a sink of all pods, from the first list on, for as long as the context lasts."""
+    """Deliver all pods to a sink while the context lasts. The first list is delivered before it begins."""
     reflector = Reflector(connection, Watched("Pod", Pod, "pods", ("v1",)), sink)
     task = asyncio.create_task(reflector.run())
     try:
@@ -92,7 +86,7 @@ async def refuse_nodes_of_others(connection: Connection, ours: Callable[[str], o
 
 
 async def create(connection: Connection, obj: TopLevel) -> None:
-    """Create an object, unless it is there already: left over from what was broken off, or since an answer was lost."""
+    """Create an object unless it exists: an earlier run left it, or the answer to an earlier request was lost."""
     info = INFO[type(obj)]
     path = collection_path(info.api_version, info.plural, obj.metadata.namespace if info.namespaced else "")
     with contextlib.suppress(AlreadyExists):
@@ -100,21 +94,24 @@ async def create(connection: Connection, obj: TopLevel) -> None:
 
 
 async def remove(connection: Connection, path: str) -> None:
-    """Remove an object, if it is there."""
+    """Delete an object if it exists."""
     with contextlib.suppress(NotFound):
         await connection.request("DELETE", path)
 
 
 async def remove_namespace(connection: Connection, name: str, patience_seconds: float = 20.0) -> None:
-    """Remove an empty namespace. Where nobody takes care of its end, an API server without controllers, that is done here:
-    it would stay half removed and take no pods from the next run."""
+    """Delete an empty namespace.
+
+    An API server without controllers leaves the finalizer in place, and the namespace would stay terminating and refuse the
+    pods of the next run. So the finalizer is removed here if no controller reports conditions in time.
+    """
     path = f"{collection_path('v1', 'namespaces')}/{name}"
     deadline = time.monotonic() + patience_seconds
     with contextlib.suppress(NotFound):
         await connection.request("DELETE", path)
         while True:
             found = json.loads(await connection.request("GET", path))
-            if found.get("status", {}).get("conditions"):  # a controller is at it, and says how far
+            if found.get("status", {}).get("conditions"):  # written by the namespace controller
                 return
             if time.monotonic() >= deadline:
                 break
@@ -124,7 +121,7 @@ async def remove_namespace(connection: Connection, name: str, patience_seconds: 
 
 
 async def in_parallel(items: Iterable[T], work: Callable[[T], Awaitable[None]], at_a_time: int = N_WRITERS) -> None:
-    """Work on all items, some at a time; raise what the first failure raised."""
+    """Call `work` for all items, `at_a_time` of them at once; raise the first error."""
     waiting = iter(items)
 
     async def take() -> None:
@@ -137,7 +134,7 @@ async def in_parallel(items: Iterable[T], work: Callable[[T], Awaitable[None]], 
 
 
 async def at_a_rate(items: Iterable[T], work: Callable[[T], Coroutine[Any, Any, None]], per_second: float) -> None:
-    """Work on each item when it is due, however many before it are not done yet; raise what the first failure raised."""
+    """Start `work` for `per_second` items a second, also while earlier ones are not done; raise the first error."""
     due = time.monotonic()
     async with _together() as tasks:
         for item in items:
@@ -148,7 +145,7 @@ async def at_a_rate(items: Iterable[T], work: Callable[[T], Coroutine[Any, Any, 
 
 @contextlib.asynccontextmanager
 async def _together() -> AsyncIterator[asyncio.TaskGroup]:
-    """Lend a group of tasks; raise what the first failure raised."""
+    """Yield a group of tasks; raise its first error by itself, without the exception group around it."""
     try:
         async with asyncio.TaskGroup() as tasks:
             yield tasks
@@ -160,14 +157,14 @@ async def _together() -> AsyncIterator[asyncio.TaskGroup]:
 
 
 def free_port() -> int:
-    """Return a port that nobody listens on just now."""
+    """Return a TCP port that is free now."""
     with socket.socket() as found:
         found.bind(("127.0.0.1", 0))
         return int(found.getsockname()[1])
 
 
 def start(command: Sequence[str], log: Path) -> subprocess.Popen[bytes]:
-    """Start a process; what it says goes to a file."""
+    """Start a process whose output goes to a file."""
     with log.open("wb") as out:
         return subprocess.Popen(command, stdout=out, stderr=out)
 
@@ -175,13 +172,13 @@ def start(command: Sequence[str], log: Path) -> subprocess.Popen[bytes]:
 def start_scheduler(
     kubeconfig: str, scratch: Path, configuration: Mapping[str, Any], flags: Sequence[str]
 ) -> subprocess.Popen[bytes]:
-    """Start `kubesched run`; what it says goes to `scheduler.log`."""
+    """Start `kubesched run` without a limit on requests, so that the limit is not measured; it logs to `scheduler.log`."""
     client = {"kubeconfig": str(Path(kubeconfig).resolve()), "qps": 100_000, "burst": 100_000}
     written = {
         "apiVersion": "kubescheduler.config.k8s.io/v1",
         "kind": "KubeSchedulerConfiguration",
         **configuration,
-        "clientConnection": client,  # no limit on requests, so that the limit is not what is measured
+        "clientConnection": client,
     }
     file = scratch / "scheduler.yaml"
     file.write_text(json.dumps(written))
@@ -189,7 +186,7 @@ def start_scheduler(
 
 
 def wait_for_end(process: subprocess.Popen[bytes]) -> resource.struct_rusage:
-    """Wait for a process that was told to end, and return what it used."""
+    """Wait for a process that was sent a signal, kill it after 30 s, and return its usage."""
     deadline = time.monotonic() + _PATIENCE_SECONDS
     while True:
         pid, status, usage = os.wait4(process.pid, os.WNOHANG)
@@ -202,7 +199,7 @@ def wait_for_end(process: subprocess.Popen[bytes]) -> resource.struct_rusage:
 
 
 def cpu_seconds(pid: int) -> float | None:
-    """Return the CPU that a running process has used, where the system tells."""
+    """Return the CPU seconds of a running process; None where the system has no /proc."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
     except OSError:
@@ -211,7 +208,7 @@ def cpu_seconds(pid: int) -> float | None:
 
 
 def rss_mib(usage: resource.struct_rusage) -> int:
-    """Return the most memory that a process had."""
+    """Return the peak memory of a process."""
     return usage.ru_maxrss // (1024 if sys.platform.startswith("linux") else 1 << 20)
 
 
@@ -219,6 +216,6 @@ _KLOG_HEADER = re.compile(r"^[IWEF]\d{4} [\d:.]+ +\d+ [^]]+\] ")
 
 
 def last_line(log: Path) -> str:
-    """Return the last thing that a program said, without when and where."""
+    """Return the last line of a log without time and source line."""
     lines = [line for line in log.read_text(encoding="utf-8", errors="replace").splitlines() if line.strip()]
     return _KLOG_HEADER.sub("", lines[-1]) if lines else "it said nothing"

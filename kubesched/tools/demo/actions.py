@@ -66,9 +66,9 @@ class LoadQuestion(msgspec.Struct, forbid_unknown_fields=True):
 class DemoActions:
     """Changes a demo's cluster."""
 
-    def __init__(self, store: ObjectStore, world: FakeCluster) -> None:
+    def __init__(self, store: ObjectStore, cluster: FakeCluster) -> None:
         self._store = store
-        self._world = world
+        self._cluster = cluster
         self._on_nodes: dict[str, Callable[[str, int], str]] = {
             "cordon": lambda name, _: self._cordon(name, True),
             "uncordon": lambda name, _: self._cordon(name, False),
@@ -150,11 +150,11 @@ class DemoActions:
         return f"{name} is drained: {evicted} pods evicted" + (f", {kept} kept by their disruption budgets" if kept else "")
 
     def _fall_silent(self, name: str) -> str:
-        self._world.fail_node(name)
+        self._cluster.fail_node(name)
         return f"{name} falls silent; it is tainted when its lease runs out, and its pods are evicted after their tolerations"
 
     def _recover(self, name: str) -> str:
-        self._world.recover_node(name)
+        self._cluster.recover_node(name)
         return f"{name} reports again"
 
     def _remove(self, name: str) -> str:

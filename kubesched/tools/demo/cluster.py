@@ -74,9 +74,9 @@ async def demo_cluster(
     raise_file_limit()
     server = ApiServer(ObjectStore(data_dir=given.data_dir), port=given.port)
     async with server, contextlib.AsyncExitStack() as ends:
-        world = FakeCluster(server.store, _pace(given.nodes))
-        world.start()
-        ends.callback(world.stop)
+        fake_cluster = FakeCluster(server.store, _pace(given.nodes))
+        fake_cluster.start()
+        ends.callback(fake_cluster.stop)
         kubeconfig = server.write_kubeconfig((given.data_dir or scratch) / "kubeconfig").absolute()
         policy = given.policy
         wiring = Wiring(
@@ -93,7 +93,7 @@ async def demo_cluster(
         routes = [
             *scheduler.decision_routes,
             *what_ifs_of_scheduler(scheduler, reader),
-            *actions.DemoActions(server.store, world).routes(),
+            *actions.DemoActions(server.store, fake_cluster).routes(),
         ]
         scheduler.page_data.offers = (*web.WHAT_IFS, *actions.OFFERS)
         page = await web.serve_insecurely(web.page_app(scheduler.page_data, more=routes), "127.0.0.1", given.page_port)
@@ -109,7 +109,7 @@ async def demo_cluster(
 
 
 def _pace(n_nodes: int) -> Pace:
-    """Return how fast the world moves: thousands of kubelets that report every ten seconds would leave no time for else."""
+    """Return slower heartbeats for a large cluster: thousands of kubelets every ten seconds would use all the CPU."""
     seconds = max(10.0, n_nodes / _REPORTS_A_SECOND)
     return Pace(lease_seconds=seconds, lease_duration_seconds=int(4 * seconds))
 

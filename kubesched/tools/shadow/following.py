@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Callable
 
 from kubesched.errors import SchedulerError
-from kubesched.kube.client import Connection, Reflectors, watch_set
+from kubesched.kube.client import Connection, Reflectors, Sink, watch_set
 from kubesched.tools.shadow.judging import Judge
 
 _SETTLE_EVERY_SECONDS = 0.25
@@ -23,13 +23,15 @@ async def follow(
     *,
     warn: Callable[[str], None],
     began: Callable[[], None],
+    sink: Sink | None = None,
 ) -> None:
-    """Follow the cluster and judge until stopped; `began` is called when the first lists are in."""
+    """Follow the cluster and judge until stopped; `began` is called when the first lists are in. A `sink` is told instead of
+    the judge, and tells it."""
     # What plugins want to read of custom resources is named as plural.version.group.
     custom = [name for name in judge.engine.queue.watched_resources() if name.count(".") >= 2 and "/" not in name]
     rows = watch_set([name for name, is_on in judge.settings.gates.states.items() if is_on], custom)
     streams = judge.settings.gates.is_enabled("WatchListClient")
-    reflectors = await Reflectors.prepare(connection, rows, judge, streams=streams, warn=warn)
+    reflectors = await Reflectors.prepare(connection, rows, sink or judge, streams=streams, warn=warn)
     for row in rows:
         if row.is_indispensable:
             if (version := reflectors.served.version_of(row)) is None:

@@ -173,26 +173,27 @@ class _Builder:
 
     def _happen(self, event: Event) -> None:
         """Let an event of the scenario happen."""
-        world = self._sim.world
+        cluster = self._sim.world
         if event.add is not None:
             self._add_nodes(event.add)
         elif event.scale is not None:
-            world.tell("scaled", workload=event.scale.workload, replicas=event.scale.replicas)
+            cluster.tell("scaled", workload=event.scale.workload, replicas=event.scale.replicas)
             self._runners[event.scale.workload].scale(event.scale.replicas)
         elif event.rollout is not None:
             self._runners[event.rollout.workload].roll_out(event.rollout)
         elif event.fail is not None:
             for name in self._chosen(event.fail):
-                incidents.fail(world, name)
+                incidents.fail(cluster, name)
                 self._sim.at(
-                    self._sim.now + seconds(event.fail.lost_after), partial(incidents.lose_pods, world, name, world.down[name])
+                    self._sim.now + seconds(event.fail.lost_after),
+                    partial(incidents.lose_pods, cluster, name, cluster.down[name]),
                 )
         elif event.resize is not None:
             for name in self._chosen(event.resize):
-                incidents.resize(world, name, event.resize.capacity)
+                incidents.resize(cluster, name, event.resize.capacity)
         else:
             for name in self._chosen(getattr(event, event.what)):
-                _ACTS[event.what](world, name)
+                _ACTS[event.what](cluster, name)
 
     def _chosen(self, choice: Choice) -> list[str]:
         found = sorted(name for name in self._sim.world.nodes if fnmatchcase(name, choice.nodes))

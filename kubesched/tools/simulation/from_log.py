@@ -61,53 +61,53 @@ class _LogPlayer:
     """Makes what the log says true."""
 
     def __init__(self, sim: Simulation) -> None:
-        self._world = sim.world
+        self._cluster = sim.world
         self._ours = frozenset(sim.engine.profiles)
 
     def end(self) -> None:
         """The log has no more to say."""
-        self._world.replaces = True
+        self._cluster.replaces = True
 
     def tell(self, key: tuple[str, str, str], obj: Any | None) -> None:
         """Let one entry happen."""
         if obj is None:
             self._gone(*key)
         elif isinstance(obj, Node):
-            is_new = obj.metadata.name not in self._world.nodes
-            self._world.put_node(obj)
-            if is_new and self._world.now:
-                self._world.tell("nodeAdded", node=obj.metadata.name)
+            is_new = obj.metadata.name not in self._cluster.nodes
+            self._cluster.put_node(obj)
+            if is_new and self._cluster.now:
+                self._cluster.tell("nodeAdded", node=obj.metadata.name)
         elif isinstance(obj, Pod):
             self._pod(obj)
         else:
-            self._world.put(obj)
+            self._cluster.put(obj)
 
     def _gone(self, kind: str, namespace: str, name: str) -> None:
         if kind == "Node":
-            if name in self._world.nodes:
-                self._world.tell("nodeRemoved", node=name)
-                self._world.drop_node(name)
+            if name in self._cluster.nodes:
+                self._cluster.tell("nodeRemoved", node=name)
+                self._cluster.drop_node(name)
         elif kind == "Pod":
-            record = self._world.record(f"{namespace}/{name}")
+            record = self._cluster.record(f"{namespace}/{name}")
             if record is not None:
-                self._world.remove(record, REMOVED)
-        elif (known := self._world.objects.get((kind, namespace, name))) is not None:
-            self._world.drop(known)
+                self._cluster.remove(record, REMOVED)
+        elif (known := self._cluster.objects.get((kind, namespace, name))) is not None:
+            self._cluster.drop(known)
 
     def _pod(self, pod: Pod) -> None:
-        record, is_over = self._world.records.get(pod.metadata.uid), is_finished(pod)
+        record, is_over = self._cluster.records.get(pod.metadata.uid), is_finished(pod)
         if record is None:
-            namesake = self._world.record(pod.key)
+            namesake = self._cluster.record(pod.key)
             if namesake is not None:
-                self._world.remove(namesake, REMOVED)
+                self._cluster.remove(namesake, REMOVED)
             if not is_over:
-                self._world.arrive(pod)
+                self._cluster.arrive(pod)
         elif is_over and record.state == RUNNING:
-            self._world.finish(record)
+            self._cluster.finish(record)
         elif is_over:
-            self._world.remove(record, REMOVED)
+            self._cluster.remove(record, REMOVED)
         elif record.is_alive:
-            self._world.change(record, pod)
+            self._cluster.change(record, pod)
             record.is_going = record.is_going or pod.metadata.deletion_timestamp is not None
             if pod.spec.node_name and not record.node and pod.spec.scheduler_name not in self._ours:
-                self._world.place(record, pod.spec.node_name)  # somebody else's pod, and somebody else's decision
+                self._cluster.place(record, pod.spec.node_name)  # somebody else's pod, and somebody else's decision

@@ -12,9 +12,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
-from kubesched.scheduler.cluster import CPU, MEMORY, Snapshot
+from kubesched.scheduler.cluster import Snapshot, fragmentation
 from kubesched.tools.simulation.pod_record import DELETED, FINISHED, PENDING, RUNNING, PodRecord
 
 _DIGITS = 6
@@ -211,17 +209,9 @@ class Measures:
     def fragmentation(self, nodes: Snapshot, out_of_service: set[str]) -> float:
         """Return the share of the free cpu of schedulable nodes that is left when each is filled with as many pods of the
         median size as it takes: the median of the pods that are pending, or if none is, of all that arrived so far."""
-        cpu_milli, memory_bytes = self._median()
-        if not cpu_milli or not nodes.n:
-            return 0.0
         usable = ~nodes.is_unschedulable
         usable[nodes.rows_of(out_of_service)] = False
-        free = np.maximum(nodes.free(CPU), 0)[usable]
-        fits = np.minimum(free // cpu_milli, np.maximum(nodes.allowed_pods - nodes.pod_count, 0)[usable])
-        if memory_bytes:
-            fits = np.minimum(fits, np.maximum(nodes.free(MEMORY), 0)[usable] // memory_bytes)
-        total = int(free.sum())
-        return 1.0 - int(fits.sum()) * cpu_milli / total if total else 0.0
+        return fragmentation(nodes, *self._median(), usable)
 
     def _median(self) -> tuple[int, int]:
         cpus, memories = self._sizes

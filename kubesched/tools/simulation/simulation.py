@@ -221,13 +221,12 @@ class Simulation:
         return {"seed": self.seed, **self.measures.figures()}
 
     def close(self) -> None:
-        """Give back what the event loop holds. A simulation that is let go of is closed as well."""
+        """Cancel the bindings and evictions under way, and close the event loop. A `with` block does it at its end."""
         if not self._loop.is_closed():
-            tasks = asyncio.all_tasks(self._loop)
-            for task in tasks:
-                task.cancel()
-            if tasks:
-                self._wait(_ended(tasks))
+            if tasks := asyncio.all_tasks(self._loop):
+                for task in tasks:
+                    task.cancel()
+                self._wait(asyncio.wait(tasks))
             self._loop.close()
 
     def __enter__(self) -> Simulation:
@@ -237,8 +236,12 @@ class Simulation:
         self.close()
 
     def __del__(self) -> None:
+        # Tasks of bindings under way die together with a simulation that nobody closed. asyncio would log each of them as
+        # lost, and they cannot be cancelled here: a destructor may run in the middle of another event loop.
         loop = getattr(self, "_loop", None)
         if loop is not None and not loop.is_closed() and not loop.is_running():
+            for task in asyncio.all_tasks(loop):
+                task._log_destroy_pending = False  # type: ignore[attr-defined]
             loop.close()
 
     # The Recorder port
@@ -351,7 +354,3 @@ class Simulation:
             return self._loop.run_until_complete(main)
         with ThreadPoolExecutor(1) as pool:
             return pool.submit(self._loop.run_until_complete, main).result()
-
-
-async def _ended(tasks: Iterable[asyncio.Task[Any]]) -> None:
-    await asyncio.gather(*tasks, return_exceptions=True)

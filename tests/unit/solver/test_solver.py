@@ -458,6 +458,26 @@ def test_an_asyncio_program_asks_without_being_blocked() -> None:
     asyncio.run(program())
 
 
+def test_a_question_that_is_cancelled_leaves_no_world_open() -> None:
+    async def program() -> None:
+        asked = AsyncCluster(three_nodes())
+
+        async def open_and_stay() -> None:
+            async with asked.what_if() as world:
+                await world.cordon("n0")
+                await asyncio.sleep(60)
+
+        for seconds in (0.0, 0.05):
+            task = asyncio.create_task(open_and_stay())
+            await asyncio.sleep(seconds)
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+            assert (await asked.fits(asking("a"))).n_feasible == 3
+        await asked.close()
+
+    asyncio.run(program())
+
+
 def test_a_world_inside_a_running_loop_needs_no_thread() -> None:
     async def cell() -> int:
         return len(three_nodes().place([asking("a")]).placed)

@@ -50,13 +50,11 @@ class CarriesOut(Protocol):
 
     in_background: bool
     n_waited_for: int
-    """How many attempts are not over because of evictions in the foreground."""
+    """How many preemptions in the foreground are under way."""
 
     def carry_out(self, preemptor: Preemptor, preemption: Preemption, then: Then | None = None) -> None:
-        """Begin a preemption. Called in the loop's turn, before the preemptor is back in the queue.
-
-        `then` is called in a later turn, when a preemption in the foreground is over.
-        """
+        """Begin a preemption, before the preemptor is back in the queue. `then` is called later, when a preemption in the
+        foreground is over."""
         ...
 
 

@@ -91,6 +91,8 @@ def sentence(record: DecisionRecord) -> str:
         return f"no node took it; it evicts {len(evicted.victims)} from {evicted.node}{broken}"
     if record.outcome != PLACED:
         return record.message
+    if record.message:  # another scheduler chose it, and we would not have
+        return record.message
     if record.chosen_by == NOMINATED:
         return f"{record.node} was nominated, and took it"
     if record.chosen_by == ONLY:

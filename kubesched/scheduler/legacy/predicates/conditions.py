@@ -105,14 +105,17 @@ class CheckNodePIDPressure(_Pressure):
     sentence = "node(s) had pid pressure"
 
 
+def is_unlisted(node: Node) -> bool:
+    """Return whether a node was not even listed up to 1.6: it is cordoned or not ready."""
+    return node.spec.unschedulable or is_not_ready(node) or is_out_of_disk(node) or has_no_network(node)
+
+
 class ListedNodes(Plugin):
     """Leave out nodes that are cordoned or not ready before any predicate runs, as up to 1.6."""
 
     def __init__(self, context: LegacyContext, handle: Handle) -> None:
         super().__init__(context, handle)
-        self._unlisted = NodeColumn(
-            lambda node: node.spec.unschedulable or is_not_ready(node) or is_out_of_disk(node) or has_no_network(node)
-        )
+        self._unlisted = NodeColumn(is_unlisted)
 
     def pre_filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> PreFilterAnswer:
         unlisted = self._unlisted.on(nodes)

@@ -82,6 +82,12 @@ class ServingTls:
         for source in self._sources:
             source.context = self._new_context(source.pair)
 
+    @property
+    def pair(self) -> Pair:
+        """Return the certificate for callers that name no server, read again if it changed."""
+        self.refresh()
+        return self._sources[0].pair
+
     def _choose(self, tls: ssl.SSLSocket | ssl.SSLObject, server_name: str | None, _: Any) -> None:
         """Select the certificate for a handshake."""
         self.refresh()

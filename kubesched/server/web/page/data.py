@@ -62,6 +62,8 @@ class EnginePageData:
         self.process = secrets.token_hex(8)
         self.offers: tuple[str, ...] = ()
         """What else this server can do; the page shows as much of its Try view."""
+        self.is_observing = False
+        """Whether another scheduler places the pods, and this process only looks."""
         self._started = time.time()
         self._encoded: dict[str, tuple[str, msgspec.Raw]] = {}
         self._queue_data = QueueData(self._in_turn)
@@ -77,6 +79,7 @@ class EnginePageData:
             "startedAt": self._started,
             "versions": {"nodes": node_version, "usage": usage_version},
             "isLeading": engine.is_leading,
+            "isObserving": self.is_observing,
             "profiles": list(engine.profiles),
             "offers": list(self.offers),
             "nodeCount": nodes.n,

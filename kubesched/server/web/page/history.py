@@ -10,16 +10,19 @@ import asyncio
 import math
 from collections import deque
 from collections.abc import Callable
+from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from kubesched.scheduler.cluster import CPU, MEMORY, fragmentation
 from kubesched.scheduler.engine import Engine
 from kubesched.server.web.page.node_columns import shares
 from kubesched.server.web.page.queue_data import counts_of
 
 STEP_SECONDS = 5.0
 STEPS = 2880
+_MOST_SIZES = 1000
 _MOST_LATENCIES = 2000
 """Latencies that are kept of one step; of more, every so manieth is."""
 
@@ -42,6 +45,8 @@ class Step(NamedTuple):
     """Pods that were chosen to be evicted for others."""
     nodes: int
     cordoned: int
+    fragmented: float
+    """Share of the free cpu that is of no use to pods of the usual size."""
 
 
 class History:
@@ -88,6 +93,7 @@ class History:
                 evicted=self._n_evicted,
                 nodes=snapshot.n,
                 cordoned=int(np.count_nonzero(snapshot.is_unschedulable)),
+                fragmented=fragmented(engine),
             )
         )
         self._latencies, self._every, self._n_bound, self._n_evicted, self._last = [], 1, 0, 0, now
@@ -104,6 +110,17 @@ class History:
         """Return the steps after a time, oldest first, a list for each figure."""
         steps = [step for step in self._steps if step.at > after]
         return {"stepSeconds": STEP_SECONDS, **{name: [getattr(step, name) for step in steps] for name in Step._fields}}
+
+
+def fragmented(engine: Engine) -> float:
+    """Return the share of the free cpu that is left when nodes are filled with pods of the usual size: the median of the pods
+    on nodes, of which some are looked at."""
+    nodes = engine.store.snapshot()
+    sizes = [dict(pod.requests) for pod in islice(engine.store.pods(), _MOST_SIZES)]
+    if not sizes:
+        return 0.0
+    cpu, memory = (sorted(size.get(resource, 0) for size in sizes)[len(sizes) // 2] for resource in (CPU, MEMORY))
+    return round(fragmentation(nodes, cpu, memory, ~nodes.is_unschedulable), 4)
 
 
 def _percentile(ordered: list[float], percent: int) -> float | None:

@@ -81,7 +81,7 @@ model.addEventListener("state", ({ detail }) => {
   model.takenAt = Date.now() / 1000;
   document.body.classList.remove("stale");
   document.querySelector("nav a[href='#try']").hidden = !state.offers.length;
-  find("who").textContent = `${state.profiles.join(", ")} · ${state.isLeading ? "leading" : "standing by"}`;
+  find("who").textContent = `${state.profiles.join(", ")} · ${state.isObserving ? "observing" : state.isLeading ? "leading" : "standing by"}`;
   if (detail.isAnother) {
     find("restarted").textContent = `the scheduler was restarted at ${clock(state.startedAt)}; everything is of the new one`;
     find("restarted").hidden = false;

@@ -7,7 +7,7 @@ import { PlotBoard } from "./plot.js";
 import { View } from "./view.js";
 
 const SPANS = [[900, "15 min"], [3600, "1 h"], [14400, "4 h"]];
-const FIGURES = ["at", "bound", "active", "backoff", "unschedulable", "gated", "p50", "p99", "cpu", "memory", "evicted", "nodes", "cordoned"];
+const FIGURES = ["at", "bound", "active", "backoff", "unschedulable", "gated", "p50", "p99", "cpu", "memory", "evicted", "nodes", "cordoned", "fragmented"];
 const MOST = 2880, MOST_CHANGES = 50;
 
 class TimeView extends View {
@@ -54,6 +54,7 @@ class TimeView extends View {
       { title: "Queue", lines: ["active", "backoff", "unschedulable", "gated"].map((name) => line(name)), write: (value) => count(value) },
       { title: "From first try to bound", lines: [line("p50"), line("p99")], write: duration },
       { title: "Requested of allocatable", lines: [line("cpu"), line("memory")], write: percent, top: 1 },
+      { title: "Free cpu in pieces too small", lines: [line("cpu", "fragmented")], write: percent, top: 1 },
       { title: "Evicted for others", lines: [line("pods", "evicted")], write: (value) => count(value) },
       { title: "Nodes", lines: [line("nodes"), line("cordoned")], write: (value) => count(value) },
     ]);

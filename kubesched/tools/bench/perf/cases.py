@@ -1,8 +1,8 @@
-"""performance-config.yaml: test cases, and the workloads under each.
+"""Reads performance-config.yaml: test cases, and the workloads of each.
 
-In: a folder, which may be a release's `test/integration/scheduler_perf`, a part of it, or a copy. Out: workloads with their
-operations resolved, or with the reason why they cannot run here: an opcode, field, parameter, template function, gate or
-scheduler configuration that is not known. A file that cannot be read at all is an error.
+In: a folder: `test/integration/scheduler_perf` of a release, a part of it, or a copy. Out: workloads with their operations. A
+workload that cannot run here has the reason instead: an unknown opcode, field, parameter, template function, gate or scheduler
+configuration. A file that cannot be read is an error.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ FILE = "performance-config.yaml"
 THROUGHPUT = "SchedulingThroughput"
 BUCKETS = ("Average", "Perc50", "Perc90", "Perc95", "Perc99")
 _WITHOUT_HINTS: config.Version = (1, 33)
-"""The last release that could do without queueing hints; the original emulates it for workloads that switch them off."""
+"""The last release in which queueing hints can be off. scheduler_perf emulates it for workloads that switch them off."""
 _NEW_FIELDS = ("templateParams", "signatureBatchSize", "signatureBatchSizeParam", "countMultiplierParam")
-"""Fields that came with 1.37: files that use one of them are of that release."""
+"""Fields that are new in 1.37: a file with one of them is of that release."""
 _DEEPEST = 3
-"""How many levels below that of a release a folder of workloads may be."""
+"""How many levels below the folder of a release a folder of workloads may be."""
 
 
 class _Selector(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
@@ -74,7 +74,7 @@ class Workload:
     name: str
     folder: Path
     topic: str = ""
-    """The folder's place in the tree: by it a threshold is chosen where there are several."""
+    """The folder's path below the root, joined by `_`; it selects one of several thresholds."""
     labels: tuple[str, ...] = ()
     gates: Mapping[str, bool] = field(default_factory=dict)
     operations: tuple[Operation, ...] = ()
@@ -85,7 +85,7 @@ class Workload:
     release: config.Version = config.OLDEST_RECORDED
     """The release whose files these are."""
     emulated: config.Version = config.OLDEST_RECORDED
-    """The release whose gates count: an older one where a gate is asked for that is locked by now."""
+    """The release that the scheduler emulates: an older one if a gate is set that is locked in newer ones."""
     problem: str = ""
 
     @property
@@ -104,7 +104,7 @@ class Workload:
 
 
 def read(root: Path, gates: Mapping[str, bool] | None = None) -> list[Workload]:
-    """Return all workloads below a folder. `gates` are set beside what a workload asks for, and before it."""
+    """Return all workloads below a folder. `gates` are set for all of them, and win over those of a workload."""
     files = sorted(root.rglob(FILE)) if root.is_dir() else []
     if not files:
         raise ConfigError(str(root), f"there is no {FILE} in this folder or below")
@@ -124,15 +124,16 @@ def read(root: Path, gates: Mapping[str, bool] | None = None) -> list[Workload]:
 
 
 def _files_around(root: Path) -> list[Path]:
-    """Return the files of the release that a folder of some workloads is in, which has templates for all of them: only
-    together they tell which release it is."""
+    """Return all performance-config.yaml files of the release that contains a folder.
+
+    The folder of a release has `templates`. One file alone may not show its release, but all files of it together do.
+    """
     above = [each for each in root.resolve().parents[:_DEEPEST] if (each / "templates").is_dir()]
     return [file for depth in range(_DEEPEST + 1) for file in sorted(above[-1].glob("*/" * depth + FILE))] if above else []
 
 
 def release_of(trees: Iterable[Sequence[_Case]]) -> config.Version:
-    """Return the release whose rules count: since 1.37 pods carry a label of their signature, and a steady state replaces
-    pods one by one."""
+    """Return the release whose rules apply: since 1.37 pods have a signature label, and a steady state replaces single pods."""
     for cases in trees:
         for written in (operation for case in cases for operation in case.workload_template):
             inner = written.get("createPodsOp")
@@ -157,15 +158,15 @@ def _read_file(file: Path) -> list[_Case]:
 
 
 def _workload(base: Workload, case: _Case, written: _Workload, overrides: Mapping[str, bool]) -> Workload:
-    asked = {**case.feature_gates, **written.feature_gates, **overrides}
+    gates_set = {**case.feature_gates, **written.feature_gates, **overrides}
     threshold = written.threshold  # several topics may share a file; zero means none
     selector = written.threshold_metric_selector or case.default_threshold_metric_selector or _Selector(THROUGHPUT)
     made = replace(
         base,
         name=written.name,
         labels=(*case.labels, *written.labels),
-        gates=asked,
-        emulated=base.emulated if asked.get("SchedulerQueueingHints", True) else _WITHOUT_HINTS,
+        gates=gates_set,
+        emulated=base.emulated if gates_set.get("SchedulerQueueingHints", True) else _WITHOUT_HINTS,
         default_pod_template=case.default_pod_template_path,
         scheduler_config=base.folder / case.scheduler_config_path if case.scheduler_config_path else None,
         threshold=(threshold.get(base.topic, 0.0) if isinstance(threshold, dict) else threshold) or None,
@@ -214,7 +215,7 @@ def template(file: Path) -> Template:
 
 @functools.lru_cache(maxsize=512)
 def plain(file: Path) -> dict[str, Any]:
-    """Return an object file that is no template."""
+    """Return the object in a file that is not a template."""
     return parsed(_text(file), file.name)
 
 
@@ -240,7 +241,7 @@ def _text(file: Path) -> str:
 
 
 def chosen(workloads: Iterable[Workload], labels: str, cases: Sequence[str], names: Sequence[str]) -> list[Workload]:
-    """Return the workloads with these labels (`a,+b,-c`) whose case and name match one of the patterns, if any are given."""
+    """Return the workloads that have the labels `a,+b,-c` and match the patterns of cases and names, if there are any."""
     wanted = [label for label in labels.split(",") if label]
     return [
         one

@@ -1,8 +1,8 @@
 """An API server and a scheduler to run a workload on.
 
-In: a workload, and the kubeconfig of an API server if one is given. Out: a kubeconfig to write with, and a scheduler with the
-workload's configuration and gates that is ready before anything is created. Both are processes of their own, as on a real
-cluster, so that neither waits for the other or for the benchmark within one interpreter.
+In: a workload, and the kubeconfig of an API server if there is one. Out: a kubeconfig, and a scheduler with the workload's
+configuration and gates. The scheduler is ready before the first object is created. Each is a process of its own, as on a real
+cluster, so they share no interpreter with each other or with the benchmark.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ _SCHEDULED = {"result": "scheduled"}
 
 
 def api_server(kubeconfig: str, scratch: Path) -> contextlib.AbstractAsyncContextManager[str]:
-    """Lend the kubeconfig of the given API server, or of an embedded one with the controllers that a benchmark needs."""
+    """Yield the given kubeconfig, or that of an embedded API server with the controllers that the workloads need."""
     file = scratch / "kubeconfig"
     return processes.api_server(kubeconfig, (sys.executable, "-m", "kubesched.tools.bench.perf.controllers", str(file)), file)
 
 
 class RunningScheduler:
-    """A scheduler that works until its context ends."""
+    """A scheduler process."""
 
     def __init__(self, process: subprocess.Popen[bytes], port: int, log: Path, session: aiohttp.ClientSession) -> None:
         self._process = process
@@ -47,30 +47,27 @@ class RunningScheduler:
         self.rss_mib = 0
 
     async def attempts(self) -> Buckets:
-        """Return how long the attempts took that placed a pod."""
+        """Return the histogram of the attempts that placed a pod."""
         async with self._session.get(f"{self._url}/metrics") as answer:
             text = await answer.text()
         return await asyncio.to_thread(histogram, text, ATTEMPT, _SCHEDULED)
 
     async def wait_ready(self) -> None:
-        """Wait until it has read what there is; raise with its last words if it ends before."""
+        """Wait until the scheduler has read the cluster; raise with the last line of its log if it ends before."""
         try:
             async with asyncio.timeout(_READY_WITHIN_SECONDS):
-                while not await self._is_ready():
+                while True:
+                    with contextlib.suppress(aiohttp.ClientError):
+                        async with self._session.get(f"{self._url}/readyz") as answer:
+                            if answer.status == 200:
+                                return
                     self._raise_if_ended()
                     await asyncio.sleep(0.05)
         except TimeoutError:
             raise SchedulerError(f"the scheduler is not ready: {processes.last_line(self._log)}") from None
 
-    async def _is_ready(self) -> bool:
-        try:
-            async with self._session.get(f"{self._url}/readyz") as answer:
-                return answer.status == 200
-        except aiohttp.ClientError:
-            return False
-
     async def watch_over(self) -> None:
-        """Raise as soon as it has ended."""
+        """Raise SchedulerError when the process ends."""
         while True:
             self._raise_if_ended()
             await asyncio.sleep(0.5)
@@ -80,7 +77,7 @@ class RunningScheduler:
             raise SchedulerError(f"the scheduler has ended: {processes.last_line(self._log)}")
 
     async def end(self) -> None:
-        """Stop it, and take note of what it used."""
+        """Stop the process, and keep the CPU and memory that it used."""
         if self._process.poll() is not None:
             return
         self._process.send_signal(signal.SIGTERM)
@@ -91,7 +88,7 @@ class RunningScheduler:
 
 @contextlib.asynccontextmanager
 async def scheduler(workload: Workload, kubeconfig: str, scratch: Path) -> AsyncIterator[RunningScheduler]:
-    """Run a scheduler as the workload wants it."""
+    """Run a scheduler with the configuration and the gates of a workload."""
     port = processes.free_port()
     flags = [
         f"--secure-port={port}",
@@ -102,9 +99,12 @@ async def scheduler(workload: Workload, kubeconfig: str, scratch: Path) -> Async
     flags.append("--emulated-version={}.{}".format(*workload.emulated))
     if workload.gates:
         flags.append("--feature-gates=" + ",".join(f"{name}={str(on).lower()}" for name, on in workload.gates.items()))
-    configuration = {**_configuration(workload), "leaderElection": {"leaderElect": False}}
+    configuration: dict[str, Any] = {}
+    if workload.scheduler_config is not None:
+        configuration = msgspec.yaml.decode(workload.scheduler_config.read_bytes(), type=dict[str, Any])
+    configuration["leaderElection"] = {"leaderElect": False}
     process = processes.start_scheduler(kubeconfig, scratch, configuration, flags)
-    connector = aiohttp.TCPConnector(ssl=False)  # it signs its own certificate, and listens to this machine alone
+    connector = aiohttp.TCPConnector(ssl=False)  # its certificate is self-signed, and it listens on this machine only
     async with aiohttp.ClientSession(connector=connector) as session:
         running = RunningScheduler(process, port, scratch / "scheduler.log", session)
         try:
@@ -112,10 +112,3 @@ async def scheduler(workload: Workload, kubeconfig: str, scratch: Path) -> Async
             yield running
         finally:
             await running.end()
-
-
-def _configuration(workload: Workload) -> dict[str, Any]:
-    if workload.scheduler_config is None:
-        return {}
-    tree: dict[str, Any] = msgspec.yaml.decode(workload.scheduler_config.read_bytes(), type=dict[str, Any])
-    return tree

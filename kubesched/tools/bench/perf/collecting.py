@@ -1,10 +1,11 @@
-"""Throughput and latency, as scheduler_perf collects them.
+"""Throughput and latency, computed as scheduler_perf computes them.
 
-In: pods that get nodes, and the scheduler's metrics before and after. Out: one row of figures. Throughput is sampled every
-second: sampling begins with the first second after a pod was seen on a node, and a second in which nothing happened shares the
-rate of those up to the next that something did. Percentiles of throughput are those of the samples (Perc99 is near the best
-second), percentiles of latency come from the buckets of a histogram, and how long pods waited from being seen to being seen
-on a node is measured here, pod by pod.
+In: pods that get a node, and the scheduler's metrics before and after. Out: one row of figures.
+
+Throughput is sampled every second, from the first second after a pod got a node. A second without a placement is averaged with
+the seconds up to the next placement: after 300 pods, none, none and 60 pods the samples are 300, 20, 20, 20. Percentiles of
+throughput are those of the samples, so Perc99 is near the best second. Percentiles of attempt latency come from the buckets of
+the scheduler's histogram. The wait of a pod, from its creation to its binding, is measured here.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ ATTEMPT = "scheduler_scheduling_attempt_duration_seconds"
 _PERCENTS = (50, 90, 95, 99)
 
 Buckets = Mapping[float, float]
-"""Upper bound to how many were at or below it."""
+"""Counts of a histogram: each upper bound, and how many observations are at or below it."""
 
 
 class Throughput:
@@ -47,7 +48,7 @@ class Throughput:
         self._n_idle = 0
 
     def take(self, pod: SeenPod, now: float) -> None:
-        """Count a pod that was just seen on a node."""
+        """Count a pod that just got a node."""
         if pod.namespace in self._namespaces and pod.matches(self._selector):
             self.n_scheduled += 1
             self.last_at = now
@@ -76,7 +77,7 @@ class Throughput:
         self._sampled_at, self._n_sampled, self._n_idle = now, self.n_scheduled, 0
 
     def figures(self) -> dict[str, Any]:
-        """Return the figures; a run too short for a sample has its pods over the time that they took."""
+        """Return the figures. In a run too short for a sample, throughput is pods over elapsed time."""
         seconds = self.last_at - self.began_at
         samples, waits = sorted(self.samples), sorted(1000 * wait for wait in self.waits)
         overall = self.n_scheduled / seconds if seconds > 0 else None
@@ -99,7 +100,7 @@ def _rounded(value: float | None) -> float | None:
 
 
 def histogram(text: str, name: str, labels: Mapping[str, str]) -> Buckets:
-    """Return the buckets of a histogram in a page of metrics, added up over all series with these labels."""
+    """Return the buckets of a histogram in the text of /metrics, summed over all series with these labels."""
     found: dict[float, float] = {}
     for family in text_string_to_metric_families(text):
         if family.name != name:
@@ -111,13 +112,8 @@ def histogram(text: str, name: str, labels: Mapping[str, str]) -> Buckets:
     return found
 
 
-def between(before: Buckets, after: Buckets) -> Buckets:
-    """Return what was counted between two readings."""
-    return {bound: count - before.get(bound, 0.0) for bound, count in after.items()}
-
-
 def quantile(buckets: Buckets, share: float) -> float | None:
-    """Return the value that a share of all observations does not exceed, interpolated within its bucket."""
+    """Return a quantile, interpolated within its bucket; for the last bucket, which has no bound, its lower bound."""
     bounds = sorted(buckets)
     total = buckets[bounds[-1]] if bounds else 0.0
     if total <= 0:
@@ -135,8 +131,8 @@ def quantile(buckets: Buckets, share: float) -> float | None:
 
 
 def latency_ms(before: Buckets, after: Buckets) -> dict[str, float | None] | None:
-    """Return percentiles in milliseconds of what was observed between two readings of a histogram in seconds."""
-    found = between(before, after)
+    """Return percentiles, in milliseconds, of the observations between two readings of a histogram in seconds."""
+    found = {bound: count - before.get(bound, 0.0) for bound, count in after.items()}
     if quantile(found, 0.5) is None:
         return None
     return {f"p{percent}": _rounded(1000 * (quantile(found, percent / 100) or 0.0)) for percent in _PERCENTS}

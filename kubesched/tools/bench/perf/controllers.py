@@ -1,8 +1,8 @@
-"""The embedded API server of a benchmark, as a program: the API, and the controllers that scheduler_perf runs beside it.
+"""A program: the embedded API server with the controllers that scheduler_perf runs.
 
-In: where to write the kubeconfig. Out: a server until SIGTERM. Claims are made from templates, volumes are bound, owners and
-namespaces take along what is theirs; there is no kubelet, so a pod that has a node stays as it is, and nobody expects a node
-to report. Pods bring the number of their priority along.
+In: where to write the kubeconfig. Out: a server until SIGTERM. Its controllers create claims from templates, bind volumes, and
+collect garbage. There is no kubelet: a pod with a node does not start, and a node needs no heartbeat. There is no priority
+admission: pods carry the number of their priority.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from kubesched.http import raise_file_limit
 
 
 def controllers_of(store: ObjectStore) -> Parts:
-    """Return what acts on claims, volumes, owners and namespaces."""
+    """Return the controllers of volumes, claims, owners and namespaces."""
     context = ControllerContext(store, INSTANT, events=False)
     return Parts((Volumes(context), ResourceClaimController(context), GarbageCollector(context)))
 
 
 async def serve(kubeconfig: Path) -> None:
-    """Serve until told to end; the kubeconfig is there once the server listens."""
+    """Serve until SIGINT or SIGTERM; the kubeconfig is written when the server listens."""
     stopped = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stopped.set)

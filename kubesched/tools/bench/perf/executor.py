@@ -1,8 +1,8 @@
-"""Carries the operations of a workload out, one after another.
+"""Runs the operations of a workload, one after another.
 
-In: a workload, a connection to an API server with a scheduler at work on it, and that scheduler's histograms. Out: one row of
-figures for each collection of metrics. Churn and deletions that nobody waits for go on beside the operations after them and end
-with the workload; what they raise, it raises.
+In: a workload, a connection to an API server, and the histograms of the scheduler that runs there. Out: one row of figures for
+each collection of metrics. Churn, and deletions that need no waiting, run in the background until the workload ends. Their
+errors end the workload.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ from kubesched.tools.bench.perf.rest import Rest
 from kubesched.tools.bench.processes import in_parallel
 
 ReadAttempts = Callable[[], Awaitable[Buckets]]
-"""Reads the scheduler's histogram of attempts that placed a pod."""
+"""Returns the scheduler's histogram of the attempts that placed a pod."""
 
 _CHURN_SECONDS = 0.5
 
 
 @dataclass(slots=True)
 class _Collection:
-    """Metrics that are being collected."""
+    """A collection of metrics that has begun and not ended."""
 
     name: str
     throughput: Throughput
@@ -46,7 +46,7 @@ class _Collection:
 
 
 class Executor:
-    """Runs one workload. Make one, `run` it, and `close` it whatever happened."""
+    """Runs one workload: call `run`, then `close`, also after an error."""
 
     def __init__(
         self, workload: Workload, rest: Rest, informer: PodInformer, attempts: ReadAttempts, *, patience: float = 600.0
@@ -58,10 +58,10 @@ class Executor:
         self._attempts = attempts
         self._patience = patience
         self._n_pending: dict[str, int] = {}
-        """Of each namespace that is known, the pods that nobody has waited for."""
+        """By namespace, the number of created pods that no operation has waited for yet."""
         self._n_nodes = 0
         self._collection: _Collection | None = None
-        self._beside: set[asyncio.Task[None]] = set()
+        self._background: set[asyncio.Task[None]] = set()
         self._run: Mapping[type[ops.Operation], Callable[[Any, int], Awaitable[None]]] = {
             ops.AllocResourceClaims: self._alloc_resource_claims,
             ops.Barrier: self._barrier,
@@ -74,43 +74,43 @@ class Executor:
             ops.CreateResourceClaims: self._create_resource_claims,
             ops.CreateResourceDriver: self._create_resource_driver,
             ops.DeletePods: self._delete_pods,
-            ops.Sleep: self._sleep,
-            ops.StartCollectingMetrics: self._start_collecting,
-            ops.StopCollectingMetrics: self._stop_collecting,
+            ops.Sleep: lambda operation, _: asyncio.sleep(operation.seconds),
+            ops.StartCollectingMetrics: lambda each, _: self._begin_collection(each.name, each.namespaces, each.label_selector),
+            ops.StopCollectingMetrics: lambda operation, _: self._end_collection(),
             ops.UpdateAny: self._update_any,
         }
 
     async def run(self, progress: Callable[[str], None] | None = None) -> None:
-        """Carry out all operations; raise with the number of the one that failed."""
+        """Run all operations; an error names the number of the operation that failed."""
         for number, operation in enumerate(self.workload.operations):
             if progress is not None:
                 progress(operation.opcode)
             try:
                 await self._run[type(operation)](operation, number)
-                self._raise_from_beside()
+                self._raise_background_errors()
             except SchedulerError as error:
                 raise SchedulerError(f"operation {number}, {operation.opcode}: {error}") from error
 
     async def close(self) -> None:
-        """End what still goes on."""
+        """Cancel the tasks in the background, and end the collection of metrics."""
         if self._collection is not None:
             self._collection.ends.close()
             self._collection.sampling.cancel()
             await asyncio.gather(self._collection.sampling, return_exceptions=True)
-        for task in self._beside:
+        for task in self._background:
             task.cancel()
-        await asyncio.gather(*self._beside, return_exceptions=True)
+        await asyncio.gather(*self._background, return_exceptions=True)
 
-    def _go_on_beside(self, work: Coroutine[Any, Any, None]) -> None:
-        self._beside.add(asyncio.create_task(work))
+    def _run_in_background(self, work: Coroutine[Any, Any, None]) -> None:
+        self._background.add(asyncio.create_task(work))
 
-    def _raise_from_beside(self) -> None:
-        for task in [task for task in self._beside if task.done()]:
-            self._beside.remove(task)
+    def _raise_background_errors(self) -> None:
+        for task in [task for task in self._background if task.done()]:
+            self._background.remove(task)
             task.result()
 
-    async def _know_namespace(self, name: str) -> None:
-        """Create a namespace at its first mention."""
+    async def _ensure_namespace(self, name: str) -> None:
+        """Create a namespace the first time that an operation names it."""
         if name not in self._n_pending:
             await self._rest.ensure_namespace(name)
             self._n_pending[name] = 0
@@ -141,7 +141,7 @@ class Executor:
 
     async def _create_pods(self, operation: ops.CreatePods, number: int) -> None:
         namespace = operation.namespace if operation.namespace is not None else f"namespace-{number}"
-        await self._know_namespace(namespace)
+        await self._ensure_namespace(namespace)
         pods = objects.pods(operation, self.workload, namespace)
         if operation.collect_metrics:
             await self._begin_collection(namespace, [namespace], {})
@@ -165,7 +165,7 @@ class Executor:
         await self._rest.create(new.pod, namespace)
 
     async def _keep_steady(self, operation: ops.CreatePods, namespace: str, pods: list[NewPod]) -> None:
-        """Keep so many pods waiting until the time is up: those that were placed go, and others come."""
+        """Keep the same number of pods pending until the time is up: delete a pod that was placed, and create another one."""
         placed: asyncio.Queue[SeenPod] = asyncio.Queue()
         n_placed = 0
 
@@ -202,7 +202,7 @@ class Executor:
                 await self._rest.delete_pod(pod.namespace, pod.name)
 
         if operation.skip_wait_to_completion:
-            self._go_on_beside(delete())
+            self._run_in_background(delete())
         else:
             await delete()
 
@@ -237,20 +237,17 @@ class Executor:
                     if recreates and (name := alive.pop(slot, "")):
                         await self._rest.delete(template, where, name)
                         continue
-                    with contextlib.suppress(ApiError):  # a namesake that is still there
+                    with contextlib.suppress(ApiError):  # the previous pod of this name may still be terminating
                         alive[slot] = await self._rest.create(template, where)
                 turn += 1
 
-        self._go_on_beside(churn())
-
-    async def _sleep(self, operation: ops.Sleep, number: int) -> None:
-        await asyncio.sleep(operation.seconds)
+        self._run_in_background(churn())
 
     # Any object
 
     async def _create_any(self, operation: ops.CreateAny, number: int) -> None:
         if operation.namespace:
-            await self._know_namespace(operation.namespace)
+            await self._ensure_namespace(operation.namespace)
         file, counts = self.workload.file(operation.template_path), not isinstance(operation, ops.CreatePodGroups)
         made = objects.rendered(file, operation.template_params, operation.count, counts=counts)
         await in_parallel(made, lambda obj: self._create_strictly(obj, operation.namespace))
@@ -260,7 +257,7 @@ class Executor:
 
     async def _update_any(self, operation: ops.UpdateAny, number: int) -> None:
         if operation.namespace:
-            await self._know_namespace(operation.namespace)
+            await self._ensure_namespace(operation.namespace)
         file = self.workload.file(operation.template_path)
         made = list(objects.rendered(file, operation.template_params, operation.count))
         async for obj in _paced(made, operation.update_per_second):
@@ -269,7 +266,7 @@ class Executor:
     # Devices
 
     async def _create_resource_claims(self, operation: ops.CreateResourceClaims, number: int) -> None:
-        await self._know_namespace(operation.namespace)
+        await self._ensure_namespace(operation.namespace)
         claim = cases.plain(self.workload.file(operation.template_path))
         await in_parallel([claim] * operation.count, lambda one: self._create_strictly(one, operation.namespace))
 
@@ -284,7 +281,7 @@ class Executor:
 
     async def _alloc_resource_claims(self, operation: ops.AllocResourceClaims, number: int) -> None:
         connection = self._rest.connection
-        found = await devices.cluster_of(connection)
+        found = await devices.read_cluster(connection)
         claims = [
             one for one in found if isinstance(one, ResourceClaim) and operation.namespace in ("", one.metadata.namespace)
         ]
@@ -294,12 +291,6 @@ class Executor:
             await self._rest.set_status(obj, claim.metadata.namespace, status)
 
     # Metrics
-
-    async def _start_collecting(self, operation: ops.StartCollectingMetrics, number: int) -> None:
-        await self._begin_collection(operation.name, operation.namespaces, operation.label_selector)
-
-    async def _stop_collecting(self, operation: ops.StopCollectingMetrics, number: int) -> None:
-        await self._end_collection()
 
     async def _begin_collection(self, name: str, namespaces: list[str], selector: Mapping[str, str]) -> None:
         if self._collection is not None:
@@ -323,7 +314,7 @@ class Executor:
 
 
 async def _paced(items: list[Any], per_second: int) -> Any:
-    """Yield items at a rate, or all at once without one."""
+    """Yield items at a rate; without a rate, without a pause."""
     due = time.monotonic()
     for item in items:
         if per_second:

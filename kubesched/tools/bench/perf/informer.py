@@ -1,7 +1,7 @@
-"""The pods as a watch tells of them: who has a node, who was tried, who is told when one gets a node.
+"""The pods of the cluster, followed by a watch: which have a node, and which the scheduler has tried.
 
-In: a connection. Out: counts by namespace and labels, and calls of those who listen. It follows the API server and nothing
-else, so it sees what any client would see, whichever scheduler is at work.
+In: changes of pods. Out: pods by namespace and labels, and a call to the listeners when a pod gets a node. The API server is
+the only source, so the figures do not depend on which scheduler runs.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from typing import Any
 
 from kubesched.errors import SchedulerError
 
-_LOOKS_EVERY_SECONDS = 0.1
+_POLL_SECONDS = 0.1
 
 
 @dataclass(slots=True)
 class SeenPod:
-    """One pod, as far as a benchmark wants to know it."""
+    """What a benchmark needs to know about a pod."""
 
     namespace: str
     name: str
@@ -30,25 +30,23 @@ class SeenPod:
     was_tried: bool = False
 
     def matches(self, selector: Mapping[str, str]) -> bool:
-        """Return whether it has all these labels."""
+        """Return whether the pod has all these labels."""
         return all(self.labels.get(key) == value for key, value in selector.items())
 
 
 Listener = Callable[[SeenPod, float], None]
-"""Told of a pod that was just seen on a node, and when."""
+"""Called with a pod that just got a node, and the time."""
 
 
 class PodInformer:
-    """Follows all pods."""
+    """Follows all pods, as the sink of a reflector."""
 
     def __init__(self) -> None:
         self._pods: dict[str, dict[str, SeenPod]] = {}
         self._listeners: list[Listener] = []
 
-    # What the reflector tells
-
     def deliver(self, kind: str, old: Any | None, new: Any | None) -> None:
-        """Take one change."""
+        """Apply one change of a pod."""
         if new is None:
             if old is not None:
                 self._pods.get(old.metadata.namespace, {}).pop(old.metadata.name, None)
@@ -64,17 +62,15 @@ class PodInformer:
             pod.was_tried = any(condition.type == "PodScheduled" for condition in new.status.conditions)
         if new.spec.node_name and not pod.node:
             pod.node = new.spec.node_name
-            for tell in tuple(self._listeners):
-                tell(pod, now)
+            for listener in tuple(self._listeners):
+                listener(pod, now)
 
     def synced(self, kind: str) -> None:
-        """Know that the first list is delivered."""
-
-    # What the operations ask
+        """Do nothing when the first list is complete."""
 
     @contextlib.contextmanager
     def listening(self, listener: Listener) -> Iterator[None]:
-        """Tell somebody of every pod that gets a node, for as long as the context lasts."""
+        """Call a listener for every pod that gets a node, while the context lasts."""
         self._listeners.append(listener)
         try:
             yield
@@ -88,7 +84,10 @@ class PodInformer:
     async def wait(
         self, namespace: str, n_wanted: int, patience: float, *, selector: Mapping[str, str] | None = None, tried: bool = False
     ) -> None:
-        """Wait until so many pods of a namespace have a node, or (`tried`) have one or were refused one; raise in the end."""
+        """Wait until `n_wanted` pods of a namespace have a node, or with `tried` have a node or a failed attempt.
+
+        Raise SchedulerError after `patience` seconds.
+        """
         deadline = time.monotonic() + patience
         while True:
             pods = self.pods(namespace, selector or {})
@@ -100,4 +99,4 @@ class PodInformer:
                 done = "tried" if tried else "scheduled"
                 what = f"only {n_done} of {n_wanted} pods in namespace {namespace} were {done} within {patience:g} s{waits}"
                 raise SchedulerError(what)
-            await asyncio.sleep(_LOOKS_EVERY_SECONDS)
+            await asyncio.sleep(_POLL_SECONDS)

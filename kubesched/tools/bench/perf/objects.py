@@ -1,6 +1,7 @@
-"""Nodes, pods, volumes and slices as the operations make them.
+"""Nodes, pods, volumes and slices as the operations create them.
 
-In: an operation, and files. Out: objects as dicts. Everything follows from the arguments but for the values of unique labels.
+In: an operation, and the files that it names. Out: objects as dicts. The same arguments give the same objects, except for the
+values of unique labels.
 """
 
 from __future__ import annotations
@@ -19,18 +20,18 @@ from kubesched.tools.bench.perf.operations import CreateNodes, CreatePods
 
 Object = dict[str, Any]
 _OFFER = {"pods": "110", "cpu": "4", "memory": "32Gi"}
-_ASKED = {"cpu": "100m", "memory": "500Mi"}
+_RESOURCES = {"cpu": "100m", "memory": "500Mi"}
 _CONTAINER = {
     "name": "pause",
     "image": "registry.k8s.io/pause:3.10.1",
     "ports": [{"containerPort": 80}],
-    "resources": {"limits": _ASKED, "requests": _ASKED},
+    "resources": {"limits": _RESOURCES, "requests": _RESOURCES},
 }
 _BASE_POD: Object = {"metadata": {"generateName": "pod-"}, "spec": {"containers": [_CONTAINER]}}
 
 
 def rendered(file: Path, params: Mapping[str, Any], n: int, *, counts: bool = True) -> Iterator[Object]:
-    """Yield n objects of a template; all are one and the same object where the template says so."""
+    """Yield n objects of a template. A template without an action is rendered once, and its object is yielded n times."""
     template = cases.template(file)
     before = ""
     made: Object = {}
@@ -44,7 +45,7 @@ def rendered(file: Path, params: Mapping[str, Any], n: int, *, counts: bool = Tr
 
 
 def nodes(operation: CreateNodes, workload: Workload, number: int, first: int) -> Iterator[tuple[Object, Object | None]]:
-    """Yield the nodes of operation `number`, and the CSINode that belongs to each; names go on from the `first` number."""
+    """Yield the nodes of operation `number`, each with its CSINode or None; `first` is the number in the first name."""
     params, n = operation.template_params, operation.count
     path = operation.node_template_path
     bases = rendered(workload.file(path), params, n) if path else (_base_node(number) for _ in range(n))
@@ -76,7 +77,7 @@ def _base_node(number: int) -> Object:
 
 
 def _offered(operation: CreateNodes, node: Object, name: str) -> Object | None:
-    """Add to a node what the strategy lets it offer; return its CSINode, if there is one."""
+    """Add the resources of the strategy to a node, and return its CSINode; None without a strategy."""
     strategy = operation.node_allocatable_strategy
     if strategy is None:
         return None
@@ -96,7 +97,7 @@ def _offered(operation: CreateNodes, node: Object, name: str) -> Object | None:
 
 
 class NewPod(NamedTuple):
-    """A pod to create, and its volume with the claim on it, if it has one."""
+    """A pod to create, with its claim and volume if it has them."""
 
     pod: Object
     claim: Object | None = None
@@ -104,7 +105,7 @@ class NewPod(NamedTuple):
 
 
 def pods(operation: CreatePods, workload: Workload, namespace: str) -> list[NewPod]:
-    """Return the pods of an operation, ready to be sent: rendering them is no part of what is measured."""
+    """Return the pods of an operation. They are rendered before the clock starts, so rendering is not measured."""
     path = operation.pod_template_path or workload.default_pod_template
     n = operation.count
     bases = rendered(workload.file(path), operation.template_params, n) if path else [_BASE_POD] * n
@@ -145,7 +146,7 @@ def _with_volume(pod: Object, operation: CreatePods, workload: Workload, namespa
 
 
 def resource_slice(driver: str, node: str, n_devices: int) -> Object:
-    """Return what a driver publishes for a node."""
+    """Return the ResourceSlice that a driver publishes for a node."""
     devices = [
         {
             "name": f"instance-{i}",

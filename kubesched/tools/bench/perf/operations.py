@@ -1,8 +1,8 @@
-"""What a workload does: one struct for each opcode, with the fields of scheduler_perf's files.
+"""The operations of a workload: one struct for each opcode, with the fields of scheduler_perf's files.
 
-In: an operation as it is written, and a workload's parameters. Out: the operation, with the value that every
-`...Param` names. An unknown opcode or field, a parameter that is missing or of the wrong type, and a contradiction between
-fields raise ConfigError. Nothing here does anything to a cluster.
+In: an operation as the file has it, and the parameters of the workload. Out: the operation, with each `...Param` replaced by
+its value. ConfigError is raised for an unknown opcode or field, a parameter that is missing or has the wrong type, and fields
+that contradict each other. `executor` runs the operations.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from kubesched.errors import ConfigError
 from kubesched.scheduler.config import Duration
 
 _PARAMETERS = ("count", "duration", "maxClaimsPerNode", "signatureBatchSize", "steadyState")
-"""The fields instead of which `...Param` may name a parameter."""
+"""The fields that can be given as `...Param`, the name of a parameter."""
 
 
 class Operation(msgspec.Struct, rename="camel", forbid_unknown_fields=True, kw_only=True):
@@ -26,7 +26,7 @@ class Operation(msgspec.Struct, rename="camel", forbid_unknown_fields=True, kw_o
     opcode: str
     template_fields: ClassVar[tuple[str, ...]] = ()
     plain_fields: ClassVar[tuple[str, ...]] = ()
-    """The fields that name files: those that are rendered, and those that are read as they are."""
+    """The fields that name files: templates, and files that are read as they are."""
 
     @property
     def templates(self) -> list[str]:
@@ -35,17 +35,17 @@ class Operation(msgspec.Struct, rename="camel", forbid_unknown_fields=True, kw_o
 
     @property
     def plain_files(self) -> list[str]:
-        """Return the files that it reads as they are."""
+        """Return the files that the operation reads as they are."""
         found = [getattr(self, field) for field in self.plain_fields]
         return [path for paths in found if paths for path in (paths if isinstance(paths, list) else [paths])]
 
     @property
     def collects(self) -> bool:
-        """Return whether figures come out of it."""
+        """Return whether the operation produces figures."""
         return False
 
     def check(self) -> str:
-        """Return what is wrong, or nothing."""
+        """Return what is wrong; empty if the operation is valid."""
         return ""
 
 
@@ -53,7 +53,7 @@ Made = TypeVar("Made", bound=Operation)
 
 
 class Counted(Operation):
-    """An operation on so many objects."""
+    """An operation on `count` objects."""
 
     count: int = 0
 
@@ -66,7 +66,7 @@ class VolumeNodeResources(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class NodeAllocatableStrategy(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
-    """What nodes offer beside their template, and how many volumes of each driver they take."""
+    """The allocatable resources of nodes, added to those of the template, and the volume limit of each driver."""
 
     node_allocatable: dict[str, str] = {}
     csi_node_allocatable: dict[str, VolumeNodeResources] = {}
@@ -74,14 +74,14 @@ class NodeAllocatableStrategy(msgspec.Struct, rename="camel", forbid_unknown_fie
 
 
 class LabelNodePrepareStrategy(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
-    """A label whose values the nodes have in turn."""
+    """A label whose values are given to the nodes round robin."""
 
     label_key: str
     label_values: list[str]
 
 
 class UniqueNodeLabelStrategy(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
-    """A label that has another value on every node."""
+    """A label with a different value on each node."""
 
     label_key: str
 
@@ -127,7 +127,7 @@ class CreatePods(Counted):
 
     @property
     def seconds(self) -> float:
-        """Return how long a steady state is kept."""
+        """Return the length of the steady state."""
         return Duration.parse(self.duration).seconds if self.duration else 0.0
 
     def check(self) -> str:
@@ -142,7 +142,7 @@ class CreatePods(Counted):
 
 
 class CreatePodSets(Counted):
-    """Becomes one CreatePods for each of its namespaces before anything runs."""
+    """Stands for one CreatePods for each namespace; `read` unrolls it."""
 
     namespace_prefix: str = ""
     create_pods_op: dict[str, Any] = {}
@@ -285,14 +285,14 @@ OPERATIONS: Mapping[str, type[Operation]] = {
 
 
 class Params:
-    """The parameters of a workload, and which of them were asked for."""
+    """The parameters of a workload, and which of them were used."""
 
     def __init__(self, values: Mapping[str, Any]) -> None:
         self.values = values
         self.used: set[str] = set()
 
     def value(self, reference: Any) -> Any:
-        """Return what `$name` stands for; a whole number may be written as a float."""
+        """Return the value of `$name`; a float such as 5.0 becomes an integer."""
         name = str(reference)
         if not name.startswith("$"):
             raise ConfigError("", f"the parameter {name!r} does not begin with $")
@@ -319,7 +319,7 @@ class Params:
 
 
 def read(written: Mapping[str, Any], params: Params) -> list[Operation]:
-    """Return what runs for an operation as it is written, sets of pods unrolled; raise ConfigError with what is not known."""
+    """Return the operations that an entry of the file stands for: one, or several for createPodSets."""
     opcode = written.get("opcode")
     kind = OPERATIONS.get(opcode) if isinstance(opcode, str) else None
     if kind is None:
@@ -328,12 +328,12 @@ def read(written: Mapping[str, Any], params: Params) -> list[Operation]:
     if not isinstance(made, CreatePodSets):
         return [made]
     inner = {"opcode": "createPods", **made.create_pods_op}
-    _made(inner, CreatePods, params)  # also where there are none, their fields and parameters are looked at
+    _made(inner, CreatePods, params)  # checks the fields and parameters, also when count is 0
     return [_made({**inner, "namespace": f"{made.namespace_prefix}-{i}"}, CreatePods, params) for i in range(made.count)]
 
 
 def _made(written: Mapping[str, Any], kind: type[Made], params: Params) -> Made:
-    """Return an operation with parameters in their places."""
+    """Return a checked operation with the values of its parameters."""
     fields = dict(written)
     for name in _PARAMETERS:
         if reference := fields.pop(f"{name}Param", ""):

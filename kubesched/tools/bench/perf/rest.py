@@ -1,6 +1,7 @@
-"""Writing objects of any kind: the paths under which a server serves them, many writes at a time, and taking all away again.
+"""Create, update and delete objects of any kind, and delete at the end what was created.
 
-In: objects as dicts. Out: requests. What is made is remembered as far as it must be removed from a cluster that is not ours.
+In: objects as dicts. Out: requests. Paths come from the API server's discovery. The paths of created objects are kept, so that
+a cluster that was given can be cleaned up.
 """
 
 from __future__ import annotations
@@ -26,8 +27,8 @@ _NAMESAKES = {
     "scheduling.k8s.io/v1beta1": "scheduling.k8s.io/v1alpha2",
     "scheduling.k8s.io/v1alpha3": "scheduling.k8s.io/v1alpha2",
 }
-"""Versions that a server may not serve, and those to ask for instead: objects are written in the same way in both. Fields that
-only one of them has are refused by the server, for objects are sent to be validated strictly."""
+"""For an API version that a server may lack, one with the same form of the objects. A field that only one of them has is
+refused by the server, as requests use strict field validation."""
 
 
 class _Resource(msgspec.Struct):
@@ -51,7 +52,7 @@ class Rest:
         """Paths of all but the pods, which go with their namespace."""
 
     async def collection(self, obj: Mapping[str, Any], namespace: str = "") -> str:
-        """Return where objects of this one's kind are; a namespace that does not go with the kind is an error."""
+        """Return the path of the objects of this kind; raise ConfigError if the namespace does not fit the kind's scope."""
         found = await self._served(obj)
         if found.namespaced != bool(namespace):
             where = "no namespace is given" if found.namespaced else f"namespace {namespace} is given, but there is none"
@@ -59,11 +60,11 @@ class Rest:
         return collection_path(found.api_version, found.name, namespace)
 
     async def is_namespaced(self, obj: Mapping[str, Any]) -> bool:
-        """Return whether objects of this one's kind are in namespaces."""
+        """Return whether objects of this kind are namespaced."""
         return (await self._served(obj)).namespaced
 
     async def _served(self, obj: Mapping[str, Any]) -> _Resource:
-        """Return what the server has for an object: in its own version, or in one that is the same."""
+        """Return how the server serves an object: in the version that it names, or in an equal one."""
         version, kind = str(obj.get("apiVersion", "")), str(obj.get("kind", ""))
         for one in (version, _NAMESAKES.get(version, "")):
             if one and (found := (await self._resources(one)).get(kind)):
@@ -83,7 +84,7 @@ class Rest:
         return self._known[version]
 
     async def _body(self, obj: Mapping[str, Any]) -> bytes:
-        """Return the wire's form of an object, in the version that is served."""
+        """Return the JSON of an object in the version that the server serves."""
         version = (await self._served(obj)).api_version
         return msgspec.json.encode(obj if obj.get("apiVersion") == version else {**obj, "apiVersion": version})
 
@@ -98,25 +99,25 @@ class Rest:
         return name
 
     async def update(self, obj: Mapping[str, Any], namespace: str, subresources: Iterable[str] = ()) -> None:
-        """Put an object in the place of the one with its name, or a subresource of it; then its status."""
+        """Replace an object or one of its subresources, then its status."""
         path = f"{await self.collection(obj, namespace)}/{quote(obj['metadata']['name'], safe='')}"
         body = await self._body(obj)
         await self.connection.request("PUT", "/".join([path, *subresources]) + "?fieldValidation=Strict", body)
         await self.connection.request("PUT", f"{path}/status?fieldValidation=Strict", body)
 
     async def set_status(self, obj: Mapping[str, Any], namespace: str, status: Object) -> None:
-        """Change some of an object's status."""
+        """Merge fields into the status of an object."""
         path = f"{await self.collection(obj, namespace)}/{quote(obj['metadata']['name'], safe='')}/status"
         await self.connection.request("PATCH", path, msgspec.json.encode({"status": status}), MERGE_PATCH)
 
     async def delete(self, obj: Mapping[str, Any], namespace: str, name: str) -> None:
-        """Delete an object of this one's kind; one that is gone already is as good."""
+        """Delete an object of this kind, if it exists."""
         path = f"{await self.collection(obj, namespace)}/{quote(name, safe='')}"
         self._made.pop(path, None)
         await remove(self.connection, path)
 
     async def delete_pod(self, namespace: str, name: str, *, at_once: bool = False) -> None:
-        """Delete a pod, if wanted without grace; one that is gone already is as good."""
+        """Delete a pod if it exists; `at_once` without a grace period."""
         query = "?gracePeriodSeconds=0" if at_once else ""
         await remove(self.connection, f"{collection_path('v1', 'pods', namespace)}/{name}{query}")
 
@@ -134,7 +135,7 @@ class Rest:
             await self.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
 
     async def remove_all(self) -> None:
-        """Remove what was made. Namespaces are empty by then."""
+        """Delete the created objects: pods first, namespaces last."""
         spaces = [path for path in self._made if path.startswith(f"{_NAMESPACES}/") and path.count("/") == 4]
         for path in spaces:
             await self.delete_pods(path.rpartition("/")[2], {}, at_once=True)

@@ -1,6 +1,6 @@
-"""One workload from beginning to end: a cluster is built, the operations run, the figures stand beside the threshold.
+"""Run one workload: start a cluster, run the operations, and compare the figures with the threshold.
 
-In: a workload that can run, and where. Out: one row for each collection of metrics, or one with the error that ended it.
+In: a workload, and a kubeconfig or none. Out: one row for each collection of metrics, or one row with an error.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from kubesched.tools.bench.processes import connected, following_pods, refuse_no
 async def run(
     workload: Workload, kubeconfig: str = "", *, patience: float = 600.0, progress: Callable[[str], None] | None = None
 ) -> list[dict[str, Any]]:
-    """Run a workload and return its rows; an error of its own becomes a row, too."""
+    """Run a workload and return its rows; an error becomes a row."""
     if workload.problem:
         return [_row(workload, error=workload.problem)]
     try:
@@ -55,7 +55,7 @@ async def _run(
 
 
 async def _first_of(work: Any, watch: Any) -> None:
-    """Do the work, unless the watch raises before."""
+    """Wait for the work; raise what `watch` raises if that is first."""
     tasks = [asyncio.ensure_future(work), asyncio.ensure_future(watch)]
     try:
         done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
@@ -68,7 +68,7 @@ async def _first_of(work: Any, watch: Any) -> None:
 
 
 def _row(workload: Workload, *, error: str | None = None, **figures: Any) -> dict[str, Any]:
-    """Return a row; all rows have the same first fields."""
+    """Return a row. All rows begin with the same fields."""
     percentiles = figures.get("throughput_percentiles") or {}
     measured = figures.get("throughput") if workload.bucket == "Average" else percentiles.get(workload.bucket)
     threshold = workload.threshold

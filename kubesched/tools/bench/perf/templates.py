@@ -1,9 +1,13 @@
-"""Go's text/template, as far as scheduler_perf's object files use it.
+"""The part of Go's text/template that scheduler_perf's object files use.
 
-In: a template's text, and the values that stand for `.name`. Out: text. Known are texts, comments and trim markers,
-pipelines with parentheses, fields, variables, strings and numbers, `if`, `else if`, `else`, `range` over a number or a
-list, comparisons, and scheduler_perf's own arithmetic. Anything else raises ConfigError with its name when the template is
-parsed, so that a file which needs more is refused before a cluster is built for it.
+In: the text of a template, and the values of its fields. Out: text. For example `name: p-{{.Index}}` with Index 3 becomes
+`name: p-3`, and `{{range $i := 2}}a{{$i}} {{end}}` becomes `a0 a1 `.
+
+Supported are text, comments and trim markers, pipelines with parentheses, fields, variables, strings, numbers, `if`, `else if`,
+`else`, `range` over a number or a list, comparisons, and scheduler_perf's own arithmetic functions. Anything else raises
+ConfigError while the template is parsed, before a cluster is started for it.
+
+A template is parsed into closures: each `Part` takes the variables and returns text, each `Expression` returns a value.
 """
 
 from __future__ import annotations
@@ -27,7 +31,7 @@ _PATH = re.compile(r"(\$\w*)?((?:\.[A-Za-z_]\w*)*)\Z")
 
 
 class Rendering(Exception):
-    """A value that a function cannot work with; becomes a ConfigError that names the file."""
+    """A function was given a value that it does not take. `Template.render` adds the name of the file."""
 
 
 # Functions
@@ -109,17 +113,14 @@ def printed(value: Any) -> str:
 # What a template consists of
 
 Scope = dict[str, Any]
-"""The variables; `.` is kept among them."""
-
+"""The variables by name; the name of the current value is `.`."""
 Expression = Callable[[Scope], Any]
-
-
 Part = Callable[[Scope], str]
-"""What a text or an action becomes."""
+"""A text or an action."""
 
 
 class Template:
-    """A parsed template; `is_constant` when it has no action, so that all its texts are the same."""
+    """A parsed template. `is_constant` is true if it has no action, so that it always renders the same text."""
 
     def __init__(self, text: str, name: str) -> None:
         self.name = name
@@ -131,7 +132,7 @@ class Template:
             raise self._error(f"{{{{{stop}}}}} without a beginning")
 
     def render(self, values: Mapping[str, Any]) -> str:
-        """Return the text that the template makes of these values."""
+        """Return the text for these values."""
         try:
             return _joined(self._parts, {".": values, "$": values})
         except (Rendering, TypeError) as error:
@@ -143,7 +144,7 @@ class Template:
     # Parsing
 
     def _block(self) -> tuple[list[Part], str]:
-        """Return what comes up to an `end` or `else`, and which of them ended the block."""
+        """Return the parts up to the next `end` or `else`, and that action; empty at the end of the text."""
         parts: list[Part] = []
         for text, is_action in self._tokens:
             if not is_action:
@@ -232,7 +233,7 @@ class Template:
         return made
 
     def _commands(self, words: list[str]) -> Expression:
-        """Return commands that are joined by `|`: the result of one is the last argument of the next."""
+        """Parse commands joined by `|`: the result of each is the last argument of the next."""
         made = self._command(words, None)
         while words and words[0] == "|":
             words.pop(0)
@@ -288,7 +289,7 @@ class Template:
 
 
 def _split(text: str) -> Iterator[tuple[str, bool]]:
-    """Yield texts and actions, with what trim markers take away already gone."""
+    """Yield texts and actions in order, each with whether it is an action; trim markers are applied."""
     place, trims = 0, False
     for found in _ACTION.finditer(text):
         before = text[place : found.start()]

@@ -1,8 +1,8 @@
-"""The users of a soak: they fill a cluster with nodes and pods, let pods come and go at a steady rate, and take notes.
+"""The users of a soak: create nodes and pods, replace pods at a steady rate, and record what becomes of them.
 
-In: a connection, sizes, a rate. Out: a `Ledger`. It hears of pods by a watch of its own and knows for each when it was asked
-for, when it was seen on a node, and whether that ever happened twice. What an API server that is away does not take is sent
-again until it does: a user's wish is never lost, so a pod without a node at the end was missed by a scheduler.
+In: a connection, sizes, a rate. Out: a `Ledger`, fed by a watch of its own. It knows when each pod was created, when it got a
+node, and whether it ever got a second one. A request that fails because the API server is down is repeated until it succeeds.
+So a pod without a node at the end is the scheduler's fault.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from kubesched.tools.bench.soak.replicas import LEASE
 
 KINDS = ("basic", "spread", "prefaffinity", "softspread", "affinity")
 GREEN_EVERY = 45
-"""One pod in so many wants a node without others of its kind: not so many that nodes run out."""
+"""One pod in 45 has anti-affinity to its kind on its node. With more of them, nodes would run out."""
 NODE_CHANGE_EVERY = 10
-"""A label of a node changes for so many pods that come."""
+"""A node label changes with every tenth pod."""
 PODS_PER_NODE = 40
-"""What fits: all pods are 100m, all nodes have four cores."""
+"""How many fit: each pod requests 100m, each node has four cores."""
 _PODS = collection_path("v1", "pods", workloads.NAMESPACE)
 _NODES = collection_path("v1", "nodes")
 _TICK_SECONDS = 0.25
@@ -42,20 +42,20 @@ _MOST_UNDER_WAY = 256
 
 
 class Ledger:
-    """What happened to pods; a sink of reflectors. Times are monotonic seconds."""
+    """What became of the pods; a sink of a reflector. Times are monotonic seconds."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self.asked: dict[str, float] = {}
-        """Pods that were asked for and have no node yet, by name."""
+        """By name, when each pod without a node was created."""
         self.node_of: dict[str, str] = {}
         self.n_bound = self.n_gone = 0
         self.bound_twice: list[str] = []
         self.overbooked: dict[str, int] = {}
-        """Nodes that held more than fits, and how many."""
+        """The nodes that held too many pods, and how many."""
         self.delays = array("d")
         self.bound_at = array("d")
         self.on_bound: Callable[[float, float], None] = lambda asked, now: None
-        """Called with when a pod was asked for and when it was bound."""
+        """Called with the times at which a pod was created and bound."""
         self._pods_on = Counter[str]()
         self._names: list[str] = []
         self.clock = clock
@@ -71,7 +71,7 @@ class Ledger:
         return [name for name, node in self.node_of.items() if node in wanted]
 
     def draw(self, chance: random.Random) -> str | None:
-        """Take a placed pod out by lot; None if there is none."""
+        """Remove a random bound pod from the list of candidates and return its name; None if there is none."""
         while self._names:
             at = chance.randrange(len(self._names))
             self._names[at], self._names[-1] = self._names[-1], self._names[at]
@@ -81,7 +81,7 @@ class Ledger:
         return None
 
     def deliver(self, kind: str, old: Pod | None, new: Pod | None) -> None:
-        """Take a change to a pod."""
+        """Apply one change of a pod."""
         if new is None:
             assert old is not None
             self._gone(old.metadata.name)
@@ -89,7 +89,7 @@ class Ledger:
             self._placed(new.metadata.name, new.spec.node_name)
 
     def synced(self, kind: str) -> None:
-        """Take notice that the first list is in."""
+        """Do nothing when the first list is complete."""
 
     def _placed(self, name: str, node: str) -> None:
         before = self.node_of.get(name)
@@ -119,7 +119,7 @@ class Ledger:
 
 
 class Users:
-    """Create, delete and change. `pods` is how many there should be at any time."""
+    """Create, delete and change objects, so that there are about `pods` pods at any time."""
 
     def __init__(self, connection: Connection, ledger: Ledger, *, nodes: int, pods: int, rate: float, seed: int) -> None:
         self.n_asked = self.n_node_changes = 0
@@ -131,79 +131,79 @@ class Users:
         self._under_way: set[asyncio.Task[None]] = set()
 
     async def fill(self) -> None:
-        """Make the nodes, and pods that are on them already."""
-        await self._made(Namespace(metadata=ObjectMeta(name=workloads.NAMESPACE)))
-        await in_parallel(map(workloads.node, range(self.n_nodes)), self._made)
+        """Create the nodes, and pods that already have a node."""
+        await self._create(Namespace(metadata=ObjectMeta(name=workloads.NAMESPACE)))
+        await in_parallel(map(workloads.node, range(self.n_nodes)), self._create)
         self._next = self._n_pods
-        await in_parallel((self._pod(i, f"node-{i % self.n_nodes:05d}") for i in range(self._n_pods)), self._made)
+        await in_parallel((self._pod(i, f"node-{i % self.n_nodes:05d}") for i in range(self._n_pods)), self._create)
 
     async def churn(self, until: Callable[[], bool]) -> None:
-        """Let pods come and go at the rate, and labels of nodes change, until told to stop."""
+        """Create and delete pods at the rate, and change node labels, until `until` returns true."""
         begun, n_due = time.monotonic(), 0.0
         while not until():
             n_wanted = int((time.monotonic() - begun) * self._rate - n_due)
             n_due += n_wanted
             for _ in range(n_wanted):
-                self._start(self._ask_for_one())
+                self._start(self._create_one())
             n_extra = len(self.ledger.node_of) + len(self.ledger.asked) - self._n_pods
             for _ in range(min(n_extra, 2 * n_wanted + 2)):
                 name = self.ledger.draw(self._chance)
                 if name is not None:
                     self._start(self._remove(f"{_PODS}/{name}?gracePeriodSeconds=0"))
             await asyncio.sleep(_TICK_SECONDS)
-            while len(self._under_way) > _MOST_UNDER_WAY:  # the API server is away, or slower than the rate
+            while len(self._under_way) > _MOST_UNDER_WAY:  # the API server is down, or slower than the rate
                 await asyncio.wait(self._under_way, return_when=asyncio.FIRST_COMPLETED)
 
     async def lose_nodes(self, count: int) -> list[int]:
-        """Remove nodes, and what was on them, as the collector of lost pods does; return which."""
+        """Delete random nodes and their pods, as the pod garbage collector does; return the numbers of the nodes."""
         lost = self._chance.sample(range(self.n_nodes), min(count, self.n_nodes // 2))
         await in_parallel((f"{_NODES}/node-{i:05d}" for i in lost), self._remove)
         await self.clear_nodes(lost)
         return lost
 
     async def clear_nodes(self, lost: Iterable[int]) -> None:
-        """Remove the pods of lost nodes; some may have been bound there meanwhile."""
+        """Delete the pods of lost nodes; some may have been bound since the nodes were deleted."""
         names = self.ledger.names_on(f"node-{i:05d}" for i in lost)
-        # A part of what a client may have under way: new pods would wait behind thousands, and be measured so.
+        # A few at a time: behind thousands of requests new pods would be created late, and that would be measured.
         await in_parallel((f"{_PODS}/{name}?gracePeriodSeconds=0" for name in names), self._remove)
 
     async def bring_back(self, lost: Iterable[int]) -> None:
         """Create lost nodes again, empty."""
         await self.clear_nodes(lost)
-        await in_parallel(map(workloads.node, lost), self._made)
+        await in_parallel(map(workloads.node, lost), self._create)
 
     async def finish(self) -> None:
-        """Wait for what is under way."""
+        """Wait until all requests are done."""
         while self._under_way:
             await asyncio.wait(self._under_way)
 
     async def empty(self) -> None:
-        """Remove everything that was made."""
+        """Delete all that was created."""
         await self._remove(f"{_PODS}?gracePeriodSeconds=0")
         await in_parallel((f"{_NODES}/node-{i:05d}" for i in range(self.n_nodes)), self._remove)
         await self._remove(f"{collection_path('coordination.k8s.io/v1', 'leases', 'kube-system')}/{LEASE}")
-        await self._sure(partial(remove_namespace, self._connection, workloads.NAMESPACE))
+        await self._retried(partial(remove_namespace, self._connection, workloads.NAMESPACE))
 
-    # Single wishes
-
-    async def _ask_for_one(self) -> None:
+    async def _create_one(self) -> None:
         number, self._next = self._next, self._next + 1
         self.n_asked += 1
         pod = self._pod(number)
         if number % NODE_CHANGE_EVERY == 0:
             await self._change_a_node(number)
 
-        async def ask() -> None:
-            if pod.metadata.name not in self.ledger.node_of:  # written down at each try, as nobody saw it before
+        async def send() -> None:
+            if (
+                pod.metadata.name not in self.ledger.node_of
+            ):  # again at each try: until one succeeds, the scheduler cannot see the pod
                 self.ledger.asked[pod.metadata.name] = self.ledger.clock()
             await create(self._connection, pod)
 
-        await self._sure(ask)
+        await self._retried(send)
 
     async def _change_a_node(self, turn: int) -> None:
         path = f"{_NODES}/node-{self._chance.randrange(self.n_nodes):05d}"
         body = json.dumps({"metadata": {"labels": {"turn": str(turn // NODE_CHANGE_EVERY % 7)}}}).encode()
-        with suppress(SchedulerError):  # it may be lost just now
+        with suppress(SchedulerError):  # the node may be lost now
             await self._connection.request("PATCH", path, body, MERGE_PATCH)
             self.n_node_changes += 1
 
@@ -212,14 +212,14 @@ class Users:
         pod = workloads.pod(number, kind)
         return replace(pod, spec=replace(pod.spec, node_name=node)) if node else pod
 
-    async def _made(self, obj: TopLevel) -> None:
-        await self._sure(partial(create, self._connection, obj))
+    async def _create(self, obj: TopLevel) -> None:
+        await self._retried(partial(create, self._connection, obj))
 
     async def _remove(self, path: str) -> None:
-        await self._sure(partial(remove, self._connection, path))
+        await self._retried(partial(remove, self._connection, path))
 
-    async def _sure(self, send: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        """Send until it is taken; what the API server refuses as wrong is raised."""
+    async def _retried(self, send: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """Call `send` until it succeeds; raise what the API server refuses with a 4xx status other than 429."""
         while True:
             try:
                 return await send()

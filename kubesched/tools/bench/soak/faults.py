@@ -1,8 +1,8 @@
-"""What is done to a soak's processes and nodes, one fault after another, and how long nothing was bound because of it.
+"""Faults in the processes and nodes of a soak, one after another, and how long each one stops the bindings.
 
-In: the processes, the users, how often. Out: a `Fault` each. The faults take turns in the order of `KINDS`. A fault is over
-when a pod that was asked for after it is bound, and none begins before the last one is over: how long that takes is what is
-measured, and on busy cores it may be minutes. Replacing whoever ended is left to `Replicas`.
+In: the processes, the users, the interval. Out: a `Fault` for each. The kinds alternate in the order of `KINDS`. A fault is
+over when a pod that was created after it is bound. The next one starts only then, which may take minutes on busy cores.
+`Replicas` starts processes again.
 """
 
 from __future__ import annotations
@@ -26,25 +26,25 @@ LOST_SECONDS = 45.0
 LOST_SHARE = 0.01
 _LOOK_SECONDS = 0.25
 _PATIENCE_SECONDS = 60.0
-"""How long a scheduler that has lost its lease may go on."""
+"""How long a scheduler may run after it has lost its lease."""
 
 
 @dataclass(slots=True)
 class Fault:
-    """One fault: when, what, to whom, and how long afterwards the first pod was bound that was asked for after it."""
+    """One fault, and how long after it the first pod was bound that was created after it."""
 
     kind: str
     at: float
     whom: str
     bound_after: float | None = None
     away: float | None = None
-    """For how long there was no API server."""
+    """How long the API server was down."""
     complaint: str = ""
-    """What should have happened and did not."""
+    """What did not happen as it should; empty if all did."""
 
 
 class Faults:
-    """Does harm in turns."""
+    """Causes the faults."""
 
     def __init__(self, replicas: Replicas, users: Users, kinds: tuple[str, ...]) -> None:
         self.done: list[Fault] = []
@@ -54,7 +54,7 @@ class Faults:
         users.ledger.on_bound = self._bound
 
     def _bound(self, asked: float, now: float) -> None:
-        """Take notice of a binding: it ends the faults that were before its pod was asked for."""
+        """End the faults that were before the creation of a pod that is bound now."""
         for fault in reversed(self.done):
             if fault.bound_after is not None:
                 break
@@ -62,7 +62,7 @@ class Faults:
                 fault.bound_after = now - fault.at
 
     async def run(self, every_seconds: float, until: Callable[[], bool]) -> None:
-        """Do the faults in turns; the last one is done before the end. One that breaks down is a complaint, and the last."""
+        """Cause a fault at each interval, until `until` returns true. An error is recorded as a complaint and ends it."""
         next_at = self._now() + every_seconds
         while self._kinds and not until():
             await asyncio.sleep(_LOOK_SECONDS)
@@ -75,7 +75,7 @@ class Faults:
                     return
 
     def _is_calm(self) -> bool:
-        """Return whether pods are bound again since the last fault, by a leader who can be the victim of the next one."""
+        """Return whether pods are bound again since the last fault, and there is a leader."""
         return self._replicas.leader is not None and (not self.done or self.done[-1].bound_after is not None)
 
     async def _one(self, kind: str) -> None:
@@ -106,7 +106,7 @@ class Faults:
         leader.send(signal.SIGSTOP)
         await asyncio.sleep(FROZEN_SECONDS)
         leader.send(signal.SIGCONT)
-        # Its lease has run out, so it has to end by itself, as kube-scheduler does.
+        # Its lease has expired, so it has to exit by itself, as kube-scheduler does.
         if not await within(_PATIENCE_SECONDS, lambda: not leader.is_running):
             fault.complaint = f"{leader.name} did not end though it had lost its lease"
             await leader.end(signal.SIGKILL)
@@ -117,7 +117,7 @@ class Faults:
 
 
 async def within(seconds: float, is_so: Callable[[], bool]) -> bool:
-    """Wait until something is so, but not longer; return whether it is. What processes do makes no event to wait for."""
+    """Wait until a condition is true, at most `seconds`; return whether it is. It is polled: processes send no events."""
     deadline = time.monotonic() + seconds
     while not is_so() and time.monotonic() < deadline:  # noqa: ASYNC110
         await asyncio.sleep(_LOOK_SECONDS)

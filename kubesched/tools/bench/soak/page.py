@@ -1,6 +1,6 @@
 """The report of a soak as Markdown.
 
-In: the document of `report`. Out: a page for docs. Of the samples over time so many are shown as a reader looks at.
+In: the document of `report`. Out: a page for the docs, with at most 24 of the samples over time.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ _WIDTH = 100
 
 
 def markdown(report: dict[str, Any]) -> str:
-    """Return the report as a page."""
+    """Return the report as a Markdown page."""
     given, pods, machine, samples = report["settings"], report["pods"], report["machine"], report["samples"]
     if len(samples) > _ROWS:  # evenly spread, the first and the last among them
         samples = [samples[round(i * (len(samples) - 1) / (_ROWS - 1))] for i in range(_ROWS)]

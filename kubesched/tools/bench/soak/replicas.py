@@ -1,7 +1,7 @@
-"""The processes of a soak: the API server, where it is the embedded one, and schedulers that stand for election.
+"""The processes of a soak: the embedded API server, if none is given, and schedulers with leader election.
 
-In: a kubeconfig, a folder. Out: processes that can be ended, killed, frozen and started again, each with what it uses by the
-system's own account, what it says on /metrics, and what it decided by its decision log.
+In: a kubeconfig, a folder. Out: processes that can be stopped, killed, frozen and started again. Each has its memory, files and
+CPU from /proc, and a scheduler its metrics and the decisions of its decision log.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ from kubesched.tools.bench.processes import PROGRAM, cpu_seconds, free_port, las
 LEASE = "kubesched-soak"
 _PATIENCE_SECONDS = 120.0
 _START_SECONDS = 3600.0
-"""How long an API server may take to read what its predecessor wrote: on busy cores minutes for a large cluster. It is part of
-what is measured, so this is only to end a run whose server hangs."""
+"""How long the API server may take to read its data directory: minutes for a large cluster on busy cores. That time is
+measured, so this limit only ends a run whose server hangs."""
 _SCRAPE_SECONDS = 5.0
 _PAUSE = re.compile(r'kubesched_gc_pause_seconds_(bucket|sum)\{generation="\d"(?:,le="([^"]+)")?\} (\S+)')
 _LEADS = re.compile(r"leader_election_master_status\{[^}]*\} 1")
 _SAME_HOST = ssl._create_unverified_context()
-"""For a certificate that a replica on this machine has just made for itself."""
+"""Accepts the self-signed certificates of the schedulers on this machine."""
 
 
 class Decided(msgspec.Struct, rename="camel"):
-    """What is read of a line of a decision log."""
+    """The fields that are read from a line of a decision log."""
 
     uid: str
     outcome: str
@@ -47,7 +47,7 @@ class Decided(msgspec.Struct, rename="camel"):
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What a process uses at a moment."""
+    """What a process uses now."""
 
     rss_mib: float
     n_files: int
@@ -56,7 +56,7 @@ class Usage:
 
 @dataclass(slots=True)
 class Replica:
-    """One process; a scheduler if it has a port for /metrics, else the API server."""
+    """One process: a scheduler if it has a port for /metrics, else the API server."""
 
     name: str
     process: subprocess.Popen[bytes]
@@ -65,11 +65,11 @@ class Replica:
     port: int = 0
     ended: float | None = None
     has_to_end: bool = False
-    """Whether somebody saw to it that it ends."""
+    """Whether its end is expected."""
     is_leading: bool = False
     usages: list[tuple[float, Usage]] = field(default_factory=list)
     pauses: dict[str, float] = field(default_factory=dict)
-    """How many pauses of the collector were at most so long, by the bound as it is written; and `sum`, in seconds."""
+    """The histogram of the pauses of Python's collector: counts by upper bound as text, and `sum` in seconds."""
     decisions: Path | None = None
     _reading: IO[bytes] | None = None
     _rest: bytes = b""
@@ -85,7 +85,7 @@ class Replica:
             self.process.send_signal(number)
 
     async def end(self, number: signal.Signals) -> None:
-        """End the process by a signal, and wait until it has; what does not end by it is killed."""
+        """Send a signal and wait for the end; kill the process if it does not end in time."""
         self.has_to_end = True
         self.send(number)
         deadline = time.monotonic() + _PATIENCE_SECONDS
@@ -96,13 +96,13 @@ class Replica:
         self.ended, self.is_leading = time.monotonic(), False
 
     def look(self, now: float) -> None:
-        """Take down what the system says about the process."""
+        """Record what the process uses now."""
         usage = usage_of(self.process.pid)
         if usage is not None and self.is_running:
             self.usages.append((now, usage))
 
     async def scrape(self) -> None:
-        """Take down what the scheduler says about itself; one that is frozen or has no cluster yet says nothing."""
+        """Read /metrics: whether it leads, and its pauses. A scheduler that does not answer keeps its last values."""
         if not self.port or not self.is_running:
             return
         try:
@@ -116,7 +116,7 @@ class Replica:
         self.pauses = pauses or self.pauses
 
     def new_decisions(self) -> Iterator[Decided]:
-        """Yield what was decided since the last call; the log is followed from one file to the next."""
+        """Yield the decisions logged since the last call; follow the log when it is rotated."""
         if self.decisions is None:
             return
         while True:
@@ -140,7 +140,7 @@ class Replica:
 
 
 class Replicas:
-    """Starts processes, and ends them all in the end."""
+    """All processes of a soak."""
 
     def __init__(self, folder: Path, n_schedulers: int, kubeconfig: str = "") -> None:
         self.all: list[Replica] = []
@@ -162,11 +162,11 @@ class Replicas:
 
     @property
     def leader(self) -> Replica | None:
-        """Return the scheduler that leads, as it said last."""
+        """Return the scheduler that led when it was last asked; None if there is none."""
         return next((each for each in self.schedulers if each.is_leading and each.is_running), None)
 
     async def start_server(self) -> None:
-        """Start the embedded API server, on the port and with the data of the one before."""
+        """Start the embedded API server, with the port and the data of the previous one."""
         if not self._is_embedded:
             return
         self._server_port = self._server_port or free_port()
@@ -194,7 +194,7 @@ class Replicas:
         self.all.append(Replica(f"scheduler {number}", process, time.monotonic(), log, port, decisions=decisions))
 
     async def look(self) -> None:
-        """Take down what all processes use and say, and start a scheduler for every one that has ended."""
+        """Record usage and metrics of all processes, and replace the schedulers that have ended."""
         now = time.monotonic()
         for each in self.all:
             if each.ended is None:
@@ -206,7 +206,7 @@ class Replicas:
         await asyncio.gather(*(each.scrape() for each in self.schedulers))
 
     async def stop(self, *, server: bool = True) -> None:
-        """End everything, or all but the API server."""
+        """Stop all processes, or with `server=False` only the schedulers."""
         for each in reversed(self.all if server else self.schedulers):
             if each.ended is None:
                 each.send(signal.SIGCONT)
@@ -214,7 +214,7 @@ class Replicas:
 
 
 def usage_of(pid: int) -> Usage | None:
-    """Return what a process uses, where the system tells."""
+    """Return what a process uses; None if it has ended, or without /proc."""
     try:
         pages = int(Path(f"/proc/{pid}/statm").read_text(encoding="utf-8").split()[1])
         n_files = len(os.listdir(f"/proc/{pid}/fd"))

@@ -1,6 +1,6 @@
-"""The report of a soak: percentiles, processes, faults, and what went wrong.
+"""The report of a soak: percentiles, processes, faults, and complaints.
 
-In: `Measured`. Out: plain values, for JSON and for `page`. Nothing is left out because it looks bad: what is wrong comes first.
+In: `Measured`. Out: plain values, for JSON and for `page`. Complaints come first.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _WARM_UP_SECONDS = 60.0
 
 @dataclass(slots=True)
 class Measured:
-    """What a soak has written down so far."""
+    """What a soak has measured so far."""
 
     soak: Soak
     began: float
@@ -41,7 +41,7 @@ class Measured:
     samples: list[dict[str, Any]] = field(default_factory=list)
 
     def sample(self, now: float, load: float) -> None:
-        """Write a line of the table down."""
+        """Add a row to the samples over time."""
         leader, server, ledger = self.replicas.leader, self.replicas.server, self.users.ledger
         row: dict[str, Any] = {
             "seconds": round(now - self.began),
@@ -57,7 +57,7 @@ class Measured:
 
 
 def document(measured: Measured, *, is_final: bool = False) -> dict[str, Any]:
-    """Return all of it as plain values."""
+    """Return the report as plain values."""
     soak, ledger, users = measured.soak, measured.users.ledger, measured.users
     delays, bound_at = np.frombuffer(ledger.delays), np.frombuffer(ledger.bound_at)
     load = round(float(np.mean([row["load"] for row in measured.samples])), 2) if measured.samples else 0.0
@@ -107,7 +107,7 @@ def document(measured: Measured, *, is_final: bool = False) -> dict[str, Any]:
 
 
 def complaints(measured: Measured, *, is_final: bool) -> list[str]:
-    """Return what must not be."""
+    """Return a sentence for each thing that must not happen and did."""
     ledger = measured.users.ledger
     found = [f"bound twice: {text}" for text in ledger.bound_twice]
     found += [f"{node} held {n} pods, {PODS_PER_NODE} fit" for node, n in ledger.overbooked.items()]
@@ -119,7 +119,7 @@ def complaints(measured: Measured, *, is_final: bool) -> list[str]:
 
 
 def quantiles(values: np.ndarray[Any, np.dtype[np.float64]], scale: float) -> dict[str, Any]:
-    """Return how many there are, the 50th, 99th and 99.9th percentile and the highest."""
+    """Return the count, three percentiles and the maximum."""
     if not len(values):
         return {"count": 0}
     found = np.percentile(values, QUANTILES) * scale
@@ -128,7 +128,7 @@ def quantiles(values: np.ndarray[Any, np.dtype[np.float64]], scale: float) -> di
 
 
 def pauses(replicas: Sequence[Replica]) -> dict[str, Any]:
-    """Return how long the collectors of the schedulers paused: of percentiles the bound of the bucket that they lie in."""
+    """Return the pauses of the schedulers' collectors. A percentile is the upper bound of its bucket."""
     bounds: dict[float, float] = {}
     summed = 0.0
     for replica in replicas:
@@ -153,7 +153,7 @@ def pauses(replicas: Sequence[Replica]) -> dict[str, Any]:
 
 
 def _calm(asked: np.ndarray[Any, np.dtype[np.float64]], done: Sequence[Fault]) -> np.ndarray[Any, np.dtype[np.bool_]]:
-    """Return which pods were asked for while no fault was at work: from the first binding after one until the next."""
+    """Return which pods were created between faults: after the first binding after one fault, before the next."""
     calm = np.ones(len(asked), bool)
     for fault in done:
         ends = fault.at + (fault.bound_after if fault.bound_after is not None else np.inf)
@@ -163,28 +163,28 @@ def _calm(asked: np.ndarray[Any, np.dtype[np.float64]], done: Sequence[Fault]) -
 
 def _process(replica: Replica, began: float) -> dict[str, Any]:
     usages = replica.usages
-    told: dict[str, Any] = {
+    row: dict[str, Any] = {
         "name": replica.name,
         "from": round(replica.started - began),
         "to": None if replica.ended is None else round(replica.ended - began),
         "exitCode": replica.process.poll(),
         "endedByItself": replica.ended is not None and not replica.has_to_end,
     }
-    if told["endedByItself"]:
-        told["lastWords"] = last_line(replica.log)
+    if row["endedByItself"]:
+        row["lastWords"] = last_line(replica.log)
     if usages:
         rss = [usage.rss_mib for _, usage in usages]
-        told |= {
+        row |= {
             "rssMiB": {"first": round(rss[0], 1), "last": round(rss[-1], 1), "max": round(max(rss), 1)},
             "mostFiles": max(usage.n_files for _, usage in usages),
             "cpuSeconds": round(usages[-1][1].cpu_seconds, 1),
             "growthMiBPerHour": _growth(usages),
         }
-    return told
+    return row
 
 
 def _growth(usages: Sequence[tuple[float, Any]]) -> float | None:
-    """Return the slope of a process's memory after its first minute; None for one that lived too short for a trend."""
+    """Return the slope of a process's memory after its first minute; None if it ran too short for a trend."""
     started = usages[0][0] + _WARM_UP_SECONDS
     points = [(at, usage.rss_mib) for at, usage in usages if at >= started]
     if len(points) < 3 or points[-1][0] - points[0][0] < SHORTEST_TREND_SECONDS:

@@ -1,7 +1,7 @@
-"""A soak from its first node to its report.
+"""Runs a soak, from the first node to the report.
 
-In: sizes, a rate, how long, which faults. Out: the report as a document; on the way it is handed on every few minutes, so
-that a run which is broken off leaves one too. Who stops it early gets the report of the time until then.
+In: sizes, a rate, a duration, the faults. Out: the report. It is also published every two minutes, so that a run that is killed
+leaves one. A run that is stopped early reports on the time until then.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ from kubesched.tools.bench.soak.report import Measured, document
 REPORT_EVERY_SECONDS = 120.0
 _START_SECONDS = 180.0
 SETTLE_SECONDS = 240.0
-"""How long after the churn, or after the last binding, pods may wait for a node: less than the five minutes after which a queue
-tries all of them."""
+"""How long after the churn, or after the last binding, a pod may be pending. It is less than the five minutes after which the
+queue tries every pod again, so a pod whose wake-up was lost is found."""
 
 
 @dataclass(frozen=True, slots=True)
 class Soak:
-    """What is to be run. No kubeconfig means the embedded API server, in a process of its own."""
+    """What to run. Without a kubeconfig, the embedded API server is started."""
 
     nodes: int = 5000
     pods: int = 150_000
     duration_seconds: float = 3600.0
     rate: float = 20.0
-    """Pods a second that come, and as many that go."""
+    """Pods created per second, and as many deleted."""
     schedulers: int = 2
     fault_seconds: float = 300.0
     kinds_of_faults: tuple[str, ...] = faults.KINDS
@@ -66,14 +66,14 @@ async def run(
                 try:
                     began = time.monotonic()
                     await users.fill()
-                    say(f"{soak.nodes} nodes and {soak.pods} pods were made in {time.monotonic() - began:.0f} s")
+                    say(f"{soak.nodes} nodes and {soak.pods} pods were created in {time.monotonic() - began:.0f} s")
                     async with following_pods(connection, ledger):
                         await _lead(replicas)
                         running = _Running(soak, replicas, users, stopped, publish)
                         await running.churn()
                         say("Churn is over; waiting for the last pods")
                         report = await running.settled()
-                        publish(report)  # before cleaning up: a large cluster takes minutes to empty, and may fail to
+                        publish(report)  # before the cleanup, which takes minutes for a large cluster and may fail
                         return report
                 finally:
                     if soak.kubeconfig:
@@ -84,7 +84,7 @@ async def run(
 
 
 async def _tidy(users: Users, say: Callable[[str], None]) -> None:
-    """Remove what was made from a cluster that is not ours. If that fails it is said: the report is what counts."""
+    """Delete what was created in a given cluster. An error is printed, not raised, so that the report is not lost."""
     say("Removing nodes and pods")
     try:
         await users.empty()
@@ -97,14 +97,14 @@ async def _lead(replicas: Replicas) -> None:
     deadline = time.monotonic() + _START_SECONDS
     while replicas.leader is None:
         if time.monotonic() > deadline:
-            said = last_line(replicas.schedulers[0].log)
-            raise SchedulerError(f"no scheduler leads after {_START_SECONDS:g} s: {said}")
+            last = last_line(replicas.schedulers[0].log)
+            raise SchedulerError(f"no scheduler leads after {_START_SECONDS:g} s: {last}")
         await replicas.look()
         await asyncio.sleep(0.5)
 
 
 class _Running:
-    """The part with churn in it."""
+    """The part of a soak in which pods are replaced and measured."""
 
     def __init__(
         self, soak: Soak, replicas: Replicas, users: Users, stopped: asyncio.Event, publish: Callable[[dict[str, Any]], None]
@@ -120,7 +120,7 @@ class _Running:
         return self._stopped.is_set() or time.monotonic() >= self._ends
 
     async def churn(self) -> None:
-        """Let pods come and go, do harm, and measure."""
+        """Replace pods, cause faults, and measure, until the time is up."""
         measuring = asyncio.create_task(self._measure())
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._users.churn(self._is_over))
@@ -133,18 +133,18 @@ class _Running:
             measuring.result()
 
     async def settled(self) -> dict[str, Any]:
-        """Wait until all pods have nodes, or have had enough time for it; end the schedulers, and return the report."""
+        """Wait until all pods have a node or the time for it is up; stop the schedulers, and return the report."""
         ledger, since = self._users.ledger, time.monotonic()
         while ledger.asked and time.monotonic() < max((since, *ledger.bound_at[-1:])) + SETTLE_SECONDS:
             await asyncio.sleep(0.5)
             await self._replicas.look()
         await self._sample()
         await self._replicas.stop(server=False)
-        self._take_decisions()  # a scheduler writes its log behind its decisions: all of it is there once it has ended
+        self._take_decisions()  # only now: a scheduler writes its decision log with a delay
         return document(self._measured, is_final=True)
 
     async def _measure(self) -> None:
-        """Sample, and publish what is known so far."""
+        """Take samples, and publish the report now and then."""
         published = time.monotonic()
         while True:
             await self._sample()

@@ -1,8 +1,8 @@
-"""Where the nodes of a simulation come from: ordered, started, paid for, and taken back.
+"""The nodes of a simulation's groups: ordered, started, paid for, and reclaimed.
 
-In: groups of nodes, and orders. Out: nodes that join after their group's `startup`, with what runs on every node, and the price
-of all of them from the order to the end. A spot node lives for a time of its own, drawn from the seed and its name, so that it
-does not depend on what else happens; then it is drained, and gone when its notice is over.
+In: node groups, and orders. Out: nodes that join after the `startup` of their group, with the pods of DaemonSets, and their
+price from the order to the end. The life of a spot node is drawn from the seed and its name, so it is the same whatever else
+happens. At its end the node is drained, and deleted when the notice is over.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ class NodeSupply:
     """The groups of a simulation and their nodes."""
 
     def __init__(self, sim: Simulation, groups: Sequence[NodeGroup], follow: Callable[[Node], None]) -> None:
-        """Know the groups; `follow` is told of every node that joins later."""
+        """Take over the groups. `follow` is called with each node that joins later."""
         self.sizes = GroupSizes(groups, sim.nodes.values())
         self.coming: dict[str, Node] = {}
-        """Ordered, and not there yet."""
+        """Nodes that are ordered and have not joined, by name."""
         self._sim = sim
         self._follow = follow
         self._prices: dict[str, float] = {}
@@ -35,8 +35,7 @@ class NodeSupply:
                 self._pay(name, group.price)
 
     def add(self, group: NodeGroup, count: int, *, at_once: bool = False) -> None:
-        """Let a group have more nodes, after their startup time; if it is said and they have none, or the group is one that
-        grows and these are its first, now."""
+        """Order nodes of a group. With `at_once`, those of a group without a startup time, or with a `max`, join now."""
         self.sizes.groups.setdefault(group.name, group)
         for _ in range(count):
             self.order(group, self.sizes.next_node(group), at_once=at_once)
@@ -54,7 +53,7 @@ class NodeSupply:
         self._sim.at(self._sim.now + startup, partial(self._join, group, node))
 
     def _join(self, group: NodeGroup, node: Node) -> None:
-        """Let a node come, and what runs on every node come to it."""
+        """Add an ordered node, and the pods of DaemonSets to it."""
         self.coming.pop(node.metadata.name, None)
         self._sim.add(node)
         self._sim.world.tell("nodeAdded", node=node.metadata.name)
@@ -67,19 +66,19 @@ class NodeSupply:
             self._sim.at(self._sim.now + life, partial(self._reclaim, group, name))
 
     def _reclaim(self, group: NodeGroup, name: str) -> None:
-        """Let the owner of a spot node take it back."""
-        world = self._sim.world
-        if group.spot is None or name not in world.nodes:
+        """Reclaim a spot node: drain it, and delete it when its notice is over."""
+        cluster = self._sim.world
+        if group.spot is None or name not in cluster.nodes:
             return
         self._sim.measures.n_reclaimed += 1
-        world.tell("nodeReclaimed", node=name)
+        cluster.tell("nodeReclaimed", node=name)
         notice = seconds(group.spot.notice)
         if notice:
-            incidents.drain(world, name)
+            incidents.drain(cluster, name)
 
         def go() -> None:
-            if name in world.nodes:
-                incidents.remove(world, name)
+            if name in cluster.nodes:
+                incidents.remove(cluster, name)
 
         self._sim.at(self._sim.now + notice, go)
 

@@ -1,8 +1,8 @@
-"""Quotas: pods that are not created as long as their namespace has used up what it may.
+"""ResourceQuotas: a pod that exceeds the quota of its namespace is not created yet.
 
-In: how much each namespace may use, and pods that come and go. Out: whether a pod may be created; those that may not wait
-outside, where no scheduler sees them, and are created as soon as there is enough for them, the oldest first: their controllers
-try again and again. What a pod uses is counted as the API server counts it.
+In: the quotas, and pods that are created and end. Out: whether a pod may be created. A refused pod waits where no scheduler
+sees it. It is created when there is room, the oldest first, as its controller would retry. Usage is computed as the API server
+does.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from kubesched.kube.api import Pod, PodSpec, codec
 from kubesched.kube.values import quantity
 from kubesched.tools.simulation.scenario import Quota
 
-_MUST_BE_SAID = frozenset({"cpu", "memory", "requests.cpu", "requests.memory", "limits.cpu", "limits.memory"})
-"""A pod that does not say these is refused where they are limited."""
+_REQUIRED = frozenset({"cpu", "memory", "requests.cpu", "requests.memory", "limits.cpu", "limits.memory"})
+"""Where one of these is limited, a pod must set it."""
 
 
 class Quotas:
-    """What is used of every quota, and who waits for it."""
+    """The usage of each quota, and the pods that wait for it."""
 
     def __init__(self, quotas: Iterable[Quota]) -> None:
         self._hard: dict[str, list[dict[str, int]]] = {}
@@ -34,11 +34,11 @@ class Quotas:
 
     @property
     def n_waiting(self) -> int:
-        """Return how many pods are not created yet."""
+        """Return how many pods wait to be created."""
         return sum(map(len, self._waiting.values()))
 
     def create(self, pod: Pod, come: Callable[[], object]) -> bool:
-        """Let a pod come if its namespace may have it; otherwise as soon as it may. Return whether it did."""
+        """Call `come` now if the quotas allow the pod, else when they do; return whether it was now."""
         namespace = pod.metadata.namespace
         if namespace in self._hard and not self._allows(pod):
             self._waiting.setdefault(namespace, []).append((pod, come))
@@ -47,7 +47,7 @@ class Quotas:
         return True
 
     def count(self, pod: Pod, sign: int) -> None:
-        """Take notice that a pod came (1) or went (-1); what waits may come then."""
+        """Count a pod that was created (1) or ended (-1); an end may let waiting pods in."""
         namespace = pod.metadata.namespace
         if namespace not in self._hard:
             return
@@ -63,17 +63,17 @@ class Quotas:
     def _allows(self, pod: Pod) -> bool:
         used, usage = self._used[pod.metadata.namespace], self._usage(pod)
         return all(
-            used[name] + usage[name] <= amount if name in usage else name not in _MUST_BE_SAID
+            used[name] + usage[name] <= amount if name in usage else name not in _REQUIRED
             for hard in self._hard[pod.metadata.namespace]
             for name, amount in hard.items()
         )
 
     def _usage(self, pod: Pod) -> dict[str, int]:
-        """Return what a pod uses; pods of one workload share their spec, which is read once."""
+        """Return what a pod uses, computed once for a spec that many pods share."""
         found = self._usages.get(id(pod.spec))
         if found is None or found[0] is not pod.spec:
-            asked = usage_of("pods", codec.to_dict(pod))
+            amounts = usage_of("pods", codec.to_dict(pod))
             if len(self._usages) > 1000:
                 self._usages.clear()
-            found = self._usages[id(pod.spec)] = (pod.spec, {name: quantity.parse(text) for name, text in asked.items()})
+            found = self._usages[id(pod.spec)] = (pod.spec, {name: quantity.parse(text) for name, text in amounts.items()})
         return found[1]

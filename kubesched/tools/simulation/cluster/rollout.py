@@ -1,8 +1,11 @@
-"""Rollouts: the pods of a workload replaced by those of a new template, as a Deployment's RollingUpdate does it.
+"""Rollouts: replace the pods of a workload by those of a new template, as a Deployment's RollingUpdate does.
 
-In: a workload, its new template, and how many pods may be too many (`maxSurge`) and missing (`maxUnavailable`) meanwhile.
-Out: new pods as far as that allows, old ones evicted as new ones become ready. It goes on whenever a pod of the workload is
-placed, becomes ready or ends; one that finds no place holds it up, as on a cluster.
+In: a workload, its new template, `maxSurge` and `maxUnavailable`. Out: new pods, and evictions of old ones.
+
+Example: 4 replicas, maxSurge 1, maxUnavailable 1. There may be 5 pods, and 3 must be ready. The rollout creates 1 new pod and
+evicts 1 old one. When a new pod is ready, the next old one goes and the next new one comes, until all 4 are new. Each
+placement, readiness and end of a pod of the workload continues the rollout. A new pod that stays pending blocks it, as on a
+cluster.
 """
 
 from __future__ import annotations
@@ -21,7 +24,7 @@ class RollingUpdate:
 
     def __init__(
         self,
-        world: SimulatedCluster,
+        cluster: SimulatedCluster,
         workload: str,
         revision: str,
         *,
@@ -32,8 +35,8 @@ class RollingUpdate:
         come: Callable[[], None],
         at: Callable[[float, Callable[[], object]], None],
     ) -> None:
-        """Prepare to replace `replicas` pods by such of `revision`, which `come` one by one; `at` enters what happens later."""
-        self._world = world
+        """Prepare a rollout to `revision`. `come` creates one new pod; `at` schedules a call for a later time."""
+        self._cluster = cluster
         self._workload = workload
         self._revision = revision
         self._replicas = replicas
@@ -42,26 +45,26 @@ class RollingUpdate:
         self._ready_after = ready_after
         self._come = come
         self._at = at
-        self._began = world.now
+        self._began = cluster.now
         self.is_over = False
 
     def begin(self) -> None:
-        """Begin, and go on by itself."""
-        self._world.tell("rolloutBegan", workload=self._workload, revision=self._revision)
-        self._world.watchers.append(self._changed)
+        """Start the rollout; it continues by itself."""
+        self._cluster.tell("rolloutBegan", workload=self._workload, revision=self._revision)
+        self._cluster.watchers.append(self._changed)
         self.go_on()
 
     def stop(self) -> None:
-        """Leave the pods as they are: another rollout takes over."""
+        """End the rollout and leave the pods as they are."""
         if not self.is_over:
             self.is_over = True
-            self._world.watchers.remove(self._changed)
+            self._cluster.watchers.remove(self._changed)
 
     def go_on(self) -> None:
-        """Let new pods come and old ones go, as far as may be."""
+        """Create new pods and evict old ones, as many as the limits allow now."""
         if self.is_over:
             return
-        alive = self._world.alive(self._workload)
+        alive = self._cluster.alive(self._workload)
         new = [record for record in alive if record.pod.metadata.labels.get(POD_TEMPLATE_HASH) == self._revision]
         old = [record for record in alive if record.pod.metadata.labels.get(POD_TEMPLATE_HASH) != self._revision]
         n_more = max(min(self._most - len(alive), self._replicas - len(new)), 0)
@@ -71,20 +74,20 @@ class RollingUpdate:
         unready_old = [record for record in old if not self._is_ready(record)]
         ready_old = [record for record in old if self._is_ready(record)]
         n_going = max(len(alive) + n_more - self._fewest - (len(new) + n_more - n_ready_new), 0)
-        going = unready_old[:n_going]  # those do no work: they go first
+        going = unready_old[:n_going]  # first: they serve nothing
         n_spare = max(len(ready_old) + n_ready_new - self._fewest, 0)
         going += ready_old[: min(n_going - len(going), n_spare)]
         for record in going:
-            self._world.evict(record, ROLLED_OUT)
+            self._cluster.evict(record, ROLLED_OUT)
         if not old and n_ready_new >= self._replicas:
             self.stop()
-            self._world.count_rollout(self._workload, self._revision, self._world.now - self._began)
+            self._cluster.finish_rollout(self._workload, self._revision, self._cluster.now - self._began)
 
     def _is_ready(self, record: PodRecord) -> bool:
         if record.state != RUNNING:
             return False
-        return record.placed is None or self._world.now >= record.placed + self._ready_after - 1e-9
+        return record.placed is None or self._cluster.now >= record.placed + self._ready_after - 1e-9
 
     def _changed(self, record: PodRecord) -> None:
         if record.workload == self._workload:
-            self._at(self._world.now + (self._ready_after if record.state == RUNNING else 0.0), self.go_on)
+            self._at(self._cluster.now + (self._ready_after if record.state == RUNNING else 0.0), self.go_on)

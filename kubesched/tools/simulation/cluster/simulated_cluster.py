@@ -1,9 +1,9 @@
-"""What is true in a simulation: its pods, nodes and other objects, and what becomes of them.
+"""The cluster of a simulation: its pods, nodes and other objects, with kubelets and controllers.
 
-In: what the scenario says happens, and what the scheduler writes (`fake_api.py`). Out: arrivals in the engine's inbox,
-word of every step to the measures, and lines for whoever wants to read what happened. The world's kubelets start a pod the
-moment it is bound and end it when its time is over; its controllers replace what was evicted or lost, and free the devices of
-pods that ended, give claims their volumes, and take away with a pod what was made for it.
+In: events of the scenario, and what the scheduler writes (`fake_api.py`). Out: changes in the engine's inbox, calls of the
+measures, and lines of a journal. The kubelets start a pod when it is bound, and end it when its running time is over. The
+controllers replace pods that were evicted or lost, free the devices of ended pods, bind claims to volumes, and delete objects
+that a pod owns together with the pod.
 """
 
 from __future__ import annotations
@@ -47,31 +47,31 @@ LogWriter = Callable[[dict[str, Any]], None]
 
 
 class SimulatedCluster:
-    """Knows what is true, and tells it through the inbox."""
+    """Holds all objects, and posts each change to the engine's inbox."""
 
     def __init__(self, clock: Clock, agenda: Agenda, measures: Measures, journal: LogWriter | None = None) -> None:
         self.clock = clock
         self._agenda = agenda
         self.inbox = Inbox()
-        """Where the engine is told; whoever builds the engine puts its inbox here."""
+        """Where changes are posted. `Simulation` sets it to the inbox of its engine."""
         self._measures = measures
         self._journal = journal
         self.records: dict[str, PodRecord] = {}
-        """Every pod that ever was, by its uid."""
+        """Every pod that ever existed, by uid."""
         self.uids: dict[str, str] = {}
         """The newest pod of each namespace/name."""
         self.nodes: dict[str, Node] = {}
         self.down: dict[str, list[PodRecord]] = {}
-        """Nodes that do not answer, with the pods whose time was over meanwhile."""
+        """Nodes that do not answer, each with the pods whose running time has ended since."""
         self.objects: dict[tuple[str, str, str], Any] = {}
         self._made_for: dict[str, list[tuple[str, str, str]]] = {}
-        """Claims that were made for a pod, by its uid: they go with it."""
+        """By uid of a pod, the keys of the objects that it owns; they are deleted with it."""
         self.replaces = True
-        """Whether controllers replace what was evicted or lost."""
+        """Whether controllers replace pods that were evicted or lost."""
         self.watchers: list[Callable[[PodRecord], None]] = []
-        """Called with every pod that was placed or has ended."""
+        """Called with each pod that was placed or has ended."""
         self.node_watchers: list[Callable[[str], None]] = []
-        """Called with the name of every node that is gone."""
+        """Called with the name of each deleted node."""
         self.quotas: Quotas | None = None
         self._on_node: dict[str, dict[str, PodRecord]] = {}
         self._sizes: dict[int, tuple[PodSpec, int, int]] = {}
@@ -85,11 +85,11 @@ class SimulatedCluster:
 
     @property
     def version(self) -> int:
-        """Return a number that changes whenever anything does."""
+        """Return a number that grows with each change of the cluster."""
         return self._version
 
     def tell(self, event: str, **fields: Any) -> None:
-        """Write down that something happened."""
+        """Write an event to the journal, if there is one."""
         if self._journal is not None:
             self._journal({"at": rounded(self.now), "event": event, **fields})
 
@@ -105,7 +105,7 @@ class SimulatedCluster:
         restarts: bool | None = None,
         n_before: int = 0,
     ) -> None:
-        """Let a pod arrive as soon as its namespace's quotas allow it, and `then` have something done with its record."""
+        """Create a pod as soon as the quotas of its namespace allow it, then call `then` with its record."""
 
         def come() -> None:
             record = self.arrive(pod, workload=workload, runs=runs, restarts=restarts, n_before=n_before)
@@ -120,15 +120,15 @@ class SimulatedCluster:
         if self.quotas is not None:
             self._measures.n_waiting_for_quota = self.quotas.n_waiting
 
-    def count_rollout(self, workload: str, revision: str, seconds: float) -> None:
-        """Take notice that a rollout is through."""
+    def finish_rollout(self, workload: str, revision: str, seconds: float) -> None:
+        """Count a finished rollout."""
         self._measures.rollouts.append(seconds)
         self.tell("rolledOut", workload=workload, revision=revision, seconds=rounded(seconds))
 
     def arrive(
         self, pod: Pod, *, workload: str = "", runs: float | None = None, restarts: bool | None = None, n_before: int = 0
     ) -> PodRecord:
-        """Take in a new pod, pending or already on its node; by default it is replaced if a controller owns it."""
+        """Add a new pod, pending or with a node. By default it is replaced if a controller owns it."""
         meta, now, owner = pod.metadata, self.now, pod.metadata.controller()
         pod = _with(
             pod,
@@ -166,7 +166,7 @@ class SimulatedCluster:
         return record
 
     def place(self, record: PodRecord, node_name: str) -> None:
-        """Let a pod start on a node."""
+        """Start a pod on a node."""
         self._measures.advance(self.now)
         old, record.node, record.placed, record.state = record.pod, node_name, self.now, RUNNING
         started = _with(old.status, phase="Running", start_time=self._stamp(), nominated_node_name="")
@@ -182,7 +182,7 @@ class SimulatedCluster:
             watch(record)
 
     def alive(self, workload: str) -> list[PodRecord]:
-        """Return the pods of a workload that stay as far as anybody knows, in the order in which they came."""
+        """Return the pods of a workload that are neither ended nor terminating, oldest first."""
         return [each for each in self.records.values() if each.workload == workload and each.is_alive and not each.is_going]
 
     def record(self, key: str) -> PodRecord | None:
@@ -191,7 +191,7 @@ class SimulatedCluster:
         return self.records[uid] if uid is not None else None
 
     def finish(self, record: PodRecord) -> None:
-        """Let a pod have run to its end; on a node that does not answer, it has when the node answers again."""
+        """End a pod that has run its time. On a node that does not answer, it ends when the node answers again."""
         if record.state != RUNNING or record.is_going:
             return
         if record.node in self.down:
@@ -214,11 +214,11 @@ class SimulatedCluster:
         self._come_again(record)
 
     def remove(self, record: PodRecord, why: str = REMOVED) -> None:
-        """Let a pod be gone at once."""
+        """Delete a pod without a grace period."""
         self._go(record, why)
 
     def change(self, record: PodRecord, pod: Pod) -> None:
-        """Take in what somebody else wrote into a pod; its node stays what it is."""
+        """Apply a change of a pod that another client wrote; node and status stay."""
         self.put_pod(record, _with(pod, spec=_with(pod.spec, node_name=record.node), status=record.pod.status))
 
     def _go(self, record: PodRecord, why: str) -> None:
@@ -238,8 +238,8 @@ class SimulatedCluster:
         self._version += 1
         self.inbox.post(Changed("Pod", record.pod, None))
         made = {status.name: status.resource_claim_name for status in record.pod.status.resource_claim_statuses}
-        for asked in record.pod.spec.resource_claims:
-            self._let_go(record, asked.resource_claim_name or made.get(asked.name) or "")
+        for used in record.pod.spec.resource_claims:
+            self._release_claim(record, used.resource_claim_name or made.get(used.name) or "")
         for owned in self._made_for.pop(record.pod.metadata.uid, ()):
             if owned in self.objects:
                 self.drop(self.objects[owned])
@@ -251,8 +251,8 @@ class SimulatedCluster:
         for watch in tuple(self.watchers):
             watch(record)
 
-    def _let_go(self, record: PodRecord, claim_name: str) -> None:
-        """Take a pod that has ended off a claim for devices; the devices are free when nobody is left on it."""
+    def _release_claim(self, record: PodRecord, claim_name: str) -> None:
+        """Remove an ended pod from the users of a device claim; without users the claim is deallocated."""
         claim = self.objects.get(("ResourceClaim", record.pod.metadata.namespace, claim_name))
         if not isinstance(claim, ResourceClaim):
             return
@@ -262,7 +262,7 @@ class SimulatedCluster:
             self.put(_with(claim, status=_with(claim.status, reserved_for=left, allocation=allocation)))
 
     def _come_again(self, record: PodRecord) -> None:
-        """Do what the pod's controller does: a pod of the same template, which begins its work anew."""
+        """Act as the pod's controller: create a pod from the same template, which starts its work from the beginning."""
         if not (self.replaces and record.restarts and record.why in _REPLACED) or record.is_daemon:
             return
         meta, status, n = record.pod.metadata, type(record.pod.status)(), record.n_before + 1
@@ -276,20 +276,20 @@ class SimulatedCluster:
         def come() -> None:
             self.create(pod, workload=record.workload, runs=record.runs, restarts=True, n_before=n)
 
-        if keeps_name and record.is_alive:  # not before the old one has let go of the name
+        if keeps_name and record.is_alive:  # the name is free only when the old pod is gone
             self._agenda.add(self.now + grace_of(record.pod), come)
         else:
             come()
 
     def put_pod(self, record: PodRecord, pod: Pod, is_new: bool = False) -> None:
-        """Take in a pod's new version."""
+        """Store a new version of a pod."""
         self._version += 1
         old = None if is_new else record.pod
         record.pod = _with(pod, metadata=_with(pod.metadata, resource_version=str(self._version)))
         self.inbox.post(Changed("Pod", old, record.pod))
 
     def _stamp(self) -> str:
-        """Return the time as API objects carry it; many ask within one second."""
+        """Return the time as text for API objects. It is formatted once per second, as many pods arrive in one second."""
         second = int(self.clock.now())
         if self._stamped[0] != second:
             self._stamped = (second, format_time(second))
@@ -301,13 +301,13 @@ class SimulatedCluster:
         record.zone = (node.metadata.labels or {}).get(ZONE, "") if node is not None else ""
 
     def _size(self, pod: Pod) -> tuple[int, int]:
-        """Return what a pod asks for; pods of one workload share their spec, which is read once."""
+        """Return the CPU and memory requests of a pod, computed once for a spec that many pods share."""
         found = self._sizes.get(id(pod.spec))
         if found is None or found[0] is not pod.spec:
-            asked = requests.amounts(requests.pod_requests(pod))
+            amounts = requests.amounts(requests.pod_requests(pod))
             if len(self._sizes) > 1000:
                 self._sizes.clear()
-            found = self._sizes[id(pod.spec)] = (pod.spec, asked.get("cpu", 0), asked.get("memory", 0))
+            found = self._sizes[id(pod.spec)] = (pod.spec, amounts.get("cpu", 0), amounts.get("memory", 0))
         return found[1], found[2]
 
     # Nodes and everything else
@@ -317,7 +317,7 @@ class SimulatedCluster:
         return list(self._on_node.get(node_name, {}).values())
 
     def put_node(self, node: Node) -> None:
-        """Take in a node, or its new version."""
+        """Store a node or its new version."""
         self._measures.advance(self.now)
         self._version += 1
         old = self.nodes.get(node.metadata.name)
@@ -328,7 +328,7 @@ class SimulatedCluster:
         self.inbox.post(Changed("Node", old, node))
 
     def drop_node(self, name: str) -> None:
-        """Let a node be gone, and its pods with it."""
+        """Delete a node; its pods are lost."""
         self._measures.advance(self.now)
         node = self.nodes.pop(name)
         self.down.pop(name, None)
@@ -345,7 +345,7 @@ class SimulatedCluster:
         self._measures.node_offers(offer["cpu"], offer["memory"], (node.metadata.labels or {}).get(ZONE, ""), sign)
 
     def put(self, obj: TopLevel) -> TopLevel:
-        """Take in an object that is neither a pod nor a node, or its new version; return it as it is stored."""
+        """Store an object that is neither a pod nor a node, and return it with its new resource version."""
         self._version += 1
         new = _with(obj, metadata=_with(obj.metadata, resource_version=str(self._version)))
         old, self.objects[key_of(new)] = self.objects.get(key_of(new)), new
@@ -361,7 +361,7 @@ class SimulatedCluster:
         return new
 
     def drop(self, obj: TopLevel) -> None:
-        """Let such an object be gone."""
+        """Delete an object that is neither a pod nor a node."""
         old = self.objects.pop(key_of(obj), None)
         if old is not None:
             self.inbox.post(Changed(key_of(old)[0], old, None))

@@ -1,8 +1,8 @@
-"""The pods of one workload of a scenario, as they come, run and are scaled.
+"""The pods of one workload of a scenario: they arrive, are scaled, and are rolled out.
 
-In: what the scenario says of the workload, or a manifest. Out: pods submitted to the simulation, each of them a copy of one
-that was admitted once: pods of one workload share their spec, so that they are read once. The names follow from the order in
-which pods come: NAME-1, NAME-2, and for what a manifest makes several times NAME-1-2 and so on.
+In: a workload of the scenario, or a manifest. Out: pods in the simulation. Each is a copy of a pod that was admitted once, so
+that the pods of a workload share their spec and it is parsed once. Names are numbered by arrival: NAME-1, NAME-2. The pods of a
+manifest that arrives several times are NAME-1-2 and so on.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class WorkloadRunner:
         self._folder = folder
         self._where = where
         self._runs = running_time(workload.runs, chance)
-        self._cast: list[Pod] = []
+        self._pods: list[Pod] = []
         self._manifest: Raw | None = None
         self._n_arrivals = self._n_pods = 0
         self._coming: Iterator[float] = iter(())
@@ -79,24 +79,24 @@ class WorkloadRunner:
 
     @classmethod
     def of_manifest(cls, raw: Raw, sim: Simulation, admission: Admission) -> WorkloadRunner:
-        """Return the pods that a workload's manifest stands for; they come at the beginning and stay."""
+        """Return a runner for the pods of a manifest. They arrive at the beginning and run forever."""
         made = cls(Workload(name=raw["metadata"]["name"]), sim, admission, Random(0))
         made.learn(raw)
         return made
 
     @property
     def is_endless(self) -> bool:
-        """Return whether nothing says when no more pods come."""
+        """Return whether the arrivals have no end."""
         arrivals = self.workload.arrivals
         return (arrivals.every is not None or arrivals.rate is not None) and arrivals.end is None and arrivals.count is None
 
     def learn(self, raw: Raw) -> None:
-        """Take the pods from an admitted manifest; whoever owns them is known to the cluster from now on."""
+        """Take the pods from an admitted manifest, and add their owner and claims to the cluster."""
         spec, field = raw.get("spec") or {}, _REPLICAS.get(raw["kind"], "")
         if self.workload.replicas is not None and field:
             raw = {**raw, "spec": {**spec, field: self.workload.replicas}}
         self._manifest = raw
-        self._cast += map(_unborn, self._admission.pods_of(raw, list(self._sim.world.nodes.values())))
+        self._pods += map(_unborn, self._admission.pods_of(raw, list(self._sim.world.nodes.values())))
         for claim in self._admission.claims_of(raw):
             self._sim.add(claim)
         owner = self._admission.replica_set_of(raw) if raw["kind"] == "Deployment" else raw
@@ -104,10 +104,10 @@ class WorkloadRunner:
             self._sim.add(codec.convert(owner, KINDS[owner["apiVersion"], owner["kind"]]))
 
     def begin(self) -> None:
-        """Put the arrivals on the agenda."""
+        """Schedule the arrivals."""
         arrivals = self.workload.arrivals
         if self._manifest is None:
-            self._cast = [self._owned(self._template())] * (self.workload.replicas if self.workload.replicas is not None else 1)
+            self._pods = [self._owned(self._template())] * (self.workload.replicas if self.workload.replicas is not None else 1)
         if arrivals.trace:
             self._follow_trace(self._folder / arrivals.trace)
             return
@@ -115,21 +115,21 @@ class WorkloadRunner:
         self._await_next()
 
     def scale(self, replicas: int) -> None:
-        """Have so many pods: more of the same, or first those less that wait, then the youngest."""
-        world = self._sim.world
-        alive = sorted(world.alive(self.workload.name), key=lambda record: (record.state == PENDING, record.arrived))
+        """Scale to `replicas` pods. Pending pods are deleted first, then the youngest."""
+        cluster = self._sim.world
+        alive = sorted(cluster.alive(self.workload.name), key=lambda record: (record.state == PENDING, record.arrived))
         for record in reversed(alive[replicas:]):
-            world.evict(record, SCALED)
+            cluster.evict(record, SCALED)
         for _ in range(replicas - len(alive)):
-            if not self._cast:
+            if not self._pods:
                 raise SchedulerError(f"workload {self.workload.name} has no pod that could be made more of")
-            self._come(self._next_of(self._cast[0]))
+            self._come(self._next_of(self._pods[0]))
 
     def roll_out(self, rollout: Rollout) -> None:
-        """Replace the pods by those of a new template, a few at a time."""
-        if not self._cast:
+        """Start a rollout to a new template."""
+        if not self._pods:
             raise SchedulerError(f"workload {self.workload.name} has no pod that could be made anew")
-        old, self._n_revisions = self._cast[0], self._n_revisions + 1
+        old, self._n_revisions = self._pods[0], self._n_revisions + 1
         if rollout.pod is not None:
             made = self._template(rollout.pod)
             new = _with(made, metadata=_with(made.metadata, owner_references=old.metadata.owner_references))
@@ -139,7 +139,7 @@ class WorkloadRunner:
             asked = ResourceRequirements(requests=rollout.requests, limits=limits) if rollout.requests else first.resources
             new = _with(old, spec=_with(old.spec, containers=(_with(first, resources=asked), *others)))
         labels = {**(new.metadata.labels or {}), POD_TEMPLATE_HASH: str(self._n_revisions)}
-        self._cast = [_with(new, metadata=_with(new.metadata, labels=labels))] * len(self._cast)
+        self._pods = [_with(new, metadata=_with(new.metadata, labels=labels))] * len(self._pods)
         replicas = len(self._sim.world.alive(self.workload.name))
         rolling = (((self._manifest or {}).get("spec") or {}).get("strategy") or {}).get("rollingUpdate") or {}
         surge = rollout.max_surge if rollout.max_surge is not None else rolling.get("maxSurge", "25%")
@@ -154,23 +154,21 @@ class WorkloadRunner:
             surge=whole(_number(surge), replicas, round_up=True),
             unavailable=whole(_number(missing), replicas, round_up=False),
             ready_after=seconds(rollout.ready_after),
-            come=lambda: self._come(self._next_of(self._cast[0])),
+            come=lambda: self._come(self._next_of(self._pods[0])),
             at=self._sim.at,
         )
         self._rolling.begin()
 
     def daemon_pod(self) -> Pod:
-        """Return a pod of a DaemonSet, on no node."""
+        """Return the pod of a DaemonSet, without a node."""
         assert self._manifest is not None
         return self._admission.daemon_pod_of(self._manifest)
 
     def follow(self, node: Node) -> None:
-        """Have the pod of a DaemonSet on a node that came later."""
+        """Create the pod of a DaemonSet for a node that joined later."""
         assert self._manifest is not None
         for pod in self._admission.pods_of(self._manifest, [node]):
             self._come(_renamed(_unborn(pod), f"{self.workload.name}-{node.metadata.name}"))
-
-    # Inside
 
     def _await_next(self) -> None:
         at = next(self._coming, None)
@@ -179,7 +177,7 @@ class WorkloadRunner:
 
     def _arrive(self) -> None:
         self._n_arrivals += 1
-        for pod in self._cast:
+        for pod in self._pods:
             if self._manifest is None:
                 self._come(self._next_of(pod))
             elif self._n_arrivals == 1:
@@ -197,26 +195,26 @@ class WorkloadRunner:
         self._submit(pod, self._runs())
 
     def _submit(self, pod: Pod, runs: float | None) -> None:
-        """Let a pod come, and go again if it has no node for longer than it has patience."""
-        world, patience = self._sim.world, self.workload.patience
+        """Create a pod with its claims, and delete it if it is still pending when its patience is over."""
+        cluster, patience = self._sim.world, self.workload.patience
         if pod.spec.resource_claims or any(volume.ephemeral is not None for volume in pod.spec.volumes):
-            templates = {each.key: each for each in world.objects.values() if isinstance(each, ResourceClaimTemplate)}
+            templates = {each.key: each for each in cluster.objects.values() if isinstance(each, ResourceClaimTemplate)}
             pod, made, _ = with_claims(pod, templates, self._admission)
             for claim in made:
-                world.put(claim)
+                cluster.put(claim)
 
         def give_up(record: PodRecord) -> None:
             if record.state == PENDING:
-                world.remove(record, WITHDRAWN)
+                cluster.remove(record, WITHDRAWN)
 
         def wait(record: PodRecord) -> None:
             if patience is not None:
                 self._sim.at(self._sim.now + seconds(patience), lambda: give_up(record))
 
-        world.create(pod, wait, workload=self.workload.name, runs=runs, restarts=self.workload.restarts)
+        cluster.create(pod, wait, workload=self.workload.name, runs=runs, restarts=self.workload.restarts)
 
     def _template(self, given: Mapping[str, Any] | None = None) -> Pod:
-        """Return the pod that all of a scenario's own workload are copies of, admitted; `given` replaces what it says."""
+        """Return the admitted pod that all pods of the workload are copies of; `given` replaces the `pod` of the workload."""
         workload = self.workload
         given = given if given is not None else workload.pod or {}
         metadata = {"namespace": workload.namespace, "labels": {"app": workload.name}, **(given.get("metadata") or {})}
@@ -232,7 +230,7 @@ class WorkloadRunner:
         return pod
 
     def _owned(self, pod: Pod) -> Pod:
-        """Return the pod as its controller makes it: a ReplicaSet for pods that run on, a Job for those that end."""
+        """Return the pod with an owner: a ReplicaSet if it runs forever, a Job if it ends."""
         if self.workload.restarts is False:
             return pod
         name, namespace = self.workload.name, pod.metadata.namespace
@@ -244,7 +242,7 @@ class WorkloadRunner:
             uid=f"uid-{namespace}-{name}",
             controller=True,
         )
-        if kind == "ReplicaSet":  # pods that run on are spread over zones by default, by their owner's selector
+        if kind == "ReplicaSet":  # PodTopologySpread's default constraints need the selector of the owner
             meta = ObjectMeta(name=name, namespace=namespace, uid=owner.uid, labels=pod.metadata.labels)
             template = PodTemplateSpec(metadata=ObjectMeta(labels=pod.metadata.labels), spec=pod.spec)
             selector = LabelSelector(match_labels=pod.metadata.labels)
@@ -252,10 +250,8 @@ class WorkloadRunner:
             self._sim.add(ReplicaSet(metadata=meta, spec=spec))
         return _with(pod, metadata=_with(pod.metadata, owner_references=(owner,)))
 
-    # Traces
-
     def _follow_trace(self, file: Path) -> None:
-        (template, *_), names, arrivals = self._cast, set(), self.workload.arrivals
+        (template, *_), names, arrivals = self._pods, set(), self.workload.arrivals
         offered = offered_by(self._sim.world.nodes.values()) if arrivals.load else {}
         for traced in arranged(read_trace(file, arrivals.format), arrivals, self._chance, offered):
             key = (traced.namespace or template.metadata.namespace, traced.name)
@@ -284,12 +280,12 @@ class WorkloadRunner:
 
 
 def _number(value: int | str) -> int | str:
-    """Return a number as one, if it was written as text; a percentage stays what it is."""
+    """Return a number that is written as text as an integer; a percentage stays text."""
     return int(value) if isinstance(value, str) and value.isdecimal() else value
 
 
 def _unborn(pod: Pod) -> Pod:
-    """Return a pod without the time at which it was admitted: it is created when it comes."""
+    """Return a pod without a creation timestamp: it is set on arrival."""
     return _with(pod, metadata=_with(pod.metadata, creation_timestamp=None))
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,6 +12,7 @@ from legacy_clusters import node, pod
 from kubesched.kube.api import codec
 from kubesched.scheduler import config
 from kubesched.scheduler.engine.assembly import EngineOptions, Ports, assemble, default_configuration, new_handle, queue_options
+from kubesched.scheduler.engine.deciding.extenders import Poster
 from kubesched.scheduler.engine.loop import Engine
 from kubesched.scheduler.legacy import (
     Algorithm,
@@ -24,13 +27,27 @@ from kubesched.scheduler.legacy import (
 from kubesched.testing import FakeClock, FakeRecorder
 
 
+class Answering:
+    """An extender that gives these answers one after the other, the last one for ever."""
+
+    def __init__(self, answers: list[dict[str, Any]]) -> None:
+        self._answers = answers
+
+    def post(self, url: str, body: bytes, extender: Any) -> bytes:
+        return json.dumps(self._answers.pop(0) if len(self._answers) > 1 else self._answers[0]).encode()
+
+
 def engine_of(
-    version: str, objects: list[dict[str, Any]], policy: str = "", clock: FakeClock | None = None
+    version: str,
+    objects: list[dict[str, Any]],
+    policy: str = "",
+    clock: FakeClock | None = None,
+    poster: Poster | None = None,
 ) -> tuple[Engine, FakeRecorder, list[str]]:
     gates, recorder, release = config.Gates.defaults(), FakeRecorder(), release_of(version)
     world = LegacyScheduler(release, ComponentConfig().defaulted(release))
     configuration = world.over(default_configuration(gates))
-    ports = Ports(recorder=recorder, ties=ties_of(release), clock=clock or FakeClock())
+    ports = Ports(recorder=recorder, ties=ties_of(release), clock=clock or FakeClock(), poster=poster)
     store, handle = new_handle(gates, ports)
     algorithm: Algorithm = (
         profile_from_policy(load_policy(policy, version), handle, version)
@@ -39,7 +56,7 @@ def engine_of(
     )
     profiles = {algorithm.profile.name: algorithm.profile}
     engine = assemble(
-        configuration,
+        replace(configuration, extenders=algorithm.extenders),
         gates,
         ports,
         profiles=profiles,
@@ -120,6 +137,32 @@ def test_up_to_1_6_a_refused_pod_is_tried_again_after_its_pause_whether_or_not_a
     assert tried_at("1.4", 8) == [0, 2, 5]
 
 
+def test_up_to_1_6_an_extender_that_lets_a_pod_pass_meanwhile_is_asked_again_after_the_pause() -> None:
+    """No watch tells that an extender changed its mind. Its refusals and its errors double one and the same pause."""
+    policy = json.dumps(
+        {
+            "kind": "Policy",
+            "apiVersion": "v1",
+            "predicates": [],
+            "priorities": [],
+            "extenders": [{"urlPrefix": "http://extender", "filterVerb": "filter"}],
+        }
+    )
+    refuses, breaks = {"nodes": {"items": []}, "failedNodes": {"a": "no licence"}}, {"error": "no answer"}
+    passes = {"nodes": {"items": [node("a")]}}
+    for version in ("1.4", "1.6"):
+        clock = FakeClock()
+        poster = Answering([refuses, refuses, breaks, passes])
+        engine, recorder, placed = engine_of(version, [node("a"), waiting("licensed")], policy, clock, poster)
+        tried = []
+        for second in range(20):
+            engine.queue.flush_backoff(clock.now())
+            tried += [second] * sum(1 for _ in iter(engine.step, False))
+            clock.time += 1.0
+        assert tried == [0, 2, 5, 10] and placed == ["licensed on a"]
+        assert [event.reason for event in recorder.events] == ["FailedScheduling"] * 3
+
+
 @pytest.mark.parametrize("version", ["1.13", "1.17"])
 def test_later_a_refused_pod_waits_for_something_to_happen(version: str) -> None:
     assert tried_at(version, 50) == [0]
@@ -132,6 +175,7 @@ OWN_CHANGES: list[tuple[str, dict[str, Any], bool]] = [
         False,
     ),
     ("a number of its version", {"metadata": {"generation": 7}}, False),
+    ("who wrote its condition", {"metadata": {"managedFields": [{"manager": "kube-scheduler"}]}}, False),
     ("a label", {"metadata": {"labels": {"a": "b"}}}, True),
     ("a toleration", {"spec": {"tolerations": [{"key": "k", "operator": "Exists"}]}}, True),
 ]
@@ -140,7 +184,8 @@ OWN_CHANGES: list[tuple[str, dict[str, Any], bool]] = [
 @pytest.mark.parametrize(("what", "change", "wakes"), OWN_CHANGES, ids=[case[0] for case in OWN_CHANGES])
 @pytest.mark.parametrize("version", ["1.6", "1.13", "1.17"])
 def test_a_pod_is_not_woken_by_its_own_status(version: str, what: str, change: dict[str, Any], wakes: bool) -> None:
-    engine, _, _ = engine_of(version, [node("a")])
+    """One attempt and one event. 1.17 read managedFields, which its own status patch changes: two attempts, two events."""
+    engine, recorder, _ = engine_of(version, [node("a")])
     raw = waiting("big", requests={"cpu": "9"})
     raw["metadata"]["resourceVersion"] = "1"
     before = codec.decode(raw)
@@ -150,3 +195,4 @@ def test_a_pod_is_not_woken_by_its_own_status(version: str, what: str, change: d
         raw[name] = {**raw.get(name, {}), **fields}
     engine.intake.apply("Pod", before, codec.decode(raw))
     assert engine.step() is wakes
+    assert len(recorder.events) == 1 + wakes

@@ -204,6 +204,59 @@ def test_factories_are_given_listers() -> None:
     assert made.scores is not None and made.scores.total.tolist() == [18, 20, -1]
 
 
+def test_a_factory_reaches_every_lister_of_then() -> None:
+    """All fields of PluginFactoryArgs in 1.4, 1.6 and 1.13 that a function can use."""
+    objects: list[dict[str, Any]] = [
+        {"apiVersion": api_version, "kind": kind, "metadata": {"name": kind.lower(), **namespaced}, **rest}
+        for api_version, kind, namespaced, rest in (
+            ("v1", "Service", {"namespace": "default"}, {}),
+            ("v1", "ReplicationController", {"namespace": "default"}, {}),
+            ("apps/v1", "ReplicaSet", {"namespace": "default"}, {}),
+            ("apps/v1", "StatefulSet", {"namespace": "default"}, {}),
+            ("policy/v1", "PodDisruptionBudget", {"namespace": "default"}, {}),
+            ("v1", "PersistentVolume", {}, {}),
+            ("v1", "PersistentVolumeClaim", {"namespace": "default"}, {}),
+            ("storage.k8s.io/v1", "StorageClass", {}, {"provisioner": "x"}),
+        )
+    ]
+    world = World([*objects, node("a"), node("off", unschedulable=True), pod("busy", "off")])
+    seen: dict[str, dict[str, Any]] = {}
+
+    def factory(args: PluginFactoryArgs) -> Any:
+        def fits(pod: PodView, view: NodeView) -> bool:
+            claim = args.persistent_volume_claim("default", "persistentvolumeclaim")
+            volume, storage_class = args.persistent_volume("persistentvolume"), args.storage_class("storageclass")
+            found = [
+                *(args.services() + args.controllers() + args.replica_sets() + args.stateful_sets()),
+                *(*args.pod_disruption_budgets(), volume, claim, storage_class),
+            ]
+            off = args.node_info("off")
+            seen[version] = {
+                "objects": [each and each.metadata.name for each in found],
+                "pods": [other.name for other in args.pods()],
+                "nodes": [node.name for node in args.nodes()],
+                "node info": off and off.name,
+                "weight": args.hard_pod_affinity_symmetric_weight,
+            }
+            return True
+
+        return fits
+
+    custom = Custom()
+    custom.register_fit_predicate_factory("Curious", factory)
+    for version in ("1.4", "1.6", "1.13", "1.17"):
+        given = load_policy('{"kind": "Policy", "apiVersion": "v1", "predicates": [{"name": "Curious"}]}', version)
+        options = Options(custom=custom, hard_pod_affinity_symmetric_weight=7)
+        world.attempt(profile_from_policy(given, world.handle, version, options).profile)
+        assert seen[version] == {
+            "objects": [raw["metadata"]["name"] for raw in objects],
+            "pods": ["busy"],
+            "nodes": ["a"] if version in ("1.4", "1.6") else ["a", "off"],  # up to 1.6 those that are listed
+            "node info": "off",
+            "weight": 7,
+        }
+
+
 def test_a_priority_of_the_oldest_form_sees_all_nodes_that_fit() -> None:
     custom = Custom()
     custom.register_fit_predicate("HasDisk", has_disk)

@@ -136,8 +136,8 @@ def test_no_two_pods_of_an_app_that_keeps_apart_share_a_node() -> None:
 def test_gpu_pods_and_nodes_come_as_often_as_in_the_openb_trace() -> None:
     pods = Counter(sign(pod) for pod in workloads.pods(3000, "gpu"))
     assert len(pods) == len(gpu_pods.PODS)
-    total = sum(shape.often for shape in gpu_pods.PODS)
-    wanted = sorted(3000 * shape.often / total for shape in gpu_pods.PODS)
+    total = sum(shape.frequency for shape in gpu_pods.PODS)
+    wanted = sorted(3000 * shape.frequency / total for shape in gpu_pods.PODS)
     assert sorted(pods.values()) == pytest.approx(wanted, abs=3)
     nodes = [obj for obj in workloads.cluster("gpu", 1000, 0, 0) if isinstance(obj, Node)]
     models = Counter(node.metadata.labels[gpu_table.MODEL] for node in nodes)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from typing import Any
 
 import msgspec
@@ -175,3 +176,12 @@ def test_a_plugin_that_always_breaks_does_not_keep_it_running() -> None:
     with Simulation([node("a")], plugins=[Broken]) as sim:
         sim.submit(pod("p"))
         assert sim.run()["pods"]["pending"] == 1 and 600 < sim.now < 700
+
+
+def test_a_simulation_that_nobody_closed_is_dropped_without_complaints(caplog: pytest.LogCaptureFixture) -> None:
+    sim = Simulation()
+    sim.at(0, lambda: asyncio.create_task(asyncio.sleep(100)))
+    sim.run(until=1)
+    del sim
+    gc.collect()
+    assert not caplog.records

@@ -1,0 +1,1 @@
+"""`kubesched serve`: the solver as a service beside any scheduler."""
