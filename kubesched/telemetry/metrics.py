@@ -91,7 +91,7 @@ class Metrics:
         self.sizes: dict[str, Sizes] = {}
         self._chance = chance or random.Random()
         self.is_sampling = False
-        self._slow_said: dict[tuple[str, str], float] = {}
+        self._slow_logged_at: dict[tuple[str, str], float] = {}
         self._keeps_old = given.is_legacy
         for family in self.families:
             # All families get a book, also those that are not shown: the methods below then need no check. What nobody reads
@@ -257,8 +257,8 @@ class Metrics:
         """Count a slow plugin call, and log it, but not every time."""
         self.plugin_failed(plugin, point)
         now = time.monotonic()
-        if now - self._slow_said.get((plugin, point), -LOGGED_EVERY_SECONDS) >= LOGGED_EVERY_SECONDS:
-            self._slow_said[plugin, point] = now
+        if now - self._slow_logged_at.get((plugin, point), -LOGGED_EVERY_SECONDS) >= LOGGED_EVERY_SECONDS:
+            self._slow_logged_at[plugin, point] = now
             log.warning(
                 "Plugin takes too long; no other pod is tried meanwhile",
                 plugin=plugin,

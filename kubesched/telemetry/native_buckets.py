@@ -91,6 +91,8 @@ class NativeBuckets:
             self._halve()
 
     def _halve(self) -> None:
+        # Half as many buckets, each twice as wide. What was counted before cannot be told apart any more; Prometheus allows
+        # that.
         finer, self.counts = self.counts, defaultdict(int)
         self.schema -= 1
         for bucket, count in finer.items():

@@ -80,6 +80,7 @@ class Reporter:
 
     def decided(self, seconds: float) -> None:
         """Record the duration of a decision, and choose at random whether plugins are timed in the next one."""
+        # In this order: the decision that has just ended was sampled, or not, by the choice before it.
         self.metrics.algorithm(seconds)
         self.metrics.begin_attempt()
 

@@ -128,7 +128,7 @@ async def ask_plugin(user: Entry, cluster: Entry) -> Mapping[str, Any]:
         raise ConfigError("", f"exec: {command} wants to talk to a person, and standard input is no terminal")
     spec: dict[str, Any] = {"interactive": interactive}
     if section.get("provideClusterInfo"):
-        spec["cluster"] = _told_of(cluster)
+        spec["cluster"] = _cluster_info(cluster)
     info = {"apiVersion": section["apiVersion"], "kind": "ExecCredential", "spec": spec}
     process = await asyncio.create_subprocess_exec(
         command,
@@ -150,24 +150,24 @@ async def ask_plugin(user: Entry, cluster: Entry) -> Mapping[str, Any]:
         await process.wait()
         raise ConfigError("", f"exec: {command} did not answer within {PLUGIN_SECONDS} s") from error
     if process.returncode:
-        told = " ".join((errors or b"").decode(errors="replace").split())
-        raise ConfigError("", f"exec: process returned {process.returncode}" + (f". {told}" if told else ""))
+        printed = " ".join((errors or b"").decode(errors="replace").split())
+        raise ConfigError("", f"exec: process returned {process.returncode}" + (f". {printed}" if printed else ""))
     return _status(output, section["apiVersion"])
 
 
-def _told_of(cluster: Entry) -> dict[str, Any]:
-    """Return what a plugin with `provideClusterInfo` is told about the cluster."""
-    told: dict[str, Any] = {
+def _cluster_info(cluster: Entry) -> dict[str, Any]:
+    """Return what a plugin with `provideClusterInfo` gets about the cluster."""
+    info: dict[str, Any] = {
         key: cluster.fields[key]
         for key in ("server", "tls-server-name", "insecure-skip-tls-verify", "proxy-url")
         if cluster.fields.get(key)
     }
     if path := cluster.path("certificate-authority"):
-        told["certificate-authority-data"] = base64.b64encode(Path(path).read_bytes()).decode()
+        info["certificate-authority-data"] = base64.b64encode(Path(path).read_bytes()).decode()
     for extension in cluster.fields.get("extensions") or ():
         if extension.get("name") == "client.authentication.k8s.io/exec":
-            told["config"] = extension.get("extension")
-    return told
+            info["config"] = extension.get("extension")
+    return info
 
 
 def _status(output: bytes, version: str) -> Mapping[str, Any]:

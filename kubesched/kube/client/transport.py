@@ -128,6 +128,7 @@ class Transport:
         seconds: float,
         before_write: Callable[[], None],
     ) -> Answer:
+        # All header lines but Content-Length are the same from one write to the next, so they are made once.
         _, fixed = self._heads.get(id(headers)) or self._head(headers)
         head = f"{method} {self._prefix}{path} HTTP/1.1\r\n{fixed}Content-Length: {len(body)}\r\n\r\n"
         try:

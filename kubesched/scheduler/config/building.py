@@ -39,6 +39,7 @@ def build_extenders(extenders: Sequence[Extender], prefix: str = "couldn't build
             _check_tls(extender)
         except ConfigError as error:
             raise ConfigError("", f"{prefix}{error}") from error
+        # Kept quirk: a time-out of 0 means five seconds, so "no limit" cannot be said.
         timeout = extender.http_timeout or DEFAULT_EXTENDER_TIMEOUT
         built.append(msgspec.structs.replace(extender, http_timeout=timeout))
     return tuple(built)
@@ -116,6 +117,7 @@ def _args_in_use(merged: MergedProfile, catalogue: Catalogue, gates: Gates) -> M
 
 def _check_same_queue(first: Profile, other: Profile) -> None:
     """Refuse profiles with different QueueSort plugins from multiPoint, which validation does not read. All share one queue."""
+    # One plugin each: `_build` has checked that.
     (wanted,), (found,) = first.points["queue_sort"], other.points["queue_sort"]
     shown = go_quote(other.scheduler_name)
     if wanted.name != found.name:

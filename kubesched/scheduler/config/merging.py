@@ -104,6 +104,7 @@ def _expand_point(plugins: Plugins, point: str, catalogue: Catalogue) -> list[st
     the point's own list. `disabled: [*]` at the point leaves only its own list."""
     explicit, kind = plugins.at(point), POINT_TYPES[point]
     named, off = explicit.enabled_names, explicit.disabled_names
+    # `disabled: [*]` at a point switches off what multiPoint brings there, and not the point's own list.
     if "*" in off:
         return named
     # Plugins that the point names and multiPoint has too come first, in the order of the point's list. That is how a user

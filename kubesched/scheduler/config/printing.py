@@ -117,6 +117,7 @@ def _compare_keys(one: str, other: str) -> int:
     if at is None:
         return len(one) - len(other)
     a, b = one[at], other[at]
+    # Letters after everything else: `a_b` comes before `ab`.
     if a.isalpha() or b.isalpha():
         return ord(a) - ord(b) if a.isalpha() and b.isalpha() else 1 if a.isalpha() else -1
     before = re.search(r"\d*$", one[:at])

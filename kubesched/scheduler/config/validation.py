@@ -115,6 +115,7 @@ def _profiles(profiles: Sequence[MergedProfile], gates: Gates) -> list[FieldErro
     for at, profile in enumerate(profiles):
         path = Path("profiles").index(at)
         where = path.child("schedulerName")
+        # Only possible with several profiles, or with an empty name in the file: a single one without a name has a default.
         if not profile.scheduler_name:
             errors.append(required(where))
         errors += _percentage(profile.percentage_of_nodes_to_score, path.child("percentageOfNodesToScore"))

@@ -128,7 +128,7 @@ class Leadership:
             Callbacks(
                 on_started=lambda: changed(True, began),
                 on_stopped=lambda: changed(False, ended),
-                on_new_leader=_say_leader,
+                on_new_leader=_log_leader,
                 on_slow_renewal=lambda: self._metrics.slow_renewal(LEASE_NAME),
             ),
             self._timing,
@@ -142,5 +142,5 @@ class Leadership:
         return connection.sibling("leader-election", timeout=self._timing.request_timeout)
 
 
-def _say_leader(who: str) -> None:
+def _log_leader(who: str) -> None:
     log.info("new leader elected: %s", who) if who else log.info("the leader has stepped down")

@@ -102,6 +102,7 @@ class RecorderByProfile:
 
     def event(self, regarding: PodView, kind: str, reason: str, action: str, note: str) -> None:
         """Record that something happened to a pod."""
+        # After a reload a pod's profile may be gone while its last event is still to be written.
         recorder = self._recorders.get(regarding.pod.spec.scheduler_name, self._any)
         recorder.event(regarding, kind, reason, action, note)
 
@@ -313,6 +314,7 @@ class Scheduler:
         backoff, throttle = Backoff(connection.clock, self.wiring.chance), LogThrottle(connection.clock)
         while True:
             try:
+                # Tried for ever: the scheduler may start before the API server does, as in a control plane that boots.
                 self.reflectors = await Reflectors.prepare(connection, rows, self, self.wiring.chance, streams=streams)
                 break
             except (ApiError, Unreachable) as error:
@@ -461,6 +463,8 @@ class Scheduler:
     def _pods(self) -> Iterable[PodView]:
         """Yield all known pods: those with a node, ours without one, and those of other schedulers without one."""
         assert self.engine is not None
+        # Each pod once: one with a node is in the store alone, one of ours without a node in the intake, one of another
+        # scheduler only in the reflector.
         yield from self.engine.store.pods()
         yield from self.engine.intake.pending()
         reflector = self.reflectors.by_kind.get("Pod") if self.reflectors is not None else None

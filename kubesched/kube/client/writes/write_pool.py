@@ -84,6 +84,7 @@ class WritePool:
 
     def retire(self) -> None:
         """Let what is under way end, and keep nothing for later."""
+        # For rotated certificates: connections with the old one finish their request and are not used again.
         self._is_retired = True
         for wire in self._idle:
             wire.close()

@@ -36,6 +36,7 @@ class Duration(int):
     @classmethod
     def parse(cls, text: str) -> Duration:
         """Parse a Go duration: a sign, then numbers with units. Raise ConfigError with Go's text."""
+        # The sign is for the whole duration: `-1h30m` is minus ninety minutes.
         body = text[1:] if text[:1] in ("-", "+") else text
         if body == "0":
             return cls(0)

@@ -67,6 +67,8 @@ def compact(value: Value) -> str:
 
 def is_json(text: str) -> bool:
     """Return whether kube-scheduler reads this text as JSON."""
+    # Kept quirk: only the first character decides. A list `[...]` is read as YAML, which has the same value and other error
+    # texts.
     return text.lstrip(" \t\r\n\v\f\x85\xa0").startswith("{")
 
 

@@ -278,6 +278,7 @@ def _encoded(item: Any) -> Any:
         return [_encoded(each) for each in item]
     if isinstance(item, dict):
         return {key: _encoded(each) for key, each in item.items()}
+    # As Go's JSON writes bytes.
     if isinstance(item, bytes):
         return base64.b64encode(item).decode()
     if isinstance(item, Duration):
@@ -315,6 +316,7 @@ def _as_float32(value: float) -> float:
 def _fields(cls: type[msgspec.Struct]) -> dict[str, _Field]:
     hints = typing.get_type_hints(cls, include_extras=True)
     return {
+        # Cached by class: annotations are parsed once, and a document has many profiles and plugins.
         field.encode_name: _Field(field.name, field.encode_name, *_take_apart(hints[field.name]))
         for field in msgspec.structs.fields(cls)
     }
@@ -385,6 +387,7 @@ def _zero(wanted: _Type) -> Any:
     if wanted.kind == "struct":
         assert wanted.struct is not None
         return wanted.struct()
+    # What Go has in a variable that was never set.
     zeros: dict[str, Callable[[], Any]] = {"bool": bool, "string": str, "int": int, "float": float, "bytes": bytes}
     return zeros.get(wanted.kind, tuple)()
 

@@ -208,6 +208,8 @@ class Gates:
         min_compatibility: Version | None = None,
     ) -> Gates:
         """Return the gates with these set and the others at their default; raise ConfigError."""
+        # Unknown names first, one at a time, as flags are parsed one by one; what is wrong with known gates is reported
+        # together.
         unknown = next((name for name in asked if name not in GATES or spec_of(name, emulated).stage is Stage.GONE), None)
         if unknown is not None:
             raise ConfigError("", f"unrecognized feature gate: {unknown}")
@@ -289,6 +291,7 @@ def _refusal(name: str, value: bool, emulated: Version, min_compatibility: Versi
     spec = spec_of(name, emulated)
     if spec.locked and spec.default != value:
         return f"cannot set feature gate {name} to {_go(value)}, feature is locked to {_go(spec.default)}"
+    # The gate is known to this program and newer than the release that it emulates.
     if spec.stage is Stage.PRE_ALPHA:
         oldest = min_compatibility or (emulated[0], emulated[1] - 1)
         return (

@@ -48,7 +48,7 @@ class BindingPoints(PluginCalls):
     @reported("Unreserve")
     def unreserve(self, pod: PodView, node_name: str, state: CycleState) -> None:
         """Run the Unreserves in reverse order. If some raise, the first error is raised at the end."""
-        self._tell_all("Unreserve", [(plugin, plugin.unreserve) for plugin in reversed(self.reserves)], pod, node_name, state)
+        self._call_all("Unreserve", [(plugin, plugin.unreserve) for plugin in reversed(self.reserves)], pod, node_name, state)
 
     @reported("Permit", lambda answer: answer[0].code.text)
     def permit(self, pod: PodView, node_name: str, state: CycleState) -> tuple[Status, dict[str, float]]:
@@ -127,7 +127,7 @@ class BindingPoints(PluginCalls):
     @reported("PostBind")
     def post_bind(self, pod: PodView, node_name: str, state: CycleState) -> None:
         """Run the PostBinds. If some raise, the first error is raised at the end."""
-        self._tell_all("PostBind", [(plugin, plugin.post_bind) for plugin in self.post_binds], pod, node_name, state)
+        self._call_all("PostBind", [(plugin, plugin.post_bind) for plugin in self.post_binds], pod, node_name, state)
 
 
 def _is_permit(answer: object) -> bool:

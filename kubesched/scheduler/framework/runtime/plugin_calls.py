@@ -37,7 +37,7 @@ C = TypeVar("C", bound="PluginCalls")
 
 
 def reported(
-    point: str, told: Callable[[Any], str] = lambda answer: SUCCESS.code.text
+    point: str, status_text: Callable[[Any], str] = lambda answer: SUCCESS.code.text
 ) -> Callable[[Callable[Concatenate[C, P], R]], Callable[Concatenate[C, P], R]]:
     """Decorate a method that runs a whole extension point: its duration and its status are reported to the observer."""
 
@@ -51,7 +51,7 @@ def reported(
             started, text = time.perf_counter(), Code.ERROR.text
             try:
                 answer = run(self, *args, **kwargs)
-                text = told(answer)
+                text = status_text(answer)
                 return answer
             finally:
                 observe(point, "", text, time.perf_counter() - started)
@@ -90,12 +90,12 @@ class PluginCalls:
         if self.observe is not None:
             self.observe(point, "", status.code.text, time.perf_counter() - started)
 
-    def _tell_all(self, point: str, told: Sequence[tuple[Plugin, Callable[..., None]]], *args: Any) -> None:
+    def _call_all(self, point: str, calls: Sequence[tuple[Plugin, Callable[..., None]]], *args: Any) -> None:
         """Call plugins that cannot refuse. If some raise, all are called, and then the first error is raised."""
         # Used for Unreserve and PostBind. If one of them is not called, what it holds (a volume, a device) is held until a
         # restart.
         broken: PluginError | None = None
-        for plugin, function in told:
+        for plugin, function in calls:
             try:
                 self.call(point, plugin, function, *args)
             except PluginError as error:

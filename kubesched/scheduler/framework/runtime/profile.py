@@ -271,18 +271,18 @@ class Profile(BindingPoints, GroupPoints):
     @reported("PreScore")
     def pre_score(self, pod: PodView, nodes: Snapshot, feasible: Bools, state: CycleState) -> None:
         """Run the PreScores. A plugin that answers SKIP is left out of Score."""
-        heard, skipped = set[str](), set[str]()
+        scoring, skipped = set[str](), set[str]()
         for plugin in self.pre_scores:
             answer = self._ask("PreScore", plugin, plugin.pre_score, pod, nodes, feasible, state)
             if answer is None or answer.is_success:
-                heard.add(plugin.name)
+                scoring.add(plugin.name)
             elif answer.code is Code.SKIP:
                 skipped.add(plugin.name)
             else:
                 raise erred(plugin.name, "PreScore", answer.message, pod.key)
         # The state may lie on a cached one, in which a plugin was skipped for other feasible nodes. Who answered now replaces
         # that.
-        state.skip_score = state.skip_score - heard | skipped
+        state.skip_score = state.skip_score - scoring | skipped
 
     @reported("Score")
     def score(self, pod: PodView, nodes: Snapshot, feasible: Bools, state: CycleState) -> Scores:
