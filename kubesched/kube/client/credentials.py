@@ -145,6 +145,7 @@ class ServiceAccountSource:
         origin = f"service account in {self._folder}"
         ca = f"{self._folder}/ca.crt"
         try:
+            # The CA file is read only to find a missing mount now, with a message that says what to do. TLS would name no file.
             token, _ = _content(f"{self._folder}/token"), _content(ca)
         except (OSError, UnicodeDecodeError) as error:
             mend = "mount a service account token, or give --kubeconfig"
@@ -214,6 +215,7 @@ class KubeconfigSource:
 
     async def _identity(self, user: Entry, cluster: Entry) -> tuple[str, tuple[str | None, str | None]]:
         """Return a user's `Authorization` and certificate: of the provider, else the plugin, the token, name and password."""
+        # A client certificate is used beside a token. Of the other kinds the first one that is there is used.
         own = user.path("client-certificate"), user.path("client-key")
         if "auth-provider" in user.fields:
             try:
@@ -244,6 +246,7 @@ class KubeconfigSource:
         known = self._plugin_status
         if known is not None and (expiry := known.get("expirationTimestamp")):
             with contextlib.suppress(MalformedObject):
+                # Renewed a little early, so that a request that is on its way does not arrive with an expired token.
                 known = known if time.time() < parse_time(expiry) - RENEW_SECONDS else None
         if known is None:
             try:
