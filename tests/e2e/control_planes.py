@@ -312,6 +312,12 @@ def real_assets() -> tuple[Path | None, str]:
     return Path(named), ""
 
 
+def scheduler_program() -> tuple[str, ...]:
+    """Return the command of the scheduler that is judged: kube-scheduler where KUBEBUILDER_ASSETS has one, else our own."""
+    found = shutil.which("kube-scheduler", path=os.environ.get("KUBEBUILDER_ASSETS") or "/nonexistent")
+    return (found,) if found is not None else (*PROGRAM, "run")
+
+
 def roles(part: str) -> list[Object]:
     """Return the roles and bindings of a part of `deploy/kustomize`, in the namespace it sets."""
     found = []
@@ -336,6 +342,7 @@ class AlreadyThere(Refused):
 
 _COLLECTIONS = {
     "Node": "/api/v1/nodes",
+    "Service": "/api/v1/namespaces/{namespace}/services",
     "Pod": "/api/v1/namespaces/{namespace}/pods",
     "Namespace": "/api/v1/namespaces",
     "PersistentVolume": "/api/v1/persistentvolumes",
