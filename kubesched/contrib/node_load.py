@@ -167,7 +167,7 @@ async def from_watcher(address: str) -> Answer:
     found = {}
     for name, node in document["data"]["NodeMetricsMap"].items():
         values = {}
-        # Several operators may be reported for one metric. `Latest` stands for the mean where there is no mean.
+        # A metric with the operator `Latest`, or without one, counts as the mean; of several the last one wins.
         for metric in node.get("metrics") or ():
             operator = metric.get("operator") or "Latest"
             values[metric["type"], "AVG" if operator == "Latest" else operator] = float(metric["value"])

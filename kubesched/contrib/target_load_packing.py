@@ -73,7 +73,7 @@ class TargetLoadPacking(Plugin):
         used, capacity = self._measured + self._late, self._capacity
         if nodes.rows is not None:
             used, capacity = used[nodes.rows], capacity[nodes.rows]
-        # Two lines that meet at the target: from (0, target) up to (target, 100), then from (target, target) down to
+        # Two lines with a step at the target: from (0, target) up to (target, 100), then from (target, target) down to
         # (100, 0). At the target the score drops from 100 to the target, so a node is filled up to it and then avoided.
         # NaN: not measured.
         with np.errstate(divide="ignore", invalid="ignore"):

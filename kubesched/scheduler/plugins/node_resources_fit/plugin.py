@@ -1,8 +1,9 @@
 """NodeResourcesFit: refuse nodes that cannot hold a pod's requests, and score the others by how full they would be.
 
 The request of a pod (kube/api/requests) is the larger one of two: the sum over its containers, and its largest init container.
-A pod-level request replaces both, and overhead is added. While a resize is under way, a container counts with the largest of
-its spec, its allocated and its actual resources. Filter compares the request with what is free, for each resource:
+A pod-level request replaces it for the resources that it names, and overhead is added. A placed pod that is being resized
+counts with the largest of its spec, its allocated and its actual resources, until the kubelet has finished. Filter compares
+the request with what is free, for each resource:
 
     node: allocatable 4 cpu, requested 3    pod: 2 cpu    "Insufficient cpu", resolvable: an eviction may help
     node: allocatable 1 cpu                 pod: 2 cpu    the same text, not resolvable: too small even when empty
@@ -210,8 +211,8 @@ class NodeResourcesFit(Plugin):
         """Return how many more pods like this one fit each node, by resources and number of pods."""
         #     free 5 cpu, the pod requests 2, one pod uses 2 of it once it is placed: (5 - 2) // 2 + 1 = 2 pods
         #
-        # `each` is what a placed pod takes, `amount` what the filter compares; they differ where devices serve the
-        # resource.
+        # `each` is what the pod takes once it is placed, `amount` what the filter compares. They differ for a pod whose status
+        # has a resize: the filter reads the spec alone.
         room: Ints = np.maximum(nodes.allowed_pods - nodes.pod_count, 0)
         used_by_one = dict(pod.template.usage)
         for resource, amount in self._asked(pod):

@@ -112,8 +112,8 @@ class RowsBySelector:
         sorted_by = self._by_value.get(wanted.key)
         if sorted_by is None:
             codes = self._nodes.codes(wanted.key)
-            # The rows sorted by code, and where each code begins: codes 1 0 1 2 give order [1, 0, 2, 3] and starts [0,
-            # 1, 3]. The rows with code 1 are order[1:3] = [0, 2].
+            # The rows sorted by code, and where each code begins: codes 1 0 1 2 give order [1, 0, 2, 3] and starts
+            # [0, 1, 3, 4]. The rows with code 1 are order[1:3] = [0, 2].
             order = np.argsort(codes, kind="stable").astype(np.int64)
             starts = np.searchsorted(codes[order], np.arange(len(column.values) + 1)).astype(np.int64)
             sorted_by = self._by_value[wanted.key] = (order, starts)
