@@ -60,6 +60,7 @@ class TargetLoadPacking(Plugin):
         self._target = self.args.target_utilization if self.args.target_utilization > 0 else 40
         self._multiplier = float(self.args.default_requests_multiplier)
         self._default_milli = quantity.milli_value(quantity.parse(self.args.default_requests.get("cpu", "1000m")))
+        self._guess_key = object()
         self._reader: Reader[Change] = Reader()
         self._load: NodeLoad | None = None
         self._capacity = self._measured = self._late = np.zeros(0)
@@ -88,12 +89,13 @@ class TargetLoadPacking(Plugin):
 
     def _guess(self, pod: PodView) -> int:
         """Return the estimated CPU use of a pod, in thousandths."""
-        # Cached with the pod template, with the plugin as the key: two profiles may have other factors.
-        guess: int | None = pod.template.remembered.get(self)
-        if guess is None:
+
+        def estimate() -> int:
             spec, overhead = pod.pod.spec, pod.pod.spec.overhead.get("cpu")
-            guess = sum(map(self._of_container, spec.containers)) + (_milli(overhead) if overhead is not None else 0)
-            pod.template.remembered[self] = guess
+            return sum(map(self._of_container, spec.containers)) + (_milli(overhead) if overhead is not None else 0)
+
+        # The key is this plugin's own: two profiles may have other factors.
+        guess: int = pod.template.remember(self._guess_key, estimate)
         return guess
 
     def _of_container(self, container: Container) -> int:

@@ -53,6 +53,7 @@ class NodeResourcesBalancedAllocation(Plugin):
         self._names = tuple(resource.name for resource in args.resources)
         self._scalars = frozenset(name for name in self._names if is_scalar_name(name))
         self._devices = ServedByDevices(handle.objects, handle.gates.is_enabled("DRAExtendedResource"))
+        self._asked_key = object()
 
     def pre_score(self, pod: PodView, nodes: Snapshot, feasible: Bools, state: CycleState) -> Status | None:
         return None if self._asked(pod) else SKIP
@@ -72,7 +73,7 @@ class NodeResourcesBalancedAllocation(Plugin):
                 [(resources.id(name), amount) for name, amount in amounts.items() if amount or name not in self._scalars]
             )
 
-        asked: _Asked = pod.template.remember(self, read)
+        asked: _Asked = pod.template.remember(self._asked_key, read)
         return asked
 
     def score(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Ints:

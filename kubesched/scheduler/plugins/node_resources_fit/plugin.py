@@ -156,6 +156,7 @@ class NodeResourcesFit(Plugin):
         self._devices = ServedByDevices(handle.objects, self._delegates)
         self._makes_room = handle.gates.is_enabled("InPlacePodVerticalScalingSchedulerPreemption")
         self._strategy = Strategy(args.scoring_strategy, self._devices)
+        self._asked_key, self._usage_key = object(), object()
 
     def wakeups(self) -> tuple[Wakeup, ...]:
         """Return the events that may help. Resizes and device classes count behind their gates."""
@@ -241,11 +242,11 @@ class NodeResourcesFit(Plugin):
     def _asked(self, pod: PodView) -> tuple[tuple[int, int], ...]:
         """Return (resource, amount) of the requests that count, native resources first; without ignored ones, and without
         amounts of zero or, after an overflow, below."""
-        # Worked out once for each pod template, with this plugin as the key, because each profile may ignore other
+        # Worked out once for each pod template, with a key of this plugin alone, because each profile may ignore other
         # resources. Numbers of resources are in the order cpu, memory, ephemeral storage, others, so sorting gives
         # kube-scheduler's order.
         asked: tuple[tuple[int, int], ...] = pod.template.remember(
-            (self, "asked"),
+            self._asked_key,
             lambda: tuple(
                 sorted(
                     [
@@ -279,7 +280,7 @@ class NodeResourcesFit(Plugin):
         return most_allocated(asked, nodes if rows is None else nodes.take(rows))
 
     def _usage(self, pod: PodView) -> Asked:
-        asked: Asked = pod.template.remember((self, "usage"), lambda: self._strategy.read(pod))
+        asked: Asked = pod.template.remember(self._usage_key, lambda: self._strategy.read(pod))
         return asked
 
     # Queueing hints
