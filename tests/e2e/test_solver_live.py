@@ -3,7 +3,8 @@
 It is kube-scheduler where KUBEBUILDER_ASSETS has one, else our own; on the embedded API server, and on etcd and kube-apiserver
 where KUBEBUILDER_ASSETS has these. A `Cluster` follows the API server. It is asked about each pod when this arrives. Its answer
 is right if the pod gets one of the best nodes, or none, for the reasons that the scheduler then writes on the pod. Only one pod
-waits at a time, so the state when it arrives is the state that the scheduler decides on.
+waits at a time, so the state when it arrives is the state that the scheduler decides on. A pod that evicts others may be tried
+again after each of them; it is asked about each time.
 """
 
 from __future__ import annotations
@@ -15,12 +16,13 @@ import random
 import time
 from collections import Counter
 from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from control_planes import Api, ControlPlane, Object, Refused, a_node, process, scheduler_program
 
-from kubesched.kube.api import Node, Pod
+from kubesched.kube.api import Pod
 from kubesched.solver import Cluster, Fits
 
 N_PLACED = int(os.environ.get("LIVE_PLACEMENTS", "300"))
@@ -195,36 +197,44 @@ async def change_a_node(api: Api, chance: random.Random) -> tuple[str, str]:
 # Following and judging
 
 
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What the scheduler did with a pod, and what `fits` had said of it."""
+
+    pod: Pod
+    node_name: str
+    """Empty if it found none."""
+    said: tuple[Fits, ...]
+    """When the pod arrived or was refused last, and after each eviction since then."""
+
+
 class Asked(Cluster):
     """A cluster that is followed. It is asked about each pod when this arrives, before the change is taken in."""
 
-    told: asyncio.Queue[tuple[Pod, str, Fits]]
-    """(pod, the node it got or "", what `fits` said): of a pod that was decided."""
-    loop: asyncio.AbstractEventLoop
+    told: asyncio.Queue[Told] | None = None
+    """What was decided; None before anything is."""
 
     def begin(self) -> None:
-        self.predicted: dict[str, Fits] = {}
         self.told, self.loop = asyncio.Queue(), asyncio.get_running_loop()
+        self.waiting: Pod | None = None
+        self.said: list[Fits] = []
 
     def arrived(self, kind: str, old: Any, new: Any) -> bool:
-        if kind == "Pod" and new is not None and hasattr(self, "told"):
-            uid = new.metadata.uid
-            if old is None and not new.spec.node_name:
-                self.predicted[uid] = self.fits(new)
-            elif new.spec.node_name and not (old and old.spec.node_name):
-                if old is None or old.status.nominated_node_name:  # it had to wait for others to go
-                    self.predicted[uid] = self.fits(old or new)
-                self._tell(new, new.spec.node_name)
-            elif not new.spec.node_name and refusal(new) and not refusal(old):
-                self._tell(new, "")
-        return super().arrived(kind, old, new)
-
-    def _tell(self, pod: Pod, node_name: str) -> None:
-        told = pod, node_name, self.predicted[pod.metadata.uid]
-        self.loop.call_soon_threadsafe(self.told.put_nowait, told)
-
-    def node(self, name: str) -> Node | None:
-        return self.engine.store.node(name)
+        if kind != "Pod" or self.told is None:
+            return super().arrived(kind, old, new)
+        is_asked = self.waiting is not None and (new or old).metadata.uid == self.waiting.metadata.uid
+        if old is None and not new.spec.node_name:
+            self.waiting, self.said = new, [self.fits(new)]
+        elif is_asked and new is not None:
+            self.waiting = None if new.spec.node_name else new
+            if new.spec.node_name or (refusal(new) and not refusal(old)):
+                self.loop.call_soon_threadsafe(self.told.put_nowait, Told(new, new.spec.node_name, tuple(self.said)))
+        elif is_asked:
+            self.waiting = None
+        was_free = super().arrived(kind, old, new)
+        if self.waiting is not None and (new is None or (is_asked and refusal(new))):
+            self.said.append(self.fits(self.waiting))
+        return was_free
 
 
 def refusal(pod: Pod | None) -> str:
@@ -253,6 +263,7 @@ def disagreement(pod: Pod, node_name: str, said: Fits) -> str:
 
 async def play(api: Api, cluster: Asked, n_placed: int, seed: int) -> tuple[Counter[str], list[Object]]:
     """Create pods one after another until so many were placed; return what happened, and the disagreements."""
+    assert cluster.told is not None
     chance, happened, differences = random.Random(seed), Counter[str](), list[Object]()
     placed: dict[str, Pod] = {}
     number = 0
@@ -264,15 +275,21 @@ async def play(api: Api, cluster: Asked, n_placed: int, seed: int) -> tuple[Coun
         except Refused as error:
             assert error.status == 404, error  # it was evicted
 
-    async def hear() -> tuple[Pod, str, Fits]:
-        pod, node_name, said = await asyncio.wait_for(cluster.told.get(), PATIENCE_SECONDS)
-        if problem := disagreement(pod, node_name, said):
-            best = [each.as_dict() for each in said.nodes or () if each.fits]
-            answer = said.nodes.of(node_name).as_dict() if node_name and said.nodes is not None else None
-            told = {"class": problem, "pod": pod.key, "node": node_name, "said": repr(said), "refusal": refusal(pod)}
-            differences.append(told | {"of its node": answer, "fit": best})
-            happened[f"difference: {problem}"] += 1
-        return pod, node_name, said
+    async def hear() -> tuple[Pod, str]:
+        told = await asyncio.wait_for(cluster.told.get(), PATIENCE_SECONDS)
+        pod, node_name, said = told.pod, told.node_name, told.said
+        problems = [disagreement(pod, node_name, each) for each in said]
+        if all(problems):
+            happened[f"difference: {problems[0]}"] += 1
+            fit = [[each.as_dict() for each in one.nodes or () if each.fits] for one in said]
+            differences.append(
+                {"class": problems, "pod": pod.key, "node": node_name, "said": repr(said), "told": refusal(pod), "fit": fit}
+            )
+        elif node_name:
+            several = any(each.n_feasible > 1 for each, problem in zip(said, problems, strict=True) if not problem)
+            happened["placed where several fit" if several else "placed where one fits"] += 1
+            happened["placed while others are evicted"] += bool(problems[-1])
+        return pod, node_name
 
     while happened["placed"] < n_placed:
         number += 1
@@ -283,15 +300,14 @@ async def play(api: Api, cluster: Asked, n_placed: int, seed: int) -> tuple[Coun
         leaving = chance.sample(sorted(placed), min(len(placed), max(0, len(placed) - chance.randint(N_PODS // 2, N_PODS))))
         await asyncio.gather(*(delete(placed[uid]) for uid in leaving[:20]))
         await api.create(some_pod(chance, number))
-        pod, node_name, said = await hear()
+        pod, node_name = await hear()
         if not node_name:
             happened["refused"] += 1
             if pod.status.nominated_node_name:
                 happened["nominated"] += 1
-                pod, node_name, said = await hear()
+                pod, node_name = await hear()
         if node_name:
             happened["placed"] += 1
-            happened["placed where only one fits" if said.n_feasible == 1 else "placed where several fit"] += 1
             placed[pod.metadata.uid] = pod
         else:
             await delete(pod)
