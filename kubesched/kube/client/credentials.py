@@ -9,7 +9,6 @@ the API server.
 from __future__ import annotations
 
 import base64
-import contextlib
 import os
 import time
 from collections.abc import Mapping
@@ -18,7 +17,7 @@ from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import urlsplit
 
-from kubesched.errors import ConfigError, MalformedObject
+from kubesched.errors import ConfigError
 from kubesched.kube.api import parse_time
 from kubesched.kube.client.kubeconfig import Chosen, Entry, ask_plugin, auth_provider, auth_provider_token, choose, file_with
 
@@ -215,13 +214,13 @@ class KubeconfigSource:
     async def _identity(self, user: Entry, cluster: Entry) -> tuple[str, tuple[str | None, str | None]]:
         """Return a user's `Authorization` and certificate: of the provider, else the plugin, the token, name and password."""
         own = user.path("client-certificate"), user.path("client-key")
-        if "auth-provider" in user.fields:
+        if user.fields.get("auth-provider"):
             try:
                 self._provider = self._provider or auth_provider(user)
                 return await auth_provider_token(self._provider), own
             except ConfigError as error:
                 raise self._wrong(f"credentials cannot be loaded: {error.detail}") from error
-        if "exec" in user.fields:
+        if user.fields.get("exec"):
             status = await self._ask_plugin(user, cluster)
             if status.get("clientCertificateData"):
                 own = (file_with(status["clientCertificateData"].encode()), file_with(status["clientKeyData"].encode()))
@@ -230,7 +229,7 @@ class KubeconfigSource:
         if not token and user.text("tokenFile"):
             try:
                 token = (user.folder / user.text("tokenFile")).read_text(encoding="utf-8")
-            except (OSError, UnicodeDecodeError) as error:
+            except (OSError, ValueError) as error:
                 raise self._wrong(f"cannot be read: {_one_line(error)}") from error
         if token:
             return f"Bearer {token.strip()}", own
@@ -243,15 +242,14 @@ class KubeconfigSource:
         """Return what the plugin said, as long as it holds. One that names no expiry holds until the server refuses it."""
         known = self._plugin_status
         if known is not None and (expiry := known.get("expirationTimestamp")):
-            with contextlib.suppress(MalformedObject):
-                known = known if time.time() < parse_time(expiry) - RENEW_SECONDS else None
+            known = known if time.time() < parse_time(expiry) - RENEW_SECONDS else None
         if known is None:
             try:
                 known = self._plugin_status = await ask_plugin(user, cluster)
             except FileNotFoundError as error:
                 command = user.fields["exec"]["command"]
                 raise self._wrong(f"the credential plugin {command!r} is not installed, or not on PATH") from error
-            except (ConfigError, OSError, TypeError, KeyError) as error:
+            except (ConfigError, OSError, ValueError) as error:
                 detail = error.detail if isinstance(error, ConfigError) else _one_line(error)
                 raise self._wrong(f"credentials cannot be loaded: {detail}") from error
         return known

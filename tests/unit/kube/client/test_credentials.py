@@ -323,3 +323,40 @@ def test_who_types_a_command_without_a_cluster_hears_how_to_name_one(tmp_path: P
         kubectl_credentials("", "", {"HOME": str(tmp_path)})
     assert str(caught.value) == NO_CLUSTER
     assert isinstance(kubectl_credentials("", "", {"KUBERNETES_MASTER": "http://127.0.0.1:8080"}), AddressSource)
+
+
+@pytest.mark.parametrize(
+    ("user", "cluster", "complaint"),
+    [
+        ({}, {"insecure-skip-tls-verify": "false"}, "clusters: c: .*`bool.*insecure-skip-tls-verify"),
+        ({}, {"extensions": ["x"]}, "clusters: c: .*extensions"),
+        ({"as-groups": 7}, {}, "users: u: .*as-groups"),
+        ({"as-user-extra": ["x"]}, {}, "users: u: .*as-user-extra"),
+        ({"auth-provider": 7}, {}, "users: u: .*auth-provider"),
+        ({"tokenFile": "a\0b"}, {}, "cannot be read"),
+        ({"exec": {"apiVersion": "v1", "command": "a\0b"}}, {}, "credentials cannot be loaded"),
+        ({"exec": {"apiVersion": "v1", "command": "x", "interactiveMode": "never"}}, {}, "users: u: .*interactiveMode"),
+    ],
+    ids=str,
+)
+async def test_a_field_of_another_type_is_refused_as_go_refuses_it(
+    tmp_path: Path, user: dict[str, Any], cluster: dict[str, Any], complaint: str
+) -> None:
+    with pytest.raises(ConfigError, match=complaint):
+        await find_credentials(kubeconfig(tmp_path, user, **cluster)).load()
+
+
+@pytest.mark.parametrize(
+    ("status", "complaint"),
+    [
+        ({"token": "x", "clientCertificateData": "x"}, "neither a token nor a certificate with its key"),
+        ({"token": "x", "clientCertificateData": 7, "clientKeyData": "x"}, "clientCertificateData"),
+        ({"token": "x", "expirationTimestamp": 7}, "expirationTimestamp"),
+        ({"token": "x", "expirationTimestamp": "tomorrow"}, "expirationTimestamp"),
+    ],
+    ids=str,
+)
+async def test_a_plugin_that_answers_nonsense_is_refused(tmp_path: Path, status: dict[str, Any], complaint: str) -> None:
+    path = kubeconfig(tmp_path, {"exec": answering(tmp_path, status)})
+    with pytest.raises(ConfigError, match=f"credentials cannot be loaded: exec: .*{complaint}"):
+        await find_credentials(path).load()
