@@ -13,9 +13,11 @@ import base64
 import json
 import logging
 import os
+import signal
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
@@ -30,6 +32,7 @@ from kubesched.kube.values import yaml_document
 KINDS = ("clusters", "contexts", "users")
 PLUGIN_SECONDS = 60
 """How long a plugin that talks to nobody may take."""
+KILL_SECONDS = 1
 
 
 class _Extension(msgspec.Struct):
@@ -216,13 +219,18 @@ async def ask_plugin(user: Entry, cluster: Entry) -> Mapping[str, Any]:
         stdin=None if interactive else asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,
         stderr=None if interactive else asyncio.subprocess.PIPE,
+        start_new_session=not interactive,  # so that what it starts can be ended with it
     )
     try:
         output, errors = await asyncio.wait_for(process.communicate(), None if interactive else PLUGIN_SECONDS)
     except TimeoutError as error:
-        process.kill()
-        await process.wait()
         raise ConfigError("", f"exec: {command} did not answer within {PLUGIN_SECONDS} s") from error
+    finally:
+        if process.returncode is None:  # too late, or nobody waits any more
+            with suppress(ProcessLookupError):
+                process.kill() if interactive else os.killpg(process.pid, signal.SIGKILL)
+            with suppress(TimeoutError):  # a daemon that it left behind may hold its output open
+                await asyncio.wait_for(process.wait(), KILL_SECONDS)
     if process.returncode:
         told = " ".join((errors or b"").decode(errors="replace").split())
         raise ConfigError("", f"exec: process returned {process.returncode}" + (f". {told}" if told else ""))

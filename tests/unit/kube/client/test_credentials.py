@@ -360,3 +360,30 @@ async def test_a_plugin_that_answers_nonsense_is_refused(tmp_path: Path, status:
     path = kubeconfig(tmp_path, {"exec": answering(tmp_path, status)})
     with pytest.raises(ConfigError, match=f"credentials cannot be loaded: exec: .*{complaint}"):
         await find_credentials(path).load()
+
+
+@pytest.mark.parametrize("is_late", [True, False], ids=["too late", "cancelled"])
+async def test_a_plugin_that_nobody_waits_for_ends_with_all_that_it_started(
+    tmp_path: Path, is_late: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kubesched.kube.client.kubeconfig.PLUGIN_SECONDS", 0.5 if is_late else 60)
+    started = f"sleep 20 & echo $! > {tmp_path}/child; wait"
+    source = find_credentials(kubeconfig(tmp_path, {"exec": answering(tmp_path, {"token": "x"}, started)}))
+    began = time.monotonic()
+    with pytest.raises(ConfigError if is_late else TimeoutError):
+        await asyncio.wait_for(source.load(), 5 if is_late else 0.5)
+    assert time.monotonic() - began < 4
+    child = int((tmp_path / "child").read_text())
+    for _ in range(100):
+        if not is_running(child):
+            return
+        await asyncio.sleep(0.02)
+    pytest.fail("the plugin's own child is left")
+
+
+def is_running(pid: int) -> bool:
+    """Return whether a process runs. One that has ended and was not waited for does not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
