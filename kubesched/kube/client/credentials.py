@@ -212,31 +212,38 @@ class KubeconfigSource:
         )
 
     async def _identity(self, user: Entry, cluster: Entry) -> tuple[str, tuple[str | None, str | None]]:
-        """Return a user's `Authorization` and certificate: of the provider, else the plugin, the token, name and password."""
+        """Return a user's `Authorization` and certificate. What the files have counts before a plugin and a provider."""
         own = user.path("client-certificate"), user.path("client-key")
+        if authorization := self._written(user):
+            return authorization, own
+        if user.fields.get("exec") and not own[0]:
+            status = await self._ask_plugin(user, cluster)
+            if status.get("clientCertificateData"):
+                own = (file_with(status["clientCertificateData"].encode()), file_with(status["clientKeyData"].encode()))
+            return f"Bearer {status['token']}" if status.get("token") else "", own
         if user.fields.get("auth-provider"):
             try:
                 self._provider = self._provider or auth_provider(user)
                 return await auth_provider_token(self._provider), own
             except ConfigError as error:
                 raise self._wrong(f"credentials cannot be loaded: {error.detail}") from error
-        if user.fields.get("exec"):
-            status = await self._ask_plugin(user, cluster)
-            if status.get("clientCertificateData"):
-                own = (file_with(status["clientCertificateData"].encode()), file_with(status["clientKeyData"].encode()))
-            return f"Bearer {status['token']}" if status.get("token") else "", own
-        token = user.text("token")
-        if not token and user.text("tokenFile"):
-            try:
-                token = (user.folder / user.text("tokenFile")).read_text(encoding="utf-8")
-            except (OSError, ValueError) as error:
-                raise self._wrong(f"cannot be read: {_one_line(error)}") from error
-        if token:
-            return f"Bearer {token.strip()}", own
-        if "username" in user.fields and "password" in user.fields:
-            pair = f"{user.text('username')}:{user.text('password')}"
-            return f"Basic {base64.b64encode(pair.encode()).decode()}", own
         return "", own
+
+    def _written(self, user: Entry) -> str:
+        """Return the `Authorization` that the files have: a token, or name and password. Of two tokens that of the file counts,
+        as long as it can be read."""
+        token, pair = user.text("token"), f"{user.text('username')}:{user.text('password')}"
+        if token and pair != ":":
+            raise self._wrong("more than one authentication method found; found [token basicAuth], only one is allowed")
+        if user.text("tokenFile"):
+            try:
+                token = (user.folder / user.text("tokenFile")).read_text(encoding="utf-8").strip() or token
+            except (OSError, ValueError) as error:
+                if not token:
+                    raise self._wrong(f"cannot be read: {_one_line(error)}") from error
+        if token:
+            return f"Bearer {token.strip()}"
+        return f"Basic {base64.b64encode(pair.encode()).decode()}" if pair != ":" else ""
 
     async def _ask_plugin(self, user: Entry, cluster: Entry) -> Mapping[str, Any]:
         """Return what the plugin said, as long as it holds. One that names no expiry holds until the server refuses it."""

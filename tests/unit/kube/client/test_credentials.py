@@ -387,3 +387,30 @@ def is_running(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0] != "Z"
     except FileNotFoundError:
         return False
+
+
+async def test_what_the_files_have_counts_before_a_plugin_and_a_provider(tmp_path: Path) -> None:
+    asked = plugin(tmp_path, None)
+    oidc = {"auth-provider": {"name": "oidc", "config": {}}}
+    certificate = {f"client-{part}-data": base64.b64encode(b"PEM").decode() for part in ("certificate", "key")}
+    for user, expected in (
+        ({"token": "abc", **asked}, "Bearer abc"),
+        ({"token": "abc", **oidc}, "Bearer abc"),
+        ({"username": "u", **asked}, "Basic " + base64.b64encode(b"u:").decode()),
+        ({**certificate, **asked}, ""),
+    ):
+        assert (await find_credentials(kubeconfig(tmp_path, user)).load()).authorization == expected
+    assert not (tmp_path / "asked").exists()
+
+
+async def test_a_token_file_counts_before_a_token_as_long_as_it_can_be_read(tmp_path: Path) -> None:
+    source = find_credentials(kubeconfig(tmp_path, {"token": "written", "tokenFile": "token"}))
+    assert (await source.load()).authorization == "Bearer written"
+    (tmp_path / "token").write_text("rotated")
+    assert (await source.renew(refused=False)).authorization == "Bearer rotated"
+
+
+async def test_a_token_and_a_password_are_one_method_too_many(tmp_path: Path) -> None:
+    user = {"token": "t", "username": "u", "password": "p"}
+    with pytest.raises(ConfigError, match=r"more than one authentication method found; found \[token basicAuth\]"):
+        await find_credentials(kubeconfig(tmp_path, user)).load()
