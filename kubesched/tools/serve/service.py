@@ -101,9 +101,7 @@ class Service:
         began = time.monotonic()
         code = UNAVAILABLE  # of a caller that hung up
         try:
-            reply = await self._asked(caller, call, body, session, self.deadline(seconds), seen)
-            if reply.code:
-                raise Refusal(reply.code, reply.body.decode())
+            reply = _answer(await self._asked(caller, call, body, session, self.deadline(seconds), seen))
             code = ""
             return reply
         except Refusal as error:
@@ -189,11 +187,19 @@ class Service:
                 solver = await self.sessions.put(self._owner(caller), name, objects, idle_seconds)
         except TimeoutError:
             raise Refusal(LATE, f"session {name}: not there within {self.limits.most_seconds:g} s") from None
-        return await solver.ask("sizes", b"", self.limits.most_seconds)
+        return _answer(await solver.ask("sizes", b"", self.limits.most_seconds))
 
     async def change_session(self, caller: str, name: str, changes: bytes) -> Reply:
         """Apply deltas to a session."""
         if len(changes) > self.limits.most_bytes:
             raise Refusal(INVALID, f"the deltas have {len(changes)} bytes, at most {self.limits.most_bytes} are read")
         async with self._in_sessions.of(caller):
-            return await self.sessions.get(self._owner(caller), name).ask("change", changes, self.limits.most_seconds)
+            session = self.sessions.get(self._owner(caller), name)
+            return _answer(await session.ask("change", changes, self.limits.most_seconds))
+
+
+def _answer(reply: Reply) -> Reply:
+    """Return a reply that is an answer; raise `Refusal` for one that is not."""
+    if reply.code:
+        raise Refusal(reply.code, reply.body.decode())
+    return reply

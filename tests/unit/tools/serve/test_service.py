@@ -214,3 +214,10 @@ async def test_a_body_that_is_too_long_is_refused_unread() -> None:
     async with serving(most_bytes=1000) as service:
         assert (await refusal(service.ask("me", "fits", b"x" * 1001)))[0] == INVALID
         assert (await refusal(service.put_session("me", "a", b"x" * 1001)))[0] == INVALID
+
+
+async def test_deltas_that_are_refused_are_no_answer() -> None:
+    async with serving() as service:
+        await service.put_session("me", "s", b'"mine"')
+        assert await refusal(service.change_session("me", "s", b'"refuse"')) == (INVALID, "pod a: no")
+        assert (await refusal(service.change_session("me", "s", b'"break"')))[0] == INTERNAL
