@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import time
 from collections import OrderedDict
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 
 from kubesched.tools.serve.metrics import ServeMetrics
@@ -164,11 +164,13 @@ class Service:
         if len(self._slow_until) > _MOST_SLOW:
             self._slow_until.popitem(last=False)
 
-    async def watch(self, caller: str, body: bytes, session: str = "") -> AsyncIterator[Reply]:
-        """Yield the answer of `fits`, and again whenever it is another one."""
+    async def watch(
+        self, caller: str, body: bytes, session: str = "", *, is_gone: Callable[[], bool] = lambda: False
+    ) -> AsyncIterator[Reply]:
+        """Yield the answer of `fits`, and again whenever it is another one, until the caller is gone."""
         async with self._watches.of(caller):
             seen, last = -1, b""
-            while True:
+            while not is_gone():
                 reply = await self.ask(caller, FITS, body, session=session, seen=seen)
                 seen = reply.revision
                 if reply.body and reply.body != last:
