@@ -9,13 +9,14 @@ the API server.
 from __future__ import annotations
 
 import base64
+import ipaddress
 import os
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 from kubesched.errors import ConfigError
 from kubesched.kube.api import parse_time
@@ -23,6 +24,8 @@ from kubesched.kube.client.kubeconfig import Chosen, Entry, ask_plugin, auth_pro
 
 RENEW_SECONDS = 10
 """How long before its end a plugin's answer is no longer used."""
+_HEADER_SIGNS = "!#$&'*+-.^_`|~"
+"""What the name of a header may have beside letters and digits, except for %, which begins an escape."""
 SERVICE_ACCOUNT_FOLDER = "/var/run/secrets/kubernetes.io/serviceaccount"
 NOTHING_PROVIDED = (
     "invalid configuration: no configuration has been provided, try setting KUBERNETES_MASTER environment variable"
@@ -196,8 +199,8 @@ class KubeconfigSource:
         if not server:
             raise self._wrong("the cluster has no server; set clusters[].cluster.server, or give --master")
         server = _checked_address(server, self._origin)
-        authorization, certificate = await self._identity(user, cluster)
         has_tls = server.startswith("https:")
+        authorization, certificate = await self._identity(user, cluster) if has_tls or _is_here(server) else ("", (None, None))
         return Credentials(
             server=server,
             origin=self._origin,
@@ -206,9 +209,9 @@ class KubeconfigSource:
             cert_file=certificate[0] if has_tls else None,
             key_file=certificate[1] if has_tls else None,
             verify=not cluster.fields.get("insecure-skip-tls-verify"),
-            tls_server_name=cluster.text("tls-server-name") or None,
+            tls_server_name=(not self._master and cluster.text("tls-server-name")) or None,  # it is that of the file's server
             proxy=cluster.text("proxy-url") or None,
-            impersonation=tuple(_impersonation(user.fields)),
+            impersonation=self._impersonation(user.fields),
         )
 
     async def _identity(self, user: Entry, cluster: Entry) -> tuple[str, tuple[str | None, str | None]]:
@@ -261,20 +264,28 @@ class KubeconfigSource:
                 raise self._wrong(f"credentials cannot be loaded: {detail}") from error
         return known
 
+    def _impersonation(self, user: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
+        found = [("Impersonate-User", user["as"])] if user.get("as") else []
+        if user.get("as-uid"):
+            found.append(("Impersonate-Uid", user["as-uid"]))
+        found += [("Impersonate-Group", group) for group in user.get("as-groups") or ()]
+        for name, values in (user.get("as-user-extra") or {}).items():
+            found += [(f"Impersonate-Extra-{quote(name, safe=_HEADER_SIGNS)}", value) for value in values or ()]
+        if found and not user.get("as"):
+            raise self._wrong("as-uid, as-groups or as-user-extra is set without as")
+        return tuple(found)
+
     def _wrong(self, detail: str) -> ConfigError:
         return ConfigError(self._origin, detail)
 
 
-def _impersonation(user: Mapping[str, Any]) -> list[tuple[str, str]]:
-    headers = []
-    if user.get("as"):
-        headers.append(("Impersonate-User", str(user["as"])))
-    if user.get("as-uid"):
-        headers.append(("Impersonate-Uid", str(user["as-uid"])))
-    headers += [("Impersonate-Group", str(group)) for group in user.get("as-groups") or ()]
-    for name, values in (user.get("as-user-extra") or {}).items():
-        headers += [(f"Impersonate-Extra-{name}", str(value)) for value in values]
-    return headers
+def _is_here(server: str) -> bool:
+    """Return whether a server is on this machine. Any other one is sent credentials over TLS alone, as client-go has it."""
+    host = urlsplit(server).hostname or ""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
 def _checked_address(address: str, origin: str) -> str:

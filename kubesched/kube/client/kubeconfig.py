@@ -30,6 +30,8 @@ from kubesched.kube.api import parse_time
 from kubesched.kube.values import yaml_document
 
 KINDS = ("clusters", "contexts", "users")
+_NO_LINES = {ord("\r"): None, ord("\n"): None}
+"""What base64 may be wrapped with."""
 PLUGIN_SECONDS = 60
 """How long a plugin that talks to nobody may take."""
 KILL_SECONDS = 1
@@ -114,7 +116,7 @@ class Entry(NamedTuple):
         """Return the file that a field names, or that holds what the field `KEY-data` has in base64."""
         if data := self.text(f"{key}-data"):
             try:
-                return file_with(base64.b64decode(data, validate=True))
+                return file_with(base64.b64decode(data.translate(_NO_LINES), validate=True))
             except ValueError as error:
                 raise ConfigError("", f"{key}-data is not base64") from error
         if not self.text(key):

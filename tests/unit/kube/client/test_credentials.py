@@ -414,3 +414,38 @@ async def test_a_token_and_a_password_are_one_method_too_many(tmp_path: Path) ->
     user = {"token": "t", "username": "u", "password": "p"}
     with pytest.raises(ConfigError, match=r"more than one authentication method found; found \[token basicAuth\]"):
         await find_credentials(kubeconfig(tmp_path, user)).load()
+
+
+@pytest.mark.parametrize(
+    ("server", "is_sent"),
+    [("http://api.example", False), ("http://127.evil.example", False), ("http://127.0.0.1:80", True), ("https://h", True)],
+)
+async def test_credentials_go_over_tls_alone_or_stay_on_this_machine(tmp_path: Path, server: str, is_sent: bool) -> None:
+    for user in ({"token": "secret"}, {"username": "u", "password": "secret"}, plugin(tmp_path, None)):
+        found = await find_credentials(kubeconfig(tmp_path, user, server=server)).load()
+        assert bool(found.authorization) == is_sent
+    assert (tmp_path / "asked").exists() == is_sent
+    moved = find_credentials(kubeconfig(tmp_path, {"token": "secret"}), master="http://api.example")
+    assert (await moved.load()).authorization == ""
+
+
+async def test_the_keys_of_impersonated_extras_are_escaped_and_need_a_user(tmp_path: Path) -> None:
+    extra = {"example.com/a%b c": ["1"], "plain-key_x": ["2"]}
+    found = await find_credentials(kubeconfig(tmp_path, {"as": "boss", "as-user-extra": extra})).load()
+    assert found.impersonation[1:] == (
+        ("Impersonate-Extra-example.com%2Fa%25b%20c", "1"),
+        ("Impersonate-Extra-plain-key_x", "2"),
+    )
+    with pytest.raises(ConfigError, match="as-uid, as-groups or as-user-extra is set without as"):
+        await find_credentials(kubeconfig(tmp_path, {"as-groups": ["system:masters"]})).load()
+
+
+async def test_the_name_in_a_certificate_belongs_to_the_server_of_the_file(tmp_path: Path) -> None:
+    path = kubeconfig(tmp_path, **{"tls-server-name": "api.local"})
+    assert (await find_credentials(path, master="https://other:6443").load()).tls_server_name is None
+
+
+async def test_base64_may_be_wrapped(tmp_path: Path) -> None:
+    data = base64.encodebytes(b"PEM" * 50).decode()
+    found = await find_credentials(kubeconfig(tmp_path, **{"certificate-authority-data": data})).load()
+    assert read(found.ca_file) == b"PEM" * 50
