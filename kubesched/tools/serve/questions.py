@@ -197,13 +197,15 @@ class AskedCluster:
 
     def _change(self, body: bytes) -> Any:
         asked = decoded(body, Changes)
-        put = objects_in(asked.put, "put")
+        put, gone = objects_in(asked.put, "put"), []
         for i, each in enumerate(asked.remove):
             kind = next((info for info in INFO.values() if info.kind == each.kind), None)
             if kind is None:
                 raise Refusal(INVALID, f"remove[{i}].kind: {each.kind!r} is no kind that decisions depend on")
             named = {"apiVersion": kind.api_version, "kind": kind.kind}
-            self.cluster.remove({**named, "metadata": {"name": each.name, "namespace": each.namespace}})
+            gone.append({**named, "metadata": {"name": each.name, "namespace": each.namespace}})
+        for obj in gone:
+            self.cluster.remove(obj)
         self.cluster.put(*put)
         return self._sizes(b"")
 
