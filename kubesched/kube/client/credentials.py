@@ -32,8 +32,8 @@ NOTHING_PROVIDED = (
 )
 
 NO_CLUSTER = (
-    "no cluster is known here: --kubeconfig names one, or KUBECONFIG, or ~/.kube/config; "
-    "many commands read a --snapshot instead"
+    "no cluster is known here: give --kubeconfig, set KUBECONFIG, or make ~/.kube/config; "
+    "many commands read a file instead, with --snapshot"
 )
 
 
