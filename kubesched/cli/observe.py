@@ -12,7 +12,10 @@ from kubesched.errors import SchedulerError
 
 @click.command("observe", epilog="Example:  kubesched observe --insecure --kubeconfig ~/.kube/config")
 @click.option(
-    "--kubeconfig", type=click.Path(dir_okay=False), default="", help="The cluster; what kubectl would take if not given."
+    "--kubeconfig",
+    type=click.Path(dir_okay=False),
+    default="",
+    help="Kubeconfig of the cluster. Default: the one that kubectl uses.",
 )
 @context_option
 @takes(policy=PolicyOptions, live=ConfigzOptions, doors=DoorOptions)
@@ -21,12 +24,16 @@ from kubesched.errors import SchedulerError
     type=click.IntRange(0, 65535),
     default=10272,
     show_default=True,
-    help="Where the page is; 0 for any, with --insecure.",
+    help="Port of the page. With --insecure, 0 picks a free one.",
 )
 @click.option(
-    "--decision-records", type=click.IntRange(1), default=10_000, show_default=True, help="Keep so many decisions on record."
+    "--decision-records",
+    type=click.IntRange(1),
+    default=10_000,
+    show_default=True,
+    help="How many decisions to keep on record.",
 )
-@click.option("--seed", type=int, default=0, show_default=True, help="How our own ties are broken.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Seed of the choice among equally good nodes.")
 def command(
     kubeconfig: str,
     context: str,
@@ -37,10 +44,11 @@ def command(
     decision_records: int,
     seed: int,
 ) -> None:
-    """Follow a cluster beside its own scheduler and show it on the page: what waits and why, what every placement was decided
-    by, what-ifs, how full and how fragmented the cluster is over time, and how often we would have decided alike.
+    """Show a cluster beside its own scheduler on a page: which pods wait and why, which plugins decided each placement, how
+    full and how fragmented the cluster is over time, and how often kubesched decides the same. You can also try manifests and
+    other configurations.
 
-    Nothing is written: the rights to list and watch are enough (docs/how-to/observe.md).
+    It only reads: the rights to list and watch are enough (docs/how-to/observe.md).
     """
     import asyncio
 

@@ -83,7 +83,7 @@ def new(name: str, force: bool) -> None:
 
 
 @command.command(
-    "check", short_help="Hold a plugin to the contract.", epilog="Example:  kubesched plugins check quiet_nodes.py"
+    "check", short_help="Check that a plugin keeps the contract.", epilog="Example:  kubesched plugins check quiet_nodes.py"
 )
 @click.argument("where")
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of the random clusters.")

@@ -22,32 +22,36 @@ _LOOPBACK = ("127.0.0.1", "::1", "localhost")
 class DoorOptions(Options):
     """Where a port is, and who may ask; the flags of `run`."""
 
-    bind_address: str = option("--bind-address", default="0.0.0.0", show_default=True, help="The address to serve on.")
-    cert_file: str = option("--tls-cert-file", default="", help="The certificate; one is made for memory if not given.")
-    key_file: str = option("--tls-private-key-file", default="", help="Its key.")
-    client_ca_file: str = option("--client-ca-file", default="", help="Who vouches for client certificates (HTTP only).")
+    bind_address: str = option(
+        "--bind-address", default="0.0.0.0", show_default=True, help="Address to serve on. With --insecure: 127.0.0.1."
+    )
+    cert_file: str = option("--tls-cert-file", default="", help="Certificate. Default: a self-signed one.")
+    key_file: str = option("--tls-private-key-file", default="", help="Key of the certificate.")
+    client_ca_file: str = option(
+        "--client-ca-file", default="", help="Certificate authorities of client certificates (HTTP only)."
+    )
     authentication: str = option(
         "--authentication-kubeconfig",
         default="",
-        help="The API server that says whose a token is; the cluster that this runs in.",
+        help="Kubeconfig of the API server that checks tokens. Default: the cluster that this runs in.",
     )
     authorization: str = option(
-        "--authorization-kubeconfig", default="", help="The API server that says who may; the cluster that this runs in."
+        "--authorization-kubeconfig",
+        default="",
+        help="Kubeconfig of the API server that checks what callers may do. Default: the cluster that this runs in.",
     )
     allowed: str = option(
         "--authorization-always-allow-paths",
         default="/healthz,/readyz,/livez",
         show_default=True,
-        help="Paths that everybody may ask.",
+        help="Paths that need no authorization.",
     )
     tolerates: bool = option(
         "--authentication-tolerate-lookup-failure/--no-authentication-tolerate-lookup-failure",
         default=True,
-        help="Start also if the cluster does not say whose client certificates to trust.",
+        help="Start also if the cluster does not name the authorities of client certificates.",
     )
-    is_open: bool = option(
-        "--insecure", is_flag=True, help="Without TLS, to everybody on this machine: a loopback address only."
-    )
+    is_open: bool = option("--insecure", is_flag=True, help="Serve without TLS and without login, to this machine only.")
 
     def read(self, port: int, more_allowed: tuple[str, ...] = ()) -> PortOptions:
         """Return the flags as `run` reads them; raise SchedulerError for what it refuses."""
@@ -83,26 +87,50 @@ class LimitOptions(Options):
     """What callers may take."""
 
     most_seconds: float = option(
-        "--most-seconds", type=click.FloatRange(0.1, 600), default=30.0, show_default=True, help="The longest deadline."
+        "--most-seconds",
+        type=click.FloatRange(0.1, 600),
+        default=30.0,
+        show_default=True,
+        help="Longest time that a question may take, in seconds.",
     )
     most_waiting: int = option(
-        "--most-waiting", type=click.IntRange(1), default=64, show_default=True, help="Questions of one caller that may wait."
+        "--most-waiting",
+        type=click.IntRange(1),
+        default=64,
+        show_default=True,
+        help="How many questions of one caller may wait.",
     )
     forks: int = option(
-        "--forks", type=click.IntRange(1, 256), default=8, show_default=True, help="Longer questions that are answered at once."
+        "--forks",
+        type=click.IntRange(1, 256),
+        default=8,
+        show_default=True,
+        help="How many longer questions run at the same time.",
     )
     forks_each: int = option(
         "--forks-each", type=click.IntRange(1, 256), default=2, show_default=True, help="How many of them for one caller."
     )
     fork_mebibytes: int = option(
-        "--fork-memory", type=click.IntRange(16), default=1024, show_default=True, metavar="MIB", help="Memory of one of them."
+        "--fork-memory",
+        type=click.IntRange(16),
+        default=1024,
+        show_default=True,
+        metavar="MIB",
+        help="Most memory of one longer question.",
     )
-    sessions: int = option("--sessions", type=click.IntRange(0), default=16, show_default=True, help="Sessions of all callers.")
+    sessions: int = option(
+        "--sessions", type=click.IntRange(0), default=16, show_default=True, help="How many sessions all callers have."
+    )
     sessions_each: int = option(
         "--sessions-each", type=click.IntRange(0), default=4, show_default=True, help="How many of them for one caller."
     )
     session_mebibytes: int = option(
-        "--session-memory", type=click.IntRange(16), default=1024, show_default=True, metavar="MIB", help="Memory of a session."
+        "--session-memory",
+        type=click.IntRange(16),
+        default=1024,
+        show_default=True,
+        metavar="MIB",
+        help="Most memory of a session.",
     )
     session_idle: float = option(
         "--session-idle",
@@ -110,7 +138,7 @@ class LimitOptions(Options):
         default=600.0,
         show_default=True,
         metavar="SECONDS",
-        help="A session that is not asked for so long is gone.",
+        help="End a session that gets no call for so long.",
     )
 
 
@@ -118,27 +146,38 @@ class ServeOptions(Options):
     """What is followed, and what is served where."""
 
     kubeconfig: str = option(
-        "--kubeconfig", type=click.Path(dir_okay=False), default="", help="The cluster; what kubectl would take if not given."
+        "--kubeconfig",
+        type=click.Path(dir_okay=False),
+        default="",
+        help="Kubeconfig of the cluster. Default: the one that kubectl uses.",
     )
     context: str = shared(context_option)
-    no_cluster: bool = option("--no-cluster", is_flag=True, help="Follow no cluster: callers send their own, as sessions.")
+    no_cluster: bool = option("--no-cluster", is_flag=True, help="Watch no cluster: callers send their own, as sessions.")
     secure_port: int = option(
         "--secure-port",
         type=click.IntRange(0, 65535),
         default=10270,
         show_default=True,
-        help="Of HTTP; 0 for any, with --insecure.",
+        help="Port of HTTP. With --insecure, 0 picks a free one.",
     )
     grpc_port: str = option(
-        "--grpc-port", default="10271", show_default=True, metavar="PORT", help="Of gRPC; 0 for any, off for none."
+        "--grpc-port",
+        default="10271",
+        show_default=True,
+        metavar="PORT",
+        help="Port of gRPC. 0 picks a free one; off serves HTTP alone.",
     )
     expander: bool = option(
-        "--expander", is_flag=True, help="Be Cluster Autoscaler's expander (--expander=grpc), which shows no credentials."
+        "--expander", is_flag=True, help="Also serve Cluster Autoscaler's expander calls. They need no credentials."
     )
     groups_file: Path | None = option(
-        "--node-groups", type=FILE, help="With --expander: what nodes cost (docs/how-to/node-groups.md)."
+        "--node-groups", type=FILE, help="With --expander: file with the prices of nodes (docs/how-to/node-groups.md)."
     )
-    kueue: bool = option("--kueue", is_flag=True, help="Carry out Kueue's AdmissionChecks of controller kubesched.io/fits.")
+    kueue: bool = option(
+        "--kueue",
+        is_flag=True,
+        help="Answer Kueue's AdmissionChecks of controller kubesched.io/fits. This writes to the cluster.",
+    )
 
     def port(self) -> int | None:
         """Return the port of gRPC; None for none. Raise what is wrong with the options together."""
@@ -161,10 +200,12 @@ class ServeOptions(Options):
 )
 @takes(asked=ServeOptions, policy=PolicyOptions, doors=DoorOptions, limits=LimitOptions)
 def command(asked: ServeOptions, policy: PolicyOptions, doors: DoorOptions, limits: LimitOptions) -> None:
-    """Answer where pods would go, what would happen if, and which nodes to add, over HTTP/JSON and gRPC, beside any scheduler
-    (docs/how-to/serve.md). The cluster is followed and, but for the states of Kueue's checks, never written to.
+    """Answer over HTTP and gRPC: does a pod fit, where would pods go, what if nodes are added or drained, which nodes are
+    cheapest. Works beside any scheduler (docs/how-to/serve.md).
 
-    Callers are authenticated and authorized by the API server, as on the scheduler's own port.
+    It watches the cluster and does not write to it, except for --kueue.
+
+    The API server authenticates and authorizes callers, as on the scheduler's own port.
     """
     from importlib.util import find_spec
 

@@ -32,8 +32,8 @@ NOTHING_PROVIDED = (
 )
 
 NO_CLUSTER = (
-    "no cluster is known here: --kubeconfig names one, or KUBECONFIG, or ~/.kube/config; "
-    "many commands read a --snapshot instead"
+    "no cluster is known here: give --kubeconfig, set KUBECONFIG, or make ~/.kube/config; "
+    "many commands read a file instead, with --snapshot"
 )
 
 
@@ -147,6 +147,7 @@ class ServiceAccountSource:
         origin = f"service account in {self._folder}"
         ca = f"{self._folder}/ca.crt"
         try:
+            # The CA file is read only to find a missing mount now, with a message that says what to do. TLS would name no file.
             token, _ = _content(f"{self._folder}/token"), _content(ca)
         except (OSError, UnicodeDecodeError) as error:
             mend = "mount a service account token, or give --kubeconfig"
@@ -252,6 +253,7 @@ class KubeconfigSource:
         """Return what the plugin said, as long as it holds. One that names no expiry holds until the server refuses it."""
         known = self._plugin_status
         if known is not None and (expiry := known.get("expirationTimestamp")):
+            # Renewed a little early, so that a request that is on its way does not arrive with an expired token.
             known = known if time.time() < parse_time(expiry) - RENEW_SECONDS else None
         if known is None:
             try:

@@ -144,6 +144,7 @@ def choose(files: Sequence[Path], context: str | None) -> Chosen:
         document = yaml_document(file.read_bytes())
         if not isinstance(document, dict):
             raise ConfigError("", "not a kubeconfig: expected a YAML mapping with clusters, contexts and users")
+        # As kubectl merges several files: the first one that sets a value wins.
         current = current or str(document.get("current-context") or "")
         for kind in KINDS:
             for name, fields in _named(document, kind):
@@ -241,6 +242,7 @@ async def ask_plugin(user: Entry, cluster: Entry) -> Mapping[str, Any]:
     if not section.get("command") or not section.get("apiVersion"):
         raise ConfigError("", "exec: command and apiVersion are needed")
     command, mode = str(section["command"]), section.get("interactiveMode") or "IfAvailable"
+    # A path is relative to the kubeconfig, a bare name is looked up on PATH. As client-go.
     if os.sep in command:
         command = str(user.folder / command)
     interactive = mode != "Never" and sys.stdin is not None and sys.stdin.isatty()
@@ -248,7 +250,7 @@ async def ask_plugin(user: Entry, cluster: Entry) -> Mapping[str, Any]:
         raise ConfigError("", f"exec: {command} wants to talk to a person, and standard input is no terminal")
     spec: dict[str, Any] = {"interactive": interactive}
     if section.get("provideClusterInfo"):
-        spec["cluster"] = _told_of(cluster)
+        spec["cluster"] = _cluster_info(cluster)
     info = {"apiVersion": section["apiVersion"], "kind": "ExecCredential", "spec": spec}
     process = await asyncio.create_subprocess_exec(
         command,
@@ -258,6 +260,7 @@ async def ask_plugin(user: Entry, cluster: Entry) -> Mapping[str, Any]:
             **{one["name"]: one.get("value") or "" for one in section.get("env") or ()},
             "KUBERNETES_EXEC_INFO": json.dumps(info),
         },
+        # A plugin that may talk to a person gets our terminal, and as much time as the person needs.
         stdin=None if interactive else asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,
         stderr=None if interactive else asyncio.subprocess.PIPE,
@@ -274,24 +277,24 @@ async def ask_plugin(user: Entry, cluster: Entry) -> Mapping[str, Any]:
             with suppress(TimeoutError):  # a daemon that it left behind may hold its output open
                 await asyncio.wait_for(process.wait(), KILL_SECONDS)
     if process.returncode:
-        told = " ".join((errors or b"").decode(errors="replace").split())
-        raise ConfigError("", f"exec: process returned {process.returncode}" + (f". {told}" if told else ""))
+        printed = " ".join((errors or b"").decode(errors="replace").split())
+        raise ConfigError("", f"exec: process returned {process.returncode}" + (f". {printed}" if printed else ""))
     return _status(output, section["apiVersion"])
 
 
-def _told_of(cluster: Entry) -> dict[str, Any]:
-    """Return what a plugin with `provideClusterInfo` is told about the cluster."""
-    told: dict[str, Any] = {
+def _cluster_info(cluster: Entry) -> dict[str, Any]:
+    """Return what a plugin with `provideClusterInfo` gets about the cluster."""
+    info: dict[str, Any] = {
         key: cluster.fields[key]
         for key in ("server", "tls-server-name", "insecure-skip-tls-verify", "proxy-url")
         if cluster.fields.get(key)
     }
     if path := cluster.path("certificate-authority"):
-        told["certificate-authority-data"] = base64.b64encode(Path(path).read_bytes()).decode()
+        info["certificate-authority-data"] = base64.b64encode(Path(path).read_bytes()).decode()
     for extension in cluster.fields.get("extensions") or ():
         if extension.get("name") == "client.authentication.k8s.io/exec":
-            told["config"] = extension.get("extension")
-    return told
+            info["config"] = extension.get("extension")
+    return info
 
 
 def _status(output: bytes, version: str) -> Mapping[str, Any]:

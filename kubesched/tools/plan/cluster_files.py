@@ -22,6 +22,7 @@ from kubesched.kube.api import (
     CSINode,
     DeviceClass,
     Namespace,
+    Node,
     PersistentVolume,
     PersistentVolumeClaim,
     Pod,
@@ -160,8 +161,8 @@ def _named(kind: str, type_: Any, n: int) -> str:
 
 def _wanted(pods: Iterable[Pod], manifests: Sequence[Manifest]) -> dict[type[Any], str]:
     """Return the kinds by which these pods, and those of the manifests, are decided, and what each is for."""
-    wanted: dict[type[Any], str] = {}
     asked: list[Pod | PodTemplateSpec] = list(pods)
+    wanted: dict[type[Any], str] = {Node: "every pod"} if asked else {}
     priorities: set[int] = set()
     templates: list[Pod | PodTemplateSpec] = [template for manifest in manifests for template in _templates(manifest)]
     for pod in asked + templates:

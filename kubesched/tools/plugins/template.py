@@ -64,7 +64,9 @@ def test_a_busy_node_is_refused():
 def write_plugin(name: str, *, overwrites: bool) -> tuple[Path, Path]:
     """Write a plugin and its tests into this folder; return the two files."""
     if not re.fullmatch(r"[A-Z][A-Za-z0-9]*", name):
-        raise ConfigError("", f"{name!r} is no name for a plugin class: letters and digits are wanted, a capital first")
+        raise ConfigError(
+            "", f"{name!r} is no name for a plugin class: use letters and digits, and begin with a capital, as in QuietNodes"
+        )
     if keyword.iskeyword(name):
         raise ConfigError("", f"{name!r} is no name for a plugin class: it is a word of Python")
     if registry_with().find(name) is not None:

@@ -1,7 +1,7 @@
 """The questions that callers ask, read from JSON, and put to the library (`kubesched.solver`), whose documents are the answers.
 
 In: a call and a body. Out: the JSON of the library's `as_dict()`. What cannot be used is refused with the path of the field:
-`pods[3].spec.contaners: unknown field`. A body says how much work it is: there are bounds on all that it counts.
+`pods[3].spec.containers: unknown field`. A body says how much work it is: there are bounds on all that it counts.
 """
 
 from __future__ import annotations
