@@ -199,11 +199,11 @@ class Transport:
             if marks != self._marks:
                 self._marks = marks
                 # Open connections keep the old certificate. Their watches end by themselves; new requests use a new pool.
-                for session in self._retired:
-                    await session.close()
-                self._retired = [self._session]
+                ended, self._retired = self._retired, [self._session]
                 self._write_pool.retire()
-                self._session, self._write_pool = self._new_pool(tls)
+                self._session, self._write_pool = self._new_pool(tls)  # before any wait, in which others send
+                for session in ended:
+                    await session.close()
             return True
 
     def _adopt(self, credentials: Credentials) -> None:
