@@ -16,9 +16,9 @@ import os
 import signal
 import sys
 import tempfile
+import threading
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Literal, NamedTuple
@@ -35,6 +35,8 @@ _NO_LINES = {ord("\r"): None, ord("\n"): None}
 PLUGIN_SECONDS = 60
 """How long a plugin that talks to nobody may take."""
 KILL_SECONDS = 1
+MOST_FILES = 128
+"""How many contents have a file at a time."""
 
 
 class _Extension(msgspec.Struct):
@@ -186,14 +188,52 @@ def _check(fields: Mapping[str, Any], shape: type, what: str) -> None:
         raise ConfigError("", f"{what}: {error}") from error
 
 
-@cache
 def file_with(content: bytes) -> str:
-    """Return a file with a content, for the libraries that want one. Only its owner can read it; it goes when we end."""
-    descriptor, name = tempfile.mkstemp()
-    atexit.register(Path(name).unlink, missing_ok=True)
-    with os.fdopen(descriptor, "wb") as file:
+    """Return a file with a content, for the libraries that want one. Only its owner can read it; it goes when we end.
+
+    Plugins give certificates that last for an hour, so only the latest are kept. Where the system can, the file is in memory
+    alone: a key is then on no disk, and nothing stays behind when a process is killed or leaves without its exit handlers.
+    """
+    with _files_lock:
+        path = _files.pop(content, None)
+        if path is None or not os.path.isfile(path):  # whatever cleans /tmp may have removed it
+            path = _made(content)
+        _files[content] = path
+        if len(_files) > MOST_FILES:
+            _remove(_files.pop(next(iter(_files))))
+        return path
+
+
+_files: dict[bytes, str] = {}
+"""Paths by content, the one that was wanted last at the end."""
+_files_lock = threading.Lock()
+
+
+@atexit.register
+def _remove_all() -> None:
+    while _files:
+        _remove(_files.popitem()[1])
+
+
+def _made(content: bytes) -> str:
+    try:
+        descriptor = os.memfd_create("kubeconfig")
+        path = f"/proc/self/fd/{descriptor}"
+        if not os.path.isfile(path):
+            os.close(descriptor)
+            raise OSError(f"{path} cannot be opened")
+    except (AttributeError, OSError):  # another system than Linux, or one that forbids it
+        descriptor, path = tempfile.mkstemp()
+    with os.fdopen(descriptor, "wb", closefd=not path.startswith("/proc/")) as file:
         file.write(content)
-    return name
+    return path
+
+
+def _remove(path: str) -> None:
+    if path.startswith("/proc/"):
+        os.close(int(path.rpartition("/")[2]))
+    else:
+        Path(path).unlink(missing_ok=True)
 
 
 async def ask_plugin(user: Entry, cluster: Entry) -> Mapping[str, Any]:

@@ -67,11 +67,11 @@ class Transport:
         self._clock = clock
         self._renew_at = clock.monotonic() + RENEW_EVERY_SECONDS
         self._renewing = asyncio.Lock()
-        self._certificates = _certificate_marks(credentials)
+        self._marks = _pool_marks(credentials)
         self._retired: list[aiohttp.ClientSession] = []
         self._without_gzip = False
         self._adopt(credentials)
-        self._session, self._write_pool = self._new_pool()
+        self._session, self._write_pool = self._new_pool(_tls(credentials))
 
     @classmethod
     async def open(cls, source: CredentialSource, clock: ClientClock = SYSTEM_CLOCK) -> Transport:
@@ -187,19 +187,23 @@ class Transport:
                 log.warning("credentials could not be renewed, going on with the old ones: %s", error)
                 return False
             # The files keep their names when certificates are rotated, so their times are compared too.
-            marks = _certificate_marks(fresh)
-            if fresh == before and marks == self._certificates:
+            marks = _pool_marks(fresh)
+            if fresh == before and marks == self._marks:
                 return False
-            replace_session = marks != self._certificates
-            self._certificates = marks
+            try:
+                tls = _tls(fresh) if marks != self._marks else None
+            except ConfigError as error:  # a certificate without its key yet: the marks stay, so it is tried again
+                log.warning("credentials could not be renewed, going on with the old ones: %s", error)
+                return False
             self._adopt(fresh)
-            if replace_session:
+            if marks != self._marks:
+                self._marks = marks
                 # Open connections keep the old certificate. Their watches end by themselves; new requests use a new pool.
-                for session in self._retired:
-                    await session.close()
-                self._retired = [self._session]
+                ended, self._retired = self._retired, [self._session]
                 self._write_pool.retire()
-                self._session, self._write_pool = self._new_pool()
+                self._session, self._write_pool = self._new_pool(tls)  # before any wait, in which others send
+                for session in ended:
+                    await session.close()
             return True
 
     def _adopt(self, credentials: Credentials) -> None:
@@ -222,8 +226,7 @@ class Transport:
         signed.extend(credentials.impersonation)
         return signed
 
-    def _new_pool(self) -> tuple[aiohttp.ClientSession, WritePool]:
-        tls = _tls(self.credentials) if self._base.startswith("https") else None
+    def _new_pool(self, tls: ssl.SSLContext | None) -> tuple[aiohttp.ClientSession, WritePool]:
         connector = aiohttp.TCPConnector(
             limit=0,  # each client has its own limit, so a stuck one cannot keep the lease from being renewed
             ssl=tls or True,
@@ -259,13 +262,13 @@ class Transport:
         return AnswerLost(f"{what}: {self.credentials.server}: gzip {found} Asking for no compression from now on")
 
     def _broken(self, error: BaseException, what: str) -> SchedulerError:
-        server, origin = self.credentials.server, self.credentials.origin
+        server, origin, proxy = self.credentials.server, self.credentials.origin, _without_password(self._proxy or "")
         if isinstance(error.__cause__, ContentEncodingError):
             return self._spoiled_gzip(what)
         # Subclasses first. What comes before any byte was sent is Unreachable; what may come after it is AnswerLost.
         if isinstance(error, aiohttp.ClientProxyConnectionError):
             cause = _reason(error.os_error)
-            return Unreachable(f"{server}: the proxy {self._proxy} cannot be reached ({cause}); check proxy-url in {origin}")
+            return Unreachable(f"{server}: the proxy {proxy} cannot be reached ({cause}); check proxy-url in {origin}")
         if isinstance(error, aiohttp.ClientConnectorError):
             found = getattr(error, "certificate_error", error.os_error)
             return Unreachable(f"{server}: {_no_connection(found, origin)}")
@@ -273,7 +276,7 @@ class Transport:
             return Unreachable(f"{server}: {_no_connection(error.__cause__ or error, origin)}")
         if isinstance(error, aiohttp.ClientHttpProxyError):
             status = f"{error.status} {error.message}"
-            return Unreachable(f"{server}: the proxy {self._proxy} answered {status}; check proxy-url in {origin}")
+            return Unreachable(f"{server}: the proxy {proxy} answered {status}; check proxy-url in {origin}")
         if isinstance(error, aiohttp.ConnectionTimeoutError):
             return Unreachable(f"{server}: {_no_connection(error, origin)}")
         if isinstance(error, TimeoutError):
@@ -350,11 +353,18 @@ def _no_connection(cause: BaseException, origin: str) -> str:
     return f"cannot connect ({_reason(cause)}); the address comes from {origin}"
 
 
+def _without_password(url: str) -> str:
+    netloc = urlsplit(url).netloc
+    return url.replace(netloc, netloc.rpartition("@")[2], 1) if netloc else url
+
+
 def _reason(error: BaseException) -> str:
     return (error.strerror if isinstance(error, OSError) else None) or str(error) or type(error).__name__
 
 
-def _tls(credentials: Credentials) -> ssl.SSLContext:
+def _tls(credentials: Credentials) -> ssl.SSLContext | None:
+    if not credentials.server.startswith("https"):
+        return None
     try:
         context = ssl.create_default_context(cafile=credentials.ca_file)
         # CAs made by older tools lack extensions that newer Pythons require. kube-scheduler does not require them.
@@ -370,9 +380,10 @@ def _tls(credentials: Credentials) -> ssl.SSLContext:
     return context
 
 
-def _certificate_marks(credentials: Credentials) -> tuple[tuple[str, int], ...]:
-    """Return names and times of the certificate files. They change when certificates are rotated."""
-    marks = []
+def _pool_marks(credentials: Credentials) -> tuple[object, ...]:
+    """Return what a pool was made for: the server, and names and times of the certificate files, which change when certificates
+    are rotated. Where this changes, a new pool is needed."""
+    marks: list[object] = [credentials.server, credentials.tls_server_name, credentials.verify, credentials.proxy]
     for name in (credentials.ca_file, credentials.cert_file, credentials.key_file):
         if name:
             try:

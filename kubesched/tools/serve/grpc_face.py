@@ -1,8 +1,8 @@
 """The service over gRPC: the calls of `protos/solver.proto`, and Cluster Autoscaler's expander.
 
 In: messages whose pods and nodes are JSON as bytes. Out: messages with the answer as JSON, and beside it what most callers
-branch on. Callers show a bearer token in the metadata `authorization`, and are let in by the path that the call has over HTTP.
-Client certificates are not asked for: grpcio can only demand them of everybody or of nobody.
+branch on. Callers show a bearer token in the metadata `authorization`, and are let in by the verb and path that the call has
+over HTTP. Client certificates are not asked for: grpcio can only demand them of everybody or of nobody.
 """
 
 from __future__ import annotations
@@ -94,9 +94,9 @@ class GrpcFace:
             "CheapestNodes": self._doing(CHEAPEST_NODES, self._cheapest),
             "Explain": self._doing(EXPLAIN, self._explain),
             "Watch": self._watch,
-            "PutSession": self._doing("sessions", self._put_session),
-            "ChangeSession": self._doing("sessions", self._change_session),
-            "DeleteSession": self._doing("sessions", self._delete_session),
+            "PutSession": self._doing("sessions", self._put_session, "put"),
+            "ChangeSession": self._doing("sessions", self._change_session, "patch"),
+            "DeleteSession": self._doing("sessions", self._delete_session, "delete"),
         }
         found = [_handler(SOLVER, "solver", calls)]
         if self._expander is not None:
@@ -177,18 +177,18 @@ class GrpcFace:
         return await self._service.ask(caller, call, _encode(question), session=session, seconds=seconds)
 
     def _doing(
-        self, call: str, do: Callable[[str, Message, float | None], Awaitable[Message]]
+        self, call: str, do: Callable[[str, Message, float | None], Awaitable[Message]], verb: str = "post"
     ) -> Callable[[Message, grpc.aio.ServicerContext], Awaitable[Message]]:
         async def handle(asked: Message, context: grpc.aio.ServicerContext) -> Message:
             try:
                 path = path_of(call) if call != "sessions" else f"{ROOT}/sessions/{asked.session}"
-                return await do(await self._let_in(context, path), asked, context.time_remaining())
+                return await do(await self._let_in(context, path, verb), asked, context.time_remaining())
             except Refusal as error:
                 await context.abort(grpc.StatusCode[error.code], str(error))
 
         return handle
 
-    async def _let_in(self, context: grpc.aio.ServicerContext, path: str) -> str:
+    async def _let_in(self, context: grpc.aio.ServicerContext, path: str, verb: str = "post") -> str:
         """Return who calls; raise `Refusal` if nobody may know, or this one may not call."""
         if self._access is None:
             return str(context.peer())
@@ -198,14 +198,14 @@ class GrpcFace:
         except NotAuthentic as error:
             raise Refusal(UNAUTHENTICATED, "the credentials do not hold") from error
         try:
-            decision = await self._access.authorizer.decide(user, "post", path)
+            decision = await self._access.authorizer.decide(user, verb, path)
         except SchedulerError as error:
             raise Refusal(INTERNAL, f"the API server could not be asked who may: {error}") from error
         if decision.is_allowed:
             return user.name
         if user.name == ANONYMOUS.name:
             raise Refusal(UNAUTHENTICATED, "metadata authorization: a bearer token is needed")
-        raise Refusal(FORBIDDEN, f'User "{user.name}" cannot post path "{path}": {decision.reason}'.removesuffix(": "))
+        raise Refusal(FORBIDDEN, f'User "{user.name}" cannot {verb} path "{path}": {decision.reason}'.removesuffix(": "))
 
     def _fits_answer(self, reply: Reply) -> Message:
         found = msgspec.json.decode(reply.body, type=_Fits)

@@ -517,6 +517,10 @@ async def test_a_rotated_client_certificate_is_used_for_new_connections(tmp_path
             for part in ("crt", "key"):
                 (tmp_path / f"client.{part}").write_bytes((tmp_path / f"second.{part}").read_bytes())
             assert await connection.request("GET", "/x") == b"first"
+            (tmp_path / "client.key").write_bytes((tmp_path / "first.key").read_bytes())  # half of it is there
+            clock.time += 61
+            assert await connection.request("GET", "/x") == b"first"
+            (tmp_path / "client.key").write_bytes((tmp_path / "second.key").read_bytes())
             clock.time += 61
             assert await connection.request("GET", "/x") == b"second"
 
@@ -544,3 +548,32 @@ async def test_a_proxy_is_used_and_named_when_it_is_away() -> None:
     async with connected("", source=source) as connection:
         with pytest.raises(Unreachable, match=r"the proxy http://127.0.0.1:9 cannot be reached .* proxy-url in kubeconfig k"):
             await connection.request("GET", "/x")
+
+
+async def test_the_password_of_a_proxy_is_not_told() -> None:
+    source = Given(Credentials("http://api.example:80", "kubeconfig k", proxy="http://me:secret@127.0.0.1:9"))
+    async with connected("", source=source) as connection:
+        with pytest.raises(Unreachable, match=r"the proxy http://127.0.0.1:9 cannot be reached"):
+            await connection.request("GET", "/x")
+
+
+async def test_reads_and_writes_follow_the_server_of_a_replaced_kubeconfig() -> None:
+    asked: list[str] = []
+
+    async def first(request: web.Request) -> web.StreamResponse:
+        asked.append("first")
+        return web.Response()
+
+    async def second(request: web.Request) -> web.StreamResponse:
+        asked.append("second")
+        return web.Response()
+
+    clock = FakeClock()
+    async with serving(first) as url, serving(second) as other:
+        source = Given(Credentials(url, "test"), Credentials(other, "test"))
+        async with connected(url, source=source, clock=clock) as connection:
+            for _ in range(2):
+                await connection.request("GET", "/x")
+                await connection.request("POST", "/x", b"{}")
+                clock.time += 61
+    assert asked == ["first", "first", "second", "second"]

@@ -16,6 +16,7 @@ import pytest
 import yaml
 
 from kubesched.errors import ConfigError
+from kubesched.kube.client import kubeconfig as kubeconfig_module
 from kubesched.kube.client.credentials import (
     NO_CLUSTER,
     NOTHING_PROVIDED,
@@ -25,6 +26,7 @@ from kubesched.kube.client.credentials import (
     find_credentials,
     kubectl_credentials,
 )
+from kubesched.kube.client.kubeconfig import MOST_FILES, file_with
 
 
 def kubeconfig(tmp_path: Path, user: dict[str, Any] | None = None, **cluster: Any) -> str:
@@ -449,3 +451,25 @@ async def test_base64_may_be_wrapped(tmp_path: Path) -> None:
     data = base64.encodebytes(b"PEM" * 50).decode()
     found = await find_credentials(kubeconfig(tmp_path, **{"certificate-authority-data": data})).load()
     assert read(found.ca_file) == b"PEM" * 50
+
+
+@pytest.mark.parametrize("in_memory", [True, False])
+def test_files_for_certificates_are_bounded_and_made_again_if_they_are_removed(
+    in_memory: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("kubesched.kube.client.kubeconfig._files", {})
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    if not in_memory:
+        monkeypatch.delattr("os.memfd_create", raising=False)
+    before = len(os.listdir("/proc/self/fd"))
+    paths = [file_with(b"%d" % i) for i in range(3 * MOST_FILES)]
+    assert read(paths[-1]) == b"%d" % (3 * MOST_FILES - 1)
+    assert read(file_with(b"0")) == b"0"
+    assert len(os.listdir("/proc/self/fd")) <= before + MOST_FILES
+    assert len(list(tmp_path.iterdir())) == (0 if in_memory else MOST_FILES)
+    for path in tmp_path.iterdir():
+        path.unlink()
+    assert read(file_with(b"0")) == b"0"
+    kubeconfig_module._remove_all()
+    assert len(os.listdir("/proc/self/fd")) == before
+    assert not list(tmp_path.iterdir())
