@@ -60,12 +60,13 @@ e2e-real: $(STAMP)
 lowest: $(STAMP)
 	$(BIN)/uv venv --quiet --clear --python $(BIN)/python build/lowest
 	$(BIN)/uv pip compile --quiet --resolution lowest-direct --python-version 3.11 pyproject.toml \
-	  --extra dra --extra oidc --extra experiments --extra gym --extra otel -o build/lowest.txt
+	  --extra dra --extra oidc --extra experiments --extra gym --extra otel --extra serve -o build/lowest.txt
 	$(BIN)/uv pip install --quiet --python build/lowest -e '.[dev]' -c build/lowest.txt
 	build/lowest/bin/python -m pytest -n $(WORKERS) -m "not nightly" tests/unit tests/contract
 
 nightly: $(STAMP)
 	$(BIN)/pytest -n $(WORKERS) -m nightly
+	$(MAKE) lowest
 
 # make chaos SEEDS=200, SECONDS=3600, REPLAY=SEED [FAULTS=0,3], BUG=NAME|all [SEEDS=2000], PAGE=docs/explanation/testing.md; FIRST=1 is where seeds begin.
 chaos: $(STAMP)

@@ -38,7 +38,8 @@ class Target(NamedTuple):
     linking: tuple[str, ...] = ()
 
 
-_MACOS = ("-undefined", "dynamic_lookup")
+_MACOS = ("-undefined", "dynamic_lookup", "-Wl,-install_name,@rpath/_compiled.abi3.so")
+"""A macOS library holds its own name: without one the linker takes the path of the output, which is a new folder each time."""
 TARGETS = (
     Target("manylinux_2_17_x86_64", "x86_64-linux-gnu.2.17"),
     Target("manylinux_2_17_aarch64", "aarch64-linux-gnu.2.17"),

@@ -169,6 +169,21 @@ def subject(line: str) -> str:
     return next((word for word in rest.split() if word.startswith("--")), rest.removeprefix("kubesched "))
 
 
+def without_replacement(command: click.Command, path: str = "") -> Iterator[str]:
+    """Yield the commands and options that are deprecated and do not say what to use instead (kubesched/deprecation.py)."""
+    for name, deprecation in [
+        (path, command.deprecated),
+        *((f"{path} {one.opts[0]}", one.deprecated) for one in command.params),
+    ]:
+        if deprecation and not str(deprecation).startswith("Use "):
+            yield name
+    if isinstance(command, click.Group):
+        with click.Context(command) as context:
+            for name in command.list_commands(context):
+                if (inner := command.get_command(context, name)) is not None:
+                    yield from without_replacement(inner, f"{path} {name}".lstrip())
+
+
 if __name__ == "__main__":
     lines = surface()
     RECORD.write_text("\n".join([*lines, ""]), encoding="utf-8")

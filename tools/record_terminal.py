@@ -13,6 +13,7 @@ import pty
 import struct
 import subprocess
 import sys
+import tempfile
 import termios
 from pathlib import Path
 
@@ -33,22 +34,26 @@ SESSION = (
 
 
 def printed(command: str) -> str:
-    """Run a command in a terminal; return what it writes there."""
+    """Run a command whose output is a terminal; return what it writes there. What goes to stderr is left out: progress bars
+    depend on the machine's speed."""
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, COLUMNS, 0, 0))
     program = f'kubesched() {{ "{sys.executable}" -c "from kubesched.cli import main; main()" "$@"; }}; {command}'
     environment = {**os.environ, "TERM": "xterm-256color", "COLUMNS": str(COLUMNS), "PYTHONPATH": str(ROOT)}
-    process = subprocess.Popen(["bash", "-c", program], stdin=theirs, stdout=theirs, stderr=theirs, env=environment, cwd=ROOT)
-    os.close(theirs)
-    parts = []
-    try:
-        while part := os.read(ours, 65536):
-            parts.append(part)
-    except OSError:  # the other end is closed
-        pass
-    os.close(ours)
-    if process.wait():
-        sys.exit(f"{command}: exit code {process.returncode}: {b''.join(parts).decode()}")
+    with tempfile.TemporaryFile() as errors:
+        words = ["bash", "-c", program]
+        process = subprocess.Popen(words, stdin=theirs, stdout=theirs, stderr=errors, env=environment, cwd=ROOT)
+        os.close(theirs)
+        parts = []
+        try:
+            while part := os.read(ours, 65536):
+                parts.append(part)
+        except OSError:  # the other end is closed
+            pass
+        os.close(ours)
+        if process.wait():
+            errors.seek(0)
+            sys.exit(f"{command}: exit code {process.returncode}: {(b''.join(parts) + errors.read()).decode()}")
     return b"".join(parts).decode()
 
 

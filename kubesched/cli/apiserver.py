@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kubesched.cli.options import FOLDER, NEW_FILE, Options, option, takes
+from kubesched.cli.options import FOLDER, NEW_FILE, Options, option, takes, with_default
 from kubesched.errors import AlreadyExists
 from kubesched.kube.values import HOSTNAME, ZONE
 
@@ -24,20 +24,15 @@ class ServingOptions(Options):
     """Where the API is served, and to whom."""
 
     bind_address: str = option("--bind-address", default="127.0.0.1", show_default=True, help="The address to listen on.")
-    port: int = option(
-        "--port", type=click.IntRange(0, 65535), default=8080, show_default=True, help="HTTP; 0 picks a free one."
-    )
+    port: int = with_default("--port", click.IntRange(0, 65535), 8080, "HTTP; 0 picks a free one.")
     https: bool = option("--https", is_flag=True, help="Serve HTTPS on --secure-port instead of HTTP.")
-    secure_port: int = option(
-        "--secure-port", type=click.IntRange(0, 65535), default=6443, show_default=True, help="The port of --https."
-    )
+    secure_port: int = with_default("--secure-port", click.IntRange(0, 65535), 6443, "The port of --https.")
     data_dir: Path | None = option("--data-dir", type=FOLDER, help="Keep the objects here across restarts.")
-    fsync: str = option(
+    fsync: str = with_default(
         "--fsync",
-        type=click.Choice(["always", "interval", "never"]),
-        default="interval",
-        show_default=True,
-        help="When the data directory is forced to disk. A killed process loses nothing under any of them; a machine "
+        click.Choice(["always", "interval", "never"]),
+        "interval",
+        "When the data directory is forced to disk. A killed process loses nothing under any of them; a machine "
         "that loses power loses at most a second under interval and nothing under always.",
     )
     token_file: Path | None = option(
@@ -57,15 +52,12 @@ class ClusterOptions(Options):
         show_default=True,
         help="Run fake kubelets and controllers, so that bound pods run and workloads make pods.",
     )
-    nodes: int = option(
-        "--nodes", type=click.IntRange(0), default=0, show_default=True, help="Create so many nodes at the start."
-    )
-    release: str = option(
+    nodes: int = with_default("--nodes", click.IntRange(0), 0, "Create so many nodes at the start.")
+    release: str = with_default(
         "--release",
-        type=click.Choice(["1.36", "1.37"]),
-        default="1.37",
-        show_default=True,
-        help="The release of Kubernetes to stand for: /version says it, and its API versions are served.",
+        click.Choice(["1.36", "1.37"]),
+        "1.37",
+        "The release of Kubernetes to stand for: /version says it, and its API versions are served.",
     )
 
 

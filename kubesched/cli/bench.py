@@ -18,6 +18,7 @@ from kubesched.cli.options import (
     plugin_option,
     shared,
     takes,
+    with_default,
 )
 from kubesched.cli.printing import bar, print_document, write_file
 from kubesched.errors import SchedulerError
@@ -50,6 +51,11 @@ _NONE = "-"
 _TEXTS = ("kind", "question", "what", "found")
 
 
+def _kubeconfig(use: str) -> Any:
+    text = f"A cluster without nodes of its own to {use}; the embedded API server if not given."
+    return option("--kubeconfig", type=click.Path(dir_okay=False), default="", help=text)
+
+
 @click.group("bench", epilog="Example:  kubesched bench engine --kind basic")
 def command() -> None:
     """Measure throughput on the workloads that kube-scheduler's own benchmarks use."""
@@ -75,17 +81,13 @@ def print_figures(rows: list[dict[str, Any]], output: str) -> None:
 class EngineOptions(Options):
     """What is decided in memory, and how."""
 
-    kind: str = option("--kind", type=click.Choice(KINDS), default="basic", show_default=True, help="Kind of pods.")
-    nodes: int = option("--nodes", type=click.IntRange(1), default=5000, show_default=True, help="How many nodes.")
-    init: int = option(
-        "--init",
-        type=click.IntRange(0),
-        default=1000,
-        show_default=True,
-        help="Pods that run already; of kind novelty: how many are there at a time.",
+    kind: str = with_default("--kind", click.Choice(KINDS), "basic", "Kind of pods.")
+    nodes: int = with_default("--nodes", click.IntRange(1), 5000, "How many nodes.")
+    init: int = with_default(
+        "--init", click.IntRange(0), 1000, "Pods that run already; of kind novelty: how many are there at a time."
     )
-    pods: int = option("--pods", type=click.IntRange(1), default=10000, show_default=True, help="Pods to schedule and measure.")
-    seed: int = option("--seed", type=int, default=0, show_default=True, help="Seed of the choice among equally good nodes.")
+    pods: int = with_default("--pods", click.IntRange(1), 10000, "Pods to schedule and measure.")
+    seed: int = with_default("--seed", int, 0, "Seed of the choice among equally good nodes.")
     classes: tuple[int, ...] = option(
         "--classes",
         type=click.IntRange(0),
@@ -105,28 +107,30 @@ class EngineOptions(Options):
     short_help="Decide pods in memory.",
     epilog="Example:  kubesched bench engine --kind spread --nodes 5000 --pods 10000 -o json",
 )
-@takes(asked=EngineOptions)
+@takes(options=EngineOptions)
 @output_without_default_option
-def engine(asked: EngineOptions, output: str) -> None:
+def engine(options: EngineOptions, output: str) -> None:
     """Decide pods in memory: pop, schedule and assume, without binding; over all nodes unless --config says otherwise."""
     from kubesched.tools.bench.engine import Bench, run
     from kubesched.tools.bench.novelty import measure
     from kubesched.tools.snapshots.sources import Policy
 
-    if asked.classes and asked.kind != "unlike":
+    if options.classes and options.kind != "unlike":
         raise click.UsageError("--classes is for --kind unlike")
-    if asked.kind == "novelty" and (asked.config_file or asked.plugins or asked.no_memo or asked.decision_records):
+    if options.kind == "novelty" and (options.config_file or options.plugins or options.no_memo or options.decision_records):
         raise click.UsageError(
             "--kind novelty runs the default configuration: no --config, --plugin, --no-memo, --decision-records"
         )
-    rows, policy = [], Policy.read(asked.config_file, (), asked.plugins)
-    decided_by = (policy.configuration, policy.registry) if asked.config_file is not None else (None, None)
-    for n_classes in asked.classes or (0,):
-        size = asked.nodes, asked.init, asked.pods, asked.seed
-        bench = Bench(asked.kind, *size, not asked.no_memo, n_classes, asked.decision_records, *decided_by)
-        with bar(f"{asked.kind}, {asked.nodes} nodes", asked.pods) as done:
-            if asked.kind == "novelty":
-                rows.append(measure(nodes=asked.nodes, alive=asked.init, pods=asked.pods, seed=asked.seed, progress=done))
+    rows, policy = [], Policy.read(options.config_file, (), options.plugins)
+    decided_by = (policy.configuration, policy.registry) if options.config_file is not None else (None, None)
+    for n_classes in options.classes or (0,):
+        size = options.nodes, options.init, options.pods, options.seed
+        bench = Bench(options.kind, *size, not options.no_memo, n_classes, options.decision_records, *decided_by)
+        with bar(f"{options.kind}, {options.nodes} nodes", options.pods) as done:
+            if options.kind == "novelty":
+                rows.append(
+                    measure(nodes=options.nodes, alive=options.init, pods=options.pods, seed=options.seed, progress=done)
+                )
             else:
                 rows.append(run(bench, done))
     print_figures(rows, output)
@@ -138,23 +142,12 @@ def engine(asked: EngineOptions, output: str) -> None:
 class ClusterOptions(Options):
     """What is scheduled through an API server."""
 
-    kind: str = option("--kind", type=click.Choice(CLUSTER_KINDS), default="basic", show_default=True, help="Kind of pods.")
-    nodes: int = option("--nodes", type=click.IntRange(1), default=1000, show_default=True, help="How many nodes.")
-    init: int = option("--init", type=click.IntRange(0), default=0, show_default=True, help="Pods that run already.")
-    pods: int = option("--pods", type=click.IntRange(1), default=3000, show_default=True, help="Pods to schedule and measure.")
-    kubeconfig: str = option(
-        "--kubeconfig",
-        type=click.Path(dir_okay=False),
-        default="",
-        help="A cluster without nodes of its own to measure with; the embedded API server if not given.",
-    )
-    timeout: float = option(
-        "--timeout",
-        type=Seconds(1.0),
-        default="10m",
-        show_default=True,
-        help="After how long pods that are not bound are given up.",
-    )
+    kind: str = with_default("--kind", click.Choice(CLUSTER_KINDS), "basic", "Kind of pods.")
+    nodes: int = with_default("--nodes", click.IntRange(1), 1000, "How many nodes.")
+    init: int = with_default("--init", click.IntRange(0), 0, "Pods that run already.")
+    pods: int = with_default("--pods", click.IntRange(1), 3000, "Pods to schedule and measure.")
+    kubeconfig: str = _kubeconfig("measure with")
+    timeout: float = with_default("--timeout", Seconds(1.0), "10m", "After how long pods that are not bound are given up.")
     bare: bool = option(
         "--bare-client", is_flag=True, help="Bind the pods in turn without a scheduler: what the API server allows."
     )
@@ -171,9 +164,9 @@ class ClusterOptions(Options):
     short_help="Schedule pods through an API server.",
     epilog="Example:  kubesched bench cluster --kind spread --nodes 1000 --pods 3000 -o json",
 )
-@takes(asked=ClusterOptions)
+@takes(options=ClusterOptions)
 @output_without_default_option
-def cluster(asked: ClusterOptions, output: str) -> None:
+def cluster(options: ClusterOptions, output: str) -> None:
     """Schedule pods through an API server: bindings a second as the server saw them, CPU a pod, memory.
 
     All pods wait when the scheduler starts, unless --rate lets them come. Its CPU is given with its start and (steady) from
@@ -183,16 +176,16 @@ def cluster(asked: ClusterOptions, output: str) -> None:
 
     from kubesched.tools.bench.cluster import ClusterBench, run
 
-    if asked.bare and asked.rate:
+    if options.bare and options.rate:
         raise click.UsageError("--bare-client binds pods that wait; it knows no --rate")
     bench = ClusterBench(
-        asked.kind, asked.nodes, asked.pods, asked.init, asked.kubeconfig, asked.timeout, asked.bare, asked.rate
+        options.kind, options.nodes, options.pods, options.init, options.kubeconfig, options.timeout, options.bare, options.rate
     )
-    with bar(f"{asked.kind}, {asked.nodes} nodes", asked.pods) as done:
+    with bar(f"{options.kind}, {options.nodes} nodes", options.pods) as done:
         figures = asyncio.run(run(bench, done))
     print_figures([figures], output)
-    if figures["bound"] < asked.pods:
-        raise SchedulerError(f"only {figures['bound']} of {asked.pods} pods were bound within {asked.timeout:g} s")
+    if figures["bound"] < options.pods:
+        raise SchedulerError(f"only {figures['bound']} of {options.pods} pods were bound within {options.timeout:g} s")
 
 
 # --- nodes ------------------------------------------------------------------------------------------------------------
@@ -271,35 +264,18 @@ def solver(questions: tuple[str, ...], shrink: int, output: str) -> None:
 class SoakOptions(Options):
     """How much comes and goes, for how long, and what breaks meanwhile."""
 
-    nodes: int = option("--nodes", type=click.IntRange(1), default=5000, show_default=True, help="How many nodes.")
-    pods: int = option(
-        "--pods", type=click.IntRange(0), default=150_000, show_default=True, help="Pods that there are at any time."
-    )
-    duration: float = option("--duration", type=Seconds(), default="1h", show_default=True, help="How long: 90s, 10m, 8h.")
-    rate: float = option(
-        "--rate",
-        type=click.FloatRange(0.1),
-        default=20.0,
-        show_default=True,
-        help="Pods a second that come, and as many that go.",
-    )
-    schedulers: int = option(
-        "--schedulers", type=click.IntRange(1), default=2, show_default=True, help="How many stand for election."
-    )
-    fault_every: float = option(
-        "--fault-every", type=Seconds(), default="5m", show_default=True, help="Time from one fault to the next."
-    )
+    nodes: int = with_default("--nodes", click.IntRange(1), 5000, "How many nodes.")
+    pods: int = with_default("--pods", click.IntRange(0), 150_000, "Pods that there are at any time.")
+    duration: float = with_default("--duration", Seconds(), "1h", "How long: 90s, 10m, 8h.")
+    rate: float = with_default("--rate", click.FloatRange(0.1), 20.0, "Pods a second that come, and as many that go.")
+    schedulers: int = with_default("--schedulers", click.IntRange(1), 2, "How many stand for election.")
+    fault_every: float = with_default("--fault-every", Seconds(), "5m", "Time from one fault to the next.")
     kinds_of_faults: tuple[str, ...] = option(
         "--fault", type=click.Choice(FAULTS), multiple=True, help="Which faults take turns; all of them if not given."
     )
     no_faults: bool = option("--no-faults", is_flag=True, help="Churn alone.")
-    kubeconfig: str = option(
-        "--kubeconfig",
-        type=click.Path(dir_okay=False),
-        default="",
-        help="A cluster without nodes of its own to run on; the embedded API server if not given.",
-    )
-    seed: int = option("--seed", type=int, default=0, show_default=True, help="Seed of which pods go and which nodes change.")
+    kubeconfig: str = _kubeconfig("run on")
+    seed: int = with_default("--seed", int, 0, "Seed of which pods go and which nodes change.")
     page: Path | None = option(
         "--report", type=NEW_FILE, help="Write the report to this file as Markdown, every two minutes and at the end."
     )
@@ -310,9 +286,9 @@ class SoakOptions(Options):
     short_help="Churn, failovers and faults for hours.",
     epilog="Example:  kubesched bench soak --nodes 500 --pods 5000 --duration 10m --report soak.md",
 )
-@takes(asked=SoakOptions)
+@takes(options=SoakOptions)
 @output_without_default_option
-def soak(asked: SoakOptions, output: str) -> None:
+def soak(options: SoakOptions, output: str) -> None:
     """Let pods come and go for hours while schedulers are ended, killed and frozen, nodes lost and the API server killed.
 
     Every pod must be bound once, and no node hold more than fits; else the exit code is 1. Reports percentiles of a decision
@@ -325,23 +301,23 @@ def soak(asked: SoakOptions, output: str) -> None:
     from kubesched.tools.bench.soak.page import markdown
     from kubesched.tools.bench.soak.run import Soak
 
-    if asked.no_faults and asked.kinds_of_faults:
+    if options.no_faults and options.kinds_of_faults:
         raise click.UsageError("--fault and --no-faults exclude each other")
     given = Soak(
-        asked.nodes,
-        asked.pods,
-        asked.duration,
-        asked.rate,
-        asked.schedulers,
-        asked.fault_every,
-        () if asked.no_faults else asked.kinds_of_faults or FAULTS,
-        kubeconfig=asked.kubeconfig,
-        seed=asked.seed,
+        options.nodes,
+        options.pods,
+        options.duration,
+        options.rate,
+        options.schedulers,
+        options.fault_every,
+        () if options.no_faults else options.kinds_of_faults or FAULTS,
+        kubeconfig=options.kubeconfig,
+        seed=options.seed,
     )
     raise_file_limit()
-    report = asyncio.run(_soak(given, asked.page))
-    if asked.page is not None:
-        write_file(asked.page, markdown(report))
+    report = asyncio.run(_soak(given, options.page))
+    if options.page is not None:
+        write_file(options.page, markdown(report))
     if output == "table":
         click.echo(markdown(report))
     else:
@@ -388,19 +364,8 @@ class PerfOptions(Options):
     feature_gates: tuple[str, ...] = option(
         "--feature-gates", multiple=True, metavar="A=true,B=false", help="Gates to switch, before what a workload asks for."
     )
-    kubeconfig: str = option(
-        "--kubeconfig",
-        type=click.Path(dir_okay=False),
-        default="",
-        help="A cluster without nodes of its own to run on; the embedded API server if not given.",
-    )
-    timeout: float = option(
-        "--timeout",
-        type=Seconds(1.0),
-        default="10m",
-        show_default=True,
-        help="How long an operation waits for its pods.",
-    )
+    kubeconfig: str = _kubeconfig("run on")
+    timeout: float = with_default("--timeout", Seconds(1.0), "10m", "How long an operation waits for its pods.")
     lists: bool = option("--list", is_flag=True, help="List workloads, and why which of them cannot run, instead of running.")
 
 
@@ -410,9 +375,9 @@ class PerfOptions(Options):
     epilog="Example:  kubesched bench perf kubernetes/test/integration/scheduler_perf --case SchedulingBasic -o json",
 )
 @click.argument("folder", metavar="DIR", type=click.Path(exists=True, file_okay=False, path_type=Path))
-@takes(asked=PerfOptions)
+@takes(options=PerfOptions)
 @output_without_default_option
-def perf(folder: Path, asked: PerfOptions, output: str) -> None:
+def perf(folder: Path, options: PerfOptions, output: str) -> None:
     """Run the workloads of Kubernetes' own scheduler benchmark, read from its files, and compare with their thresholds.
 
     DIR is test/integration/scheduler_perf of a Kubernetes release, or a part of it. Pods a second are sampled every second, as
@@ -423,18 +388,18 @@ def perf(folder: Path, asked: PerfOptions, output: str) -> None:
     from kubesched.scheduler.config import read_pairs
     from kubesched.tools.bench.perf import cases, runs
 
-    is_named = bool(asked.case_patterns or asked.workload_patterns or asked.lists)
-    labels = asked.labels if asked.labels is not None else "" if is_named else SHORT
-    known = cases.read(folder, read_pairs(asked.feature_gates))
-    workloads = cases.chosen(known, labels, asked.case_patterns, asked.workload_patterns)
+    is_named = bool(options.case_patterns or options.workload_patterns or options.lists)
+    labels = options.labels if options.labels is not None else "" if is_named else SHORT
+    known = cases.read(folder, read_pairs(options.feature_gates))
+    workloads = cases.chosen(known, labels, options.case_patterns, options.workload_patterns)
     if not workloads:
         raise SchedulerError(f"{folder}: no workload is chosen by --labels {labels!r}, --case and --workload; see --list")
-    if asked.lists:
+    if options.lists:
         _print_perf([_listed(one) for one in workloads], output, is_list=True)
         return
     rows: list[dict[str, Any]] = []
     for number, workload in enumerate(workloads, 1):
-        done = asyncio.run(runs.run(workload, asked.kubeconfig, patience=asked.timeout))
+        done = asyncio.run(runs.run(workload, options.kubeconfig, patience=options.timeout))
         rows += done
         for row in done:
             click.echo(f"{number} of {len(workloads)}: {_sentence(row)}", err=True)
@@ -509,16 +474,12 @@ def _number(value: float | None) -> str:
 class ServeBenchOptions(Options):
     """How large the cluster is, and how often what happens."""
 
-    nodes: int = option("--nodes", type=click.IntRange(1), default=1000, show_default=True, help="How many nodes.")
-    pods: int = option("--pods", type=click.IntRange(0), default=10000, show_default=True, help="Pods that run at first.")
-    callers: int = option("--callers", type=click.IntRange(1, 1000), default=8, show_default=True, help="Connections that ask.")
-    rate: float = option(
-        "--rate", type=click.FloatRange(1), default=1000, show_default=True, help="Questions a second, of all callers."
-    )
-    changes: float = option(
-        "--changes", type=click.FloatRange(0), default=500, show_default=True, help="Changes of the cluster a second."
-    )
-    seconds: float = option("--seconds", type=click.FloatRange(1), default=60, show_default=True, help="How long to ask.")
+    nodes: int = with_default("--nodes", click.IntRange(1), 1000, "How many nodes.")
+    pods: int = with_default("--pods", click.IntRange(0), 10000, "Pods that run at first.")
+    callers: int = with_default("--callers", click.IntRange(1, 1000), 8, "Connections that ask.")
+    rate: float = with_default("--rate", click.FloatRange(1), 1000, "Questions a second, of all callers.")
+    changes: float = with_default("--changes", click.FloatRange(0), 500, "Changes of the cluster a second.")
+    seconds: float = with_default("--seconds", click.FloatRange(1), 60, "How long to ask.")
 
 
 @command.command(
@@ -526,9 +487,9 @@ class ServeBenchOptions(Options):
     short_help="Ask the service over gRPC while the cluster changes.",
     epilog="Example:  kubesched bench serve --rate 1000 --changes 500 --seconds 120 -o json",
 )
-@takes(asked=ServeBenchOptions)
+@takes(options=ServeBenchOptions)
 @output_without_default_option
-def serve(asked: ServeBenchOptions, output: str) -> None:
+def serve(options: ServeBenchOptions, output: str) -> None:
     """Ask `kubesched serve` whether pods fit, from several connections, while pods come and go (docs/how-to/serve.md)."""
     from importlib.util import find_spec
 
@@ -538,5 +499,5 @@ def serve(asked: ServeBenchOptions, output: str) -> None:
         raise SchedulerError(NO_GRPC)
     from kubesched.tools.serve.load import ServeBench, run
 
-    bench = ServeBench(asked.nodes, asked.pods, asked.callers, asked.rate, asked.changes, asked.seconds)
+    bench = ServeBench(options.nodes, options.pods, options.callers, options.rate, options.changes, options.seconds)
     print_figures([run(bench, lambda text: click.echo(text, err=True))], output)

@@ -52,7 +52,7 @@ class CompareOptions(Options):
     type=FILE_OR_STDIN,
     help="Scenario, inbox log or snapshot to simulate under both, as `simulate` does.",
 )
-@takes(cluster=ClusterOptions, asked=CompareOptions)
+@takes(cluster=ClusterOptions, options=CompareOptions)
 @click.option(
     "--html",
     "html_file",
@@ -65,7 +65,7 @@ def command(
     b: str,
     scenario_file: Path | None,
     cluster: ClusterOptions,
-    asked: CompareOptions,
+    options: CompareOptions,
     html_file: Path | None,
     output: str,
 ) -> None:
@@ -80,22 +80,22 @@ def command(
     from kubesched.tools.snapshots.sources import Policy, warn_not_enabled
 
     files = [None if name == DEFAULT else Path(name) for name in (a, b)]
-    policies = [Policy.read(file, asked.feature_gates, asked.plugins, warns=False) for file in files]
+    policies = [Policy.read(file, options.feature_gates, options.plugins, warns=False) for file in files]
     warn_not_enabled(policies[0].plugins, *(policy.configuration for policy in policies))
     if scenario_file is not None:
-        if cluster.has_any or asked.reschedule:
+        if cluster.has_any or options.reschedule:
             raise click.UsageError(
                 "--scenario brings its own cluster: --snapshot, --kubeconfig, --context and --reschedule have no part in it"
             )
-        play = read_play(scenario_file, asked.duration, asked.seed)
+        play = read_play(scenario_file, options.duration, options.seed)
         sims, until = [play.simulation(policy) for policy in policies], play.until
     else:
-        if asked.duration is not None or asked.seed is not None:
+        if options.duration is not None or options.seed is not None:
             raise click.UsageError("--duration and --seed are for scenarios")
         collect_seldom()
         captured = cluster.read(policies[0].gates)
         ways = ((policy.configuration, policy.gates, policy.registry) for policy in policies)
-        sims, until = decide_both(captured, ways, reschedule=asked.reschedule), None
+        sims, until = decide_both(captured, ways, reschedule=options.reschedule), None
     with sims[0], sims[1]:
         runs = [Ran(Path(name).name, sim, _run(sim, name, until)) for name, sim in zip((a, b), sims, strict=True)]
         document = {"configurations": {"a": a, "b": b}, **compare(*sims)}

@@ -21,6 +21,7 @@ from kubesched.cli.options import (
     option,
     output_option,
     takes,
+    with_default,
 )
 from kubesched.cli.printing import bar, print_document
 from kubesched.errors import SchedulerError
@@ -62,9 +63,7 @@ class FilterOptions(Options):
         help="Only decisions after this time: 2026-01-31T12:00:00Z, 10m (ago), or seconds since 1970.",
     )
     until: str = option("--until", default="", metavar="TIME", help="Only decisions before this time.")
-    limit: int = option(
-        "--limit", type=click.IntRange(1), default=100, show_default=True, help="How many decisions to show, newest first."
-    )
+    limit: int = with_default("--limit", click.IntRange(1), 100, "How many decisions to show, newest first.")
 
 
 @click.command(
@@ -86,15 +85,15 @@ def command(
     from kubesched.tools.decisions.finding import ask, decided_again, read_log
     from kubesched.tools.snapshots.sources import named
 
-    asked, _, name = pod.rpartition("/")
-    if pod and (not name or (asked and namespace and asked != namespace)):
+    given, _, name = pod.rpartition("/")
+    if pod and (not name or (given and namespace and given != namespace)):
         raise click.UsageError(f"{pod!r} is not a pod's name" if not name else f"{pod} is not in namespace {namespace}")
     if sum(map(bool, (server.server, logs.log_file, logs.inbox_log))) != 1:
         raise click.UsageError("say where the decisions are: --server URL, --log FILE or --inbox-log FILE")
     if policy.has_any and logs.inbox_log is None:
         raise click.UsageError("--config, --feature-gates and --plugin go with --inbox-log: what is recorded is decided")
     address = server.address()
-    where = asked or namespace or ("default" if pod else "")
+    where = given or namespace or ("default" if pod else "")
     key = f"{where}/{name}" if pod else ""
     times = _moment(only.since, "--since"), _moment(only.until, "--until")
     wanted = DecisionFilter(where, key, only.node, only.outcome or "", only.refused_by, *times)
@@ -104,11 +103,11 @@ def command(
         if logs.inbox_log is not None:
             lines, chosen = policy.read_log(logs.inbox_log)
             with named(logs.inbox_log), bar("deciding again", None):
-                told = decided_again(lines, chosen)
+                decisions = decided_again(lines, chosen)
         else:
             assert logs.log_file is not None
-            told = list(read_log(logs.log_file))
-        found = [each for each in told if wanted.takes(each)][-only.limit :][::-1]
+            decisions = list(read_log(logs.log_file))
+        found = [each for each in decisions if wanted.takes(each)][-only.limit :][::-1]
     if pod and not found:
         raise SchedulerError(f"no decision about pod {key} is on record there")
     if output != "table":

@@ -14,7 +14,7 @@ import click
 
 from kubesched.cli.group import INTERRUPTED
 from kubesched.cli.layout import print_table, say
-from kubesched.cli.options import FOLDER, Options, PolicyOptions, option, takes
+from kubesched.cli.options import FOLDER, Options, PolicyOptions, option, takes, with_default
 from kubesched.cli.printing import bar
 from kubesched.kube.values import ZONE
 
@@ -35,8 +35,8 @@ _MOST_EXPLAINED = 3
 class DemoOptions(Options):
     """How large the demo is, and where it is served."""
 
-    nodes: int = option("--nodes", type=click.IntRange(1, 5000), default=20, show_default=True, help="How many nodes.")
-    pods: int = option("--pods", type=click.IntRange(6, 50000), default=100, show_default=True, help="About how many pods.")
+    nodes: int = with_default("--nodes", click.IntRange(1, 5000), 20, "How many nodes.")
+    pods: int = with_default("--pods", click.IntRange(6, 50000), 100, "About how many pods.")
     once: bool = option("--once", is_flag=True, help="Print the placements, and exit.")
     port: int = option("--port", type=click.IntRange(0, 65535), default=0, help="Port of the API; 0 picks a free one.")
     page_port: int = option(
@@ -46,7 +46,7 @@ class DemoOptions(Options):
 
 
 @click.command("demo", epilog="Example:  kubesched demo --nodes 50 --pods 400 --once")
-@takes(asked=DemoOptions, policy=PolicyOptions)
+@takes(options=DemoOptions, policy=PolicyOptions)
 @click.option(
     "--decision-records",
     type=click.IntRange(0),
@@ -54,16 +54,18 @@ class DemoOptions(Options):
     show_default=True,
     help="How many decisions to keep on record.",
 )
-def command(asked: DemoOptions, policy: PolicyOptions, decision_records: int) -> None:
+def command(options: DemoOptions, policy: PolicyOptions, decision_records: int) -> None:
     """Run an API server, fake kubelets, controllers, the scheduler and its page in this process. kubectl works beside it."""
     import asyncio
     import tempfile
 
     from kubesched.tools.demo.cluster import Settings
 
-    settings = Settings(asked.nodes, asked.pods, asked.port, asked.page_port, asked.data_dir, policy.read(), decision_records)
+    settings = Settings(
+        options.nodes, options.pods, options.port, options.page_port, options.data_dir, policy.read(), decision_records
+    )
     with tempfile.TemporaryDirectory(prefix="kubesched-demo-") as scratch:
-        was_cut_short = asyncio.run(_demo(settings, asked.once, Path(scratch)))
+        was_cut_short = asyncio.run(_demo(settings, options.once, Path(scratch)))
     if was_cut_short:
         sys.exit(INTERRUPTED)
 

@@ -75,10 +75,10 @@ def warned() -> Iterator[None]:
     for one pod breaks for all. The log of a dry run is its user's to read."""
     import logging
 
-    said: dict[str, set[str]] = {}
+    printed: dict[str, set[str]] = {}
 
     def emit(record: logging.LogRecord) -> None:
-        text, alike = record.getMessage(), said.setdefault(str(record.msg), set())
+        text, alike = record.getMessage(), printed.setdefault(str(record.msg), set())
         if text not in alike and len(alike) < _MOST_ALIKE:
             alike.add(text)
             warn(text)

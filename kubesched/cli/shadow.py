@@ -9,7 +9,17 @@ from typing import Any
 import click
 
 from kubesched.cli.layout import print_table, say
-from kubesched.cli.options import FOLDER, Options, PolicyOptions, Seconds, context_option, option, output_option, takes
+from kubesched.cli.options import (
+    FOLDER,
+    Options,
+    PolicyOptions,
+    Seconds,
+    context_option,
+    option,
+    output_option,
+    takes,
+    with_default,
+)
 from kubesched.cli.printing import fewer, print_document, warn, warned
 from kubesched.errors import SchedulerError
 
@@ -77,12 +87,8 @@ class ConfigzOptions(Options):
 class ShadowOptions(Options):
     """What is judged and how, when to stop, and where differences are kept and shown."""
 
-    window_seconds: float = option(
-        "--window",
-        type=Seconds(0, 60),
-        default="2s",
-        show_default=True,
-        help="How far before and after a placement to look for a state that explains it.",
+    window_seconds: float = with_default(
+        "--window", Seconds(0, 60), "2s", "How far before and after a placement to look for a state that explains it."
     )
     control: float = option(
         "--control",
@@ -95,13 +101,11 @@ class ShadowOptions(Options):
     folder: Path | None = option(
         "--snapshots", type=FOLDER, help="Folder for a snapshot of each difference; `replay` repeats its decision."
     )
-    max_snapshots: int = option(
-        "--max-snapshots", type=click.IntRange(0), default=100, show_default=True, help="With --snapshots: how many at most."
-    )
+    max_snapshots: int = with_default("--max-snapshots", click.IntRange(0), 100, "With --snapshots: how many at most.")
     most_pods: int | None = option("--pods", type=click.IntRange(1), help="Stop after this many placements.")
     seconds: float | None = option("--duration", type=Seconds(), help="Stop after this time: 90s, 10m.")
     shows_all: bool = option("--all", is_flag=True, help="Print a line for every placement, not only for differences.")
-    seed: int = option("--seed", type=int, default=0, show_default=True, help="Seed of the choice among equally good nodes.")
+    seed: int = with_default("--seed", int, 0, "Seed of the choice among equally good nodes.")
     port: int | None = option(
         "--port", type=click.IntRange(0, 65535), help="Serve /metrics, /healthz, /readyz and /shadow.json here; 0 for any port."
     )
@@ -120,10 +124,10 @@ class ShadowOptions(Options):
     help="Kubeconfig of the cluster. Default: the one that kubectl uses.",
 )
 @context_option
-@takes(policy=PolicyOptions, live=ConfigzOptions, asked=ShadowOptions)
+@takes(policy=PolicyOptions, live=ConfigzOptions, options=ShadowOptions)
 @output_option
 def command(
-    kubeconfig: str, context: str, policy: PolicyOptions, live: ConfigzOptions, asked: ShadowOptions, output: str
+    kubeconfig: str, context: str, policy: PolicyOptions, live: ConfigzOptions, options: ShadowOptions, output: str
 ) -> None:
     """Follow a cluster and its live scheduler, decide each pod that it places, on the state that it saw, and print differences.
     Nothing is written: rights to list and watch are enough (docs/how-to/shadow.md).
@@ -154,7 +158,7 @@ def command(
     def show(told: dict[str, Any], is_agreement: bool) -> None:
         """Print a line at once; columns are as wide as most names are, since nobody knows what comes."""
         nonlocal has_title
-        if output != "table" or (is_agreement and not asked.shows_all):
+        if output != "table" or (is_agreement and not options.shows_all):
             return
         if not has_title:
             has_title = True
@@ -164,11 +168,11 @@ def command(
 
     run = Run(
         kubectl_credentials(kubeconfig, context),
-        Settings(chosen.configuration, chosen.gates, chosen.registry, asked.seed, asked.window_seconds, asked.control),
-        Snapshots(asked.folder, asked.max_snapshots) if asked.folder is not None else None,
-        asked.most_pods,
-        asked.seconds,
-        None if asked.port is None else (asked.host, asked.port),
+        Settings(chosen.configuration, chosen.gates, chosen.registry, options.seed, options.window_seconds, options.control),
+        Snapshots(options.folder, options.max_snapshots) if options.folder is not None else None,
+        options.most_pods,
+        options.seconds,
+        None if options.port is None else (options.host, options.port),
         lambda text: click.echo(text, err=True),
         show,
     )
@@ -176,10 +180,10 @@ def command(
         asyncio.run(run.run())
     document = run.document()
     if output == "table":
-        _print_summary(document, asked.folder)
+        _print_summary(document, options.folder)
     else:
         print_document(document, output)
-    if asked.has_exit_code and run.report.n_differences:
+    if options.has_exit_code and run.report.n_differences:
         sys.exit(1)
 
 

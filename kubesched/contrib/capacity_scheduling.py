@@ -66,6 +66,8 @@ class CapacityScheduling(Plugin):
 
     def pre_filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> PreFilterAnswer:
         """Refuse a pod whose namespace would exceed its max, or with which all namespaces would exceed the sum of all min."""
+        # A thousand replicas of one Deployment: the first is checked, and how many more fit is known until another pod
+        # comes. Nominated pods count too, so the short way is only for when there are none.
         quotas = self.quotas
         if quotas.fits_like_the_last(pod, nodes) and not self.handle.nominations.nodes():
             return None
@@ -92,6 +94,8 @@ class CapacityScheduling(Plugin):
         if not nominations.nodes():
             return asked, asked
         of_quota, of_all = Counter(dict(asked)), Counter(dict(asked))
+        # Two sums, because they are compared with different limits: `of_quota` with the namespace's own max and min, `of_all`
+        # with the sum of all min.
         for other in (other for name in nominations.nodes() for other in nominations.on_node(name) if other.uid != pod.uid):
             if (quota := self.quotas.by_namespace.get(other.namespace)) is None:
                 continue
@@ -111,6 +115,7 @@ class CapacityScheduling(Plugin):
         if pod.pod.spec.preemption_policy == "Never":
             return _nobody(NEVER)
         self.quotas.refresh(nodes)  # PreFilter does not, for a pod like the last
+        # As in DefaultPreemption: while pods on the nominated node terminate, no more are evicted.
         nominated = nodes.row(pod.pod.status.nominated_node_name)
         is_hopeful = nominated >= 0 and diagnosis.status(nodes.name(nominated)).code is not Code.UNRESOLVABLE
         going = (o for o in nodes.pods_on(nominated) if o.pod.metadata.deletion_timestamp is not None) if is_hopeful else ()
@@ -131,6 +136,9 @@ class CapacityScheduling(Plugin):
 
     def _may_go(self, pod: PodView, others: Iterable[PodView]) -> list[PodView]:
         """Return the pods that the pod may evict, most important first."""
+        #     pod without a quota                      pods without a quota, of lower priority
+        #     its namespace would be above its min     pods of the namespace itself, of lower priority
+        #     its namespace stays within its min       pods of namespaces that borrow, whatever their priority
         quotas = self.quotas.by_namespace
         own = quotas.get(pod.namespace)
         if own is None:
@@ -162,12 +170,15 @@ class _Attempt:
         if not potential:
             return NO_VICTIMS
         trial, ahead = NodeTrial(self.what_if, self.nodes, row), self.ahead.get(row, ())
+        # `away` are the pods that are removed at this moment. The quota table is shared with the real cycle, so
+        # whatever happens below, those still in `away` are counted again at the end.
         away = {other.uid: other for other in potential}
         for other in potential:
             self._move(other, -1, trial)
         try:
             if (refused := trial.refusal_beside(ahead) or trial.refusal()) is not None:
                 return refused[1][0].text
+            # First with the pod's own requests alone; the reprieve below adds those of nominated pods.
             if self._exceeds(self.pod.requests, self.pod.requests):
                 return EXCEEDED
             violations = self.budgets.violations([[other] for other in potential])

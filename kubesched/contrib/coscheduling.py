@@ -81,6 +81,7 @@ class Coscheduling(Plugin):
 
     def sort_key(self, pod: PodView, queued_at: float) -> tuple[int, float, str]:
         """Order by priority; then the members of a group by its age, other pods by their own; then by name."""
+        # Members of a group must be neighbours in the queue, so they sort by their group's age and not by their own.
         key = self.group_of(pod)
         group = self._object(key) if key is not None else None
         created = group.metadata.creation_timestamp if group is not None else None
@@ -111,6 +112,8 @@ class Coscheduling(Plugin):
         """Return a refusal with what is missing of minResources, and of pod slots, in the whole cluster; None if all is
         free."""
         missing, n_slots = [], group.spec.min_member
+        # The whole cluster's free amounts, without regard to nodes: a quick answer "cannot fit" for a group that is far
+        # too large. A node that is over its capacity counts as 0 and does not lower the sum.
         for name, text in group.spec.min_resources.items():
             try:
                 wanted = requests.amounts({name: quantity.parse(text)}, pods=True).get(name, 0)
@@ -138,6 +141,9 @@ class Coscheduling(Plugin):
         turn: GroupTurn | None = state.find(GROUP_TURN)
         if turn is None or turn.is_rehearsal or turn.key.kind != KIND:
             return
+        # This member was refused at Permit or lost its node. `left` is how many members still hold one; `to_come` are
+        # those that the attempt of the group has not decided yet. If both together are too few, the others are released
+        # now and need not wait for a timeout.
         doomed = self._doomed.get(turn.key, set())
         doomed.discard(pod.uid)
         if not doomed:
@@ -160,6 +166,7 @@ class Coscheduling(Plugin):
             return unschedulable("PodGroup not found"), 0.0
         turn: GroupTurn | None = state.find(GROUP_TURN)
         is_real = turn is None or not turn.is_rehearsal
+        # `doomed` members are refused already but still counted as scheduled until they are unreserved.
         wanted, doomed = group.spec.min_member, self._doomed.get(key, set())
         booked = members.n_scheduled - len(doomed)
         if booked >= wanted:
@@ -169,6 +176,8 @@ class Coscheduling(Plugin):
                     if waiting is not None:
                         waiting.allow(self.name)
             return SUCCESS, 0.0
+        # Refused at once, rather than held, if the members still to come cannot make it. In a rehearsal it waits: the
+        # engine counts.
         to_come = turn.to_come if turn is not None else 0
         if is_real and booked + to_come < wanted:
             return unschedulable(f"podGroup {key} cannot be completed: {booked} of {wanted} members have a place"), 0.0
@@ -177,6 +186,7 @@ class Coscheduling(Plugin):
         return Status(Code.WAIT, (f"waiting for {wanted - booked} more members of podGroup {key}",)), float(seconds)
 
     def _give_up(self, key: GroupKey, members: Group, message: str, leaving_out: str) -> None:
+        # `reject` sends the member back to the queue through Unreserve, which removes it from `_doomed` again.
         for uid in members.assumed:
             waiting = self.handle.waiting.get(uid) if uid != leaving_out else None
             if waiting is not None and waiting.reject(self.name, message):
@@ -197,6 +207,8 @@ class Coscheduling(Plugin):
         if seconds:
             self._resting = {k: end for k, end in self._resting.items() if end > now}
             self._resting[key] = now + seconds
+        # Example: podGroup default/train needs 8 members and 6 fit; train-6, train-7: 0/4 nodes are available: 4
+        # Insufficient cpu
         fit = members.n_scheduled + len(shortfall.fitting)
         text = f"podGroup {key} needs {group.spec.min_member} members and {fit} fit"
         missing = [*_by_reason(shortfall), *_not_tried(shortfall, members)]

@@ -39,6 +39,8 @@ class Quota:
     """
 
     def __init__(self, least: Mapping[int, int] | None, most: Mapping[int, int] | None) -> None:
+        # A min that does not name a resource guarantees 0 of it, so any use of it is borrowed; a max that does not name
+        # it does not limit it, except for the three below.
         self.min: defaultdict[int, float] = defaultdict(float, least or {})
         self.max: defaultdict[int, float] = defaultdict(lambda: inf, most or {})
         for resource in (CPU, MEMORY, EPHEMERAL_STORAGE):
@@ -73,6 +75,7 @@ class Quotas:
 
     def fits_like_the_last(self, pod: PodView, nodes: Snapshot) -> bool:
         """Return whether a pod fits because it is like the last accepted pod and no other pod came since; False: not known."""
+        # Taken away first: whatever makes the short way impossible leaves it off until the next full check.
         template, self._alike = self._alike, None
         changes = self._alike_reader.changed(nodes.journal)
         if pod.template is not template or changes is None or not self._quota_reader.is_current(self._log):
@@ -87,6 +90,7 @@ class Quotas:
 
     def note_that_it_fits(self, pod: PodView) -> None:
         """Note that a pod fits, and work out how many more like it do."""
+        #     max 10 cpu, used 4, the pod requests 2: (10 - 4) // 2 = 3 pods like it, this one included
         own, self._alike, self._alike_left = self.by_namespace[pod.namespace], pod.template, inf
         for used, limits in ((own.used, own.max), (self._sum.used, self._sum.min)):
             for resource, amount in pod.requests:
@@ -95,6 +99,8 @@ class Quotas:
 
     def refresh(self, nodes: Snapshot) -> None:
         """Follow the changes; raise a SchedulerError that names a quota with an invalid quantity."""
+        # A changed quota reads everything again, because the sum of all min changes with it. Pods are counted one by
+        # one.
         changes = self._pod_reader.changed(nodes.journal)
         if changes is None or not self._quota_reader.is_current(self._log):
             self._read_all(nodes)
@@ -114,6 +120,7 @@ class Quotas:
         for quota in self.by_namespace.values():
             together.update({resource: int(amount) for resource, amount in quota.min.items()})
         self._sum = Quota(together, None)
+        # By template: a thousand replicas are counted with one multiplication.
         for template, count in Counter(view.template for view in nodes.slots.views if view is not None).items():
             self._count(template, count)
         self._quota_reader.changed(self._log)  # last, so that an invalid quota is reported again
@@ -123,6 +130,7 @@ class Quotas:
         self._count(pod.template, sign)
 
     def _count(self, template: PodTemplate, times: int) -> None:
+        # Pods in namespaces without a quota count nowhere, not even in the sum.
         quota = self.by_namespace.get(template.namespace)
         if quota is not None:
             used, of_all = quota.used, self._sum.used
@@ -153,6 +161,8 @@ def _amounts(
     if given is None:
         return None
     made: dict[int, int] = {}
+    # `requests.amounts` turns cpu into thousandths and others into whole units, and may leave out a resource that is
+    # not counted.
     for name, text in given.items():
         try:
             amounts = requests.amounts({name: quantity.parse(text)}, pods=True)

@@ -13,6 +13,7 @@ from kubesched.scheduler.framework import CycleState, Plugin, PodView, Snapshot
 
 class BestFitScore(Plugin):
     def score(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Ints:
+        # Both parts have the weight 1/2. `gpu_left` is what is left on all GPUs of the node together, in thousandths.
         table, asked = table_of(self.handle.objects, nodes), request_of(pod.pod)
         cpu_left = nodes.free(CPU) - dict(pod.requests).get(CPU, 0)
         gpu_left = rows_of(table.left, nodes).sum(axis=1) - asked.count * asked.milli

@@ -61,6 +61,8 @@ class Fragmentation:
     """The fragmentation by the typical pods, for many nodes at once."""
 
     def __init__(self, typical: Sequence[TypicalPod]) -> None:
+        # One entry for each typical pod. Tables over all amounts 0 to 1000 replace comparisons: `useless[left]` reads,
+        # for each GPU, what each typical pod loses on it.
         self.cpu = np.array([pod.cpu_milli for pod in typical])
         self.count = np.array([pod.gpu_count for pod in typical])
         self.models = [frozenset(pod.gpu_models) for pod in typical]
@@ -77,6 +79,9 @@ class Fragmentation:
 
     def amount(self, idle: Ints, useless: Ints, usable: Ints, cpu: Ints, access: Bools) -> Floats:
         """Return the fragmentation in thousandths of GPUs, by row and alternative."""
+        # Axes: (row, alternative, typical pod). `idle` and the others are (row, alternative); `useless` and `usable`
+        # already have the typical pods as their last axis. The product with `frequency` takes the mean over the typical
+        # pods.
         fits = (usable >= self.count) & (access & (cpu[:, None] >= self.cpu))[:, None]
         lost: Floats = np.where(fits, useless, idle[:, :, None]) @ self.frequency
         return lost
@@ -124,12 +129,16 @@ class FGDScore(Plugin):
 
     def _refreshed(self, asked: tuple[GpuRequest, int], whole: Snapshot) -> _Kept:
         """Return the scores for a size of request, with the changed rows worked out again."""
+        # The log is compared by identity: a new list means that rows were renumbered or the log became too long, and
+        # everything is worked out again.
         log, kept = self.table.changed, self._kept.get(asked)
         if kept is None or kept.log is not log:
             kept = _Kept(np.zeros(whole.n, dtype=np.int64), log, [0])
             rows = np.arange(whole.n)
         else:
             rows = np.unique(np.array(log[kept.read[0] :], dtype=np.int64))
+        # For a share of a GPU the row has a score for each GPU; the node gets the best of them, and `_choose` takes
+        # that GPU.
         for start in range(0, len(rows), _AT_ONCE):
             some = rows[start : start + _AT_ONCE]
             kept.scores[some] = self._worked_out(asked, some, whole.take(some).free(CPU), whole).max(axis=1)
@@ -149,14 +158,18 @@ class FGDScore(Plugin):
         idle, has_room = left.sum(axis=1)[:, None], left >= request.milli
         useless, usable = sums.useless[left].sum(axis=1)[:, None], sums.usable[left].sum(axis=1)[:, None]
         before = sums.amount(idle, useless, usable, cpu, access)
+        # A share of a GPU has as many alternatives as the node has GPUs, and each changes one GPU. So the sums are
+        # corrected by that GPU alone: sum - useless(before) + useless(after).
         if request.count == 1 and request.milli < WHOLE:  # one alternative for each GPU
             then = np.maximum(left - request.milli, 0)
             useless = useless - sums.useless[left] + sums.useless[then]
             usable = usable - sums.usable[left] + sums.usable[then]
         else:
+            # Whole GPUs: the first `count` with room are taken. `cumsum` numbers those with room, 1 for the first.
             then = left - request.milli * (has_room & (np.cumsum(has_room, axis=1) <= request.count))
             useless, usable = sums.useless[then].sum(axis=1)[:, None], sums.usable[then].sum(axis=1)[:, None]
         after = sums.amount(idle - request.count * request.milli, useless, usable, cpu - cpu_asked, access)
+        # A logistic curve: no change scores 50, less fragmentation more, 1 GPU more scores 100 / (1 + e) = 26.
         scores = (100 / (1 + np.exp((after - before) / 1000))).astype(np.int64)
         if scores.shape[1] > 1:
             scores = np.where(has_room, scores, 0)

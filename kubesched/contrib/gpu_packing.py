@@ -22,11 +22,16 @@ class GpuPackingScore(Plugin):
         is_idle = left == WHOLE
         n_idle = np.count_nonzero(is_idle, axis=1)
         # The pod would use the fullest GPUs that have room.
+        # GPUs without room sort behind all others (WHOLE + 1), so the first `count` columns are those that the pod
+        # would use.
         usable = np.sort(np.where(left >= asked.milli, left, WHOLE + 1), axis=1)[:, : asked.count]
         n_idle_used = np.count_nonzero(usable == WHOLE, axis=1)
+        # In percent of a GPU, summed over the GPUs used. Nothing left gives 100; two GPUs that are half free have 50 + 50
+        # percent left and give 100 - 100 // 10 = 90.
         share_left = (usable * 100 // WHOLE).sum(axis=1)
         in_use = np.maximum(100 - share_left // 10, 50)
         with_idle = np.maximum(50 - n_idle_used, 33)
+        # Of empty nodes with up to 16 GPUs those with the fewest come first: large nodes stay free for pods that need many.
         empty = np.maximum(33 - n_idle, n_idle)
         scores: Ints = np.where(n_idle == count, empty, np.where(n_idle_used > 0, with_idle, in_use))
         return np.clip(scores, 0, 100)

@@ -10,6 +10,7 @@ from kubesched.scheduler.framework import CycleState, Plugin, PodView, Snapshot,
 
 class RandomScore(Plugin):
     def pre_score(self, pod: PodView, nodes: Snapshot, feasible: Bools, state: CycleState) -> Status | None:
+        # Drawn once for the attempt, at PreScore: Score may be called more than once and must give the same answer.
         rows = np.flatnonzero(feasible)
         state.write(self.name, int(rows[self.handle.random.randrange(len(rows))]))
         return None

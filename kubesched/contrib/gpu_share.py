@@ -86,6 +86,7 @@ class OpenGpuShare(Plugin):
         sharing: Sharing = state.read(self.name)
         left = rows_of(self.table.left, nodes)
         if sharing.imagined:
+            # The table is shared; a what-if may only change a copy.
             left = left.copy()
             for row, imagined in sharing.imagined.items():
                 left[row if nodes.rows is None else nodes.rows == row] = imagined
@@ -105,6 +106,8 @@ class OpenGpuShare(Plugin):
 
     def _imagine(self, other: PodView, row: int, sign: int, state: CycleState) -> None:
         sharing: Sharing = state.read(self.name)
+        # Only rows that the what-if touches are copied; a pod that is removed gives back the GPUs that it holds in the
+        # table.
         left = sharing.imagined.get(row)
         if left is None:
             left = sharing.imagined[row] = self.table.left[row].copy()
@@ -117,6 +120,8 @@ class OpenGpuShare(Plugin):
         row = self.table.row(node_name)
         if sharing is None or not sharing.asked.count or row < 0:
             return None
+        # The chosen GPUs are a promise in the table until the pod's annotation says them, so the next pod sees them as
+        # taken.
         choose = self.table.choosers.get(self.args.gpu_sel_method)
         if choose is None:
             return failed(f"gpuSelMethod {self.args.gpu_sel_method}: the profile has no such policy")
@@ -130,6 +135,7 @@ class OpenGpuShare(Plugin):
         self.table.promised.pop(pod.uid, None)
 
     async def pre_bind(self, pod: PodView, node_name: str, state: CycleState) -> Status | None:
+        # The annotation is written before the binding, so the kubelet's device plugin finds it when the pod arrives.
         cards = self.table.promised.get(pod.uid)
         if cards is not None:
             await self.handle.writer.update(_annotated(pod.pod, "-".join(map(str, cards))))

@@ -26,6 +26,8 @@ MODEL = "alibabacloud.com/gpu-card-model"
 INDEX = "alibabacloud.com/gpu-index"
 """The annotation of a placed pod: the numbers of its GPUs, as `0-1`."""
 WHOLE = 1000
+MOST_CHANGES = 1 << 16
+"""The length of the log of changes at which it starts again. To work all rows out again is rare then."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,14 +53,15 @@ class BadRequest(ValueError):
 
 def request_of(pod: Pod) -> GpuRequest:
     """Return the request of a pod; raise BadRequest with the name of an invalid annotation."""
-    said = pod.metadata.annotations
-    if not said or COUNT not in said:
+    annotations = pod.metadata.annotations
+    if not annotations or COUNT not in annotations:
         return NO_GPU
-    return _parsed(said[COUNT], said.get(MILLI, str(WHOLE)), said.get(MODEL, ""))
+    return _parsed(annotations[COUNT], annotations.get(MILLI, str(WHOLE)), annotations.get(MODEL, ""))
 
 
 @lru_cache(maxsize=4096)
 def _parsed(count: str, milli: str, models: str) -> GpuRequest:
+    # Annotations are free text: a bound for the length keeps `int` from reading a million digits.
     for name, text, most in ((COUNT, count, 1 << 20), (MILLI, milli, WHOLE)):
         if not text.isdecimal() or len(text) > 7 or not 0 <= int(text) <= most:
             raise BadRequest(f"annotation {name} must be a whole number up to {most}, found {text[:40]!r}")
@@ -74,7 +77,8 @@ Chooser = Callable[[PodView, GpuRequest, int], tuple[int, ...]]
 
 
 class GpuTable:
-    """The table. `changed` is a log of rows whose pods changed, for policies that cache scores."""
+    """The table. `changed` is a log of rows whose pods changed, for policies that cache scores. A new list replaces it when
+    the readers must work out all rows again."""
 
     def __init__(self, objects: Objects) -> None:
         self.left: Ints = np.zeros((0, 1), dtype=np.int64)
@@ -101,6 +105,8 @@ class GpuTable:
         if changes is None or any(change.what & NODE for change in changes):
             self._rebuild(whole)
         else:
+            # A pod whose object changed leaves and comes back in one list of changes; its promise must stay. So
+            # promises go only for pods that have not come back at the end.
             gone: set[str] = set()
             for change in changes:
                 pod = change.pod
@@ -115,15 +121,19 @@ class GpuTable:
                     gone.add(pod.uid)
             for uid in gone:
                 self.promised.pop(uid, None)
+            if len(self.changed) > MOST_CHANGES:
+                self.changed = []
         self.nodes = whole
 
     def _rebuild(self, whole: Snapshot) -> None:
         resource = whole.resource(COUNT)
         self.count = whole.allocatable(resource).copy()
         width = max(int(self.count.max(initial=0)), 1)
+        # GPUs that a node does not have are columns with 0 left. Then no request fits them, and nothing else must be
+        # checked.
         self.left = np.where(np.arange(width) < self.count[:, None], WHOLE, 0)
         self.shapes = np.zeros((whole.n, width + 1), dtype=np.int64)
-        self.changed, self._held = [], {}  # a new list tells readers to start again
+        self.changed, self._held = [], {}
         for row in range(whole.n):
             for pod in whole.pods_on(row):
                 self._put(row, pod)
@@ -145,6 +155,8 @@ class GpuTable:
             return NO_GPU, ()
         if not asked.count or asked.count > len(left):
             return NO_GPU, ()
+        # In this order: what Reserve chose, what the annotation says, and for a pod placed by something else the
+        # fullest GPUs with room.
         cards = self.promised.get(pod.uid) or _assigned(pod.pod) or fullest(asked, left)
         return asked, tuple(card for card in cards if card < len(left))
 
@@ -157,6 +169,8 @@ class GpuTable:
 
     def fits(self, asked: GpuRequest, left: Ints) -> Bools:
         """Return on which nodes enough GPUs have enough left."""
+        # `left` is (row, GPU), or one line of it for each node of a view. A node with 300 and 700 left fits one pod of
+        # 500, not one that needs two GPUs.
         fits: Bools = np.count_nonzero(left >= asked.milli, axis=1) >= asked.count
         return fits
 
@@ -173,8 +187,8 @@ def fullest(asked: GpuRequest, left: Ints) -> tuple[int, ...]:
 
 
 def _assigned(pod: Pod) -> tuple[int, ...]:
-    said = (pod.metadata.annotations or {}).get(INDEX, "")
-    return tuple(int(part) for part in said.split("-") if part.isdecimal() and len(part) < 5)
+    index = (pod.metadata.annotations or {}).get(INDEX, "")
+    return tuple(int(part) for part in index.split("-") if part.isdecimal() and len(part) < 5)
 
 
 def table_of(objects: Objects, nodes: Snapshot | None = None) -> GpuTable:

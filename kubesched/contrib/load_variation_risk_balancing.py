@@ -42,6 +42,7 @@ class LoadVariationRiskBalancing(Plugin):
         load = follow(self.args, self.handle.objects).load()
         if load is None:
             return np.zeros(nodes.n, dtype=np.int64)
+        # Columns: cpu, cpu_deviation, memory, memory_deviation, in percent (`Usage`).
         usage = np.array([load.usage.get(name, UNKNOWN) for name in nodes.names]).reshape(-1, 4)
         asked = dict(pod.requests)
         cpu, memory = (
@@ -56,6 +57,8 @@ class LoadVariationRiskBalancing(Plugin):
     def _score(self, asked: int, offered: Ints, average: Floats, deviation: Floats) -> Floats:
         """Return 0 to 100 for a resource, NaN where it was not measured."""
         with np.errstate(divide="ignore", invalid="ignore"):
+            # The measured use, as an amount, plus the pod's request; at most the whole node. A sensitivity of 0 makes
+            # the exponent infinite: then a deviation below 1 counts as 0.
             mu = np.clip((np.clip(average, 0, 100) / 100 * offered + asked) / offered, 0, 1)
             sigma = np.clip(deviation / 100, 0, 1) ** (1 / self._sensitivity if self._sensitivity else np.inf)
         risk = (mu + np.clip(sigma * self._margin, 0, 1)) / 2

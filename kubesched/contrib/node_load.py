@@ -94,6 +94,9 @@ class LoadFollower:
     def __init__(self, fetch: Callable[[], Awaitable[Answer]], name: str, objects: Objects) -> None:
         self._fetch, self._name, self._objects = fetch, name, objects
         self._failing_since: float | None = None
+        # In `run` a task follows the source. In a command that decides once there is no loop, and in a simulation the
+        # loop's time is virtual: a query must not wait in that time, so it runs in a thread with a loop of its own,
+        # once.
         if (loop := _loop_in_real_time()) is not None:
             self._task = loop.create_task(self._follow(), name=f"load from {name}")
         else:
@@ -124,6 +127,8 @@ class LoadFollower:
             self._failing_since = None
             self._objects.put(NodeLoad(metadata=ObjectMeta(name=self._name), end=answer[0], usage=answer[1]))
             return
+        # The first failure is logged at once, then nothing until the load is dropped: a source that is down for an hour
+        # is two lines.
         now = time.monotonic()
         if self._failing_since is None:
             self._failing_since = now
@@ -162,6 +167,7 @@ async def from_watcher(address: str) -> Answer:
     found = {}
     for name, node in document["data"]["NodeMetricsMap"].items():
         values = {}
+        # A metric with the operator `Latest`, or without one, counts as the mean; of several the last one wins.
         for metric in node.get("metrics") or ():
             operator = metric.get("operator") or "Latest"
             values[metric["type"], "AVG" if operator == "Latest" else operator] = float(metric["value"])
@@ -176,6 +182,8 @@ async def from_prometheus(provider: MetricProvider) -> Answer:
         query = urlencode({"query": f"{function}({metric}[{WINDOW}])"})
         document = await _get(f"{provider.address.rstrip('/')}/api/v1/query?{query}", provider)
         for sample in document["data"]["result"]:
+            # `10.0.0.7:9100` and `node-a:9100` lose their port. The name must be the node's name; a node without a
+            # sample has no load.
             instance = sample["metric"].get("instance", "").partition(":")[0]
             by_node.setdefault(instance, {})[kind, operator] = 100 * float(sample["value"][1])
     return time.time(), {name: _usage(values) for name, values in by_node.items()}

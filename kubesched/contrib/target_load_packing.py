@@ -60,6 +60,7 @@ class TargetLoadPacking(Plugin):
         self._target = self.args.target_utilization if self.args.target_utilization > 0 else 40
         self._multiplier = float(self.args.default_requests_multiplier)
         self._default_milli = quantity.milli_value(quantity.parse(self.args.default_requests.get("cpu", "1000m")))
+        self._guess_key = object()
         self._reader: Reader[Change] = Reader()
         self._load: NodeLoad | None = None
         self._capacity = self._measured = self._late = np.zeros(0)
@@ -73,6 +74,9 @@ class TargetLoadPacking(Plugin):
         used, capacity = self._measured + self._late, self._capacity
         if nodes.rows is not None:
             used, capacity = used[nodes.rows], capacity[nodes.rows]
+        # Two lines with a step at the target: from (0, target) up to (target, 100), then from (target, target) down to
+        # (100, 0). At the target the score drops from 100 to the target, so a node is filled up to it and then avoided.
+        # NaN: not measured.
         with np.errstate(divide="ignore", invalid="ignore"):
             percent = np.where(capacity > 0, 100 * (used + self._guess(pod)) / capacity, np.where(np.isnan(used), np.nan, 0.0))
             target = self._target
@@ -85,11 +89,13 @@ class TargetLoadPacking(Plugin):
 
     def _guess(self, pod: PodView) -> int:
         """Return the estimated CPU use of a pod, in thousandths."""
-        guess: int | None = pod.template.remembered.get(self)
-        if guess is None:
+
+        def estimate() -> int:
             spec, overhead = pod.pod.spec, pod.pod.spec.overhead.get("cpu")
-            guess = sum(map(self._of_container, spec.containers)) + (_milli(overhead) if overhead is not None else 0)
-            pod.template.remembered[self] = guess
+            return sum(map(self._of_container, spec.containers)) + (_milli(overhead) if overhead is not None else 0)
+
+        # The key is this plugin's own: two profiles may have other factors.
+        guess: int = pod.template.remember(self._guess_key, estimate)
         return guess
 
     def _of_container(self, container: Container) -> int:
@@ -108,6 +114,8 @@ class TargetLoadPacking(Plugin):
         load = self._source.load()
         if load is not self._load:
             self._load = load
+            # Measurements need some time: pods that came less than a minute before `end` are not in them yet and stay
+            # estimated.
             since = (load.end if load is not None else self.handle.clock.now()) - REPORTING_SECONDS
             self._follow(nodes)
             self._late_pods = {uid: late for uid, late in self._late_pods.items() if late[1] > since}
@@ -125,6 +133,7 @@ class TargetLoadPacking(Plugin):
         for change in changes:
             row, pod = change.row, change.pod
             if pod is None:
+                # A pod's start changes nothing here; everything else about a node may change its capacity.
                 if change.what != STARTED:
                     self._read_row(nodes.everything(), row)
             elif change.sign > 0:
@@ -135,6 +144,7 @@ class TargetLoadPacking(Plugin):
 
     def _read_all(self, whole: Snapshot) -> None:
         self._measured, self._late, self._capacity = np.zeros(whole.n), np.zeros(whole.n), np.zeros(whole.n)
+        # Late pods are counted again from the list; a pod whose node is gone counts nowhere.
         for pod, _ in self._late_pods.values():
             if (row := whole.row(pod.node_name)) >= 0:
                 self._late[row] += self._guess(pod)

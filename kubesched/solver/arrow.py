@@ -1,7 +1,6 @@
 """Rows as an Arrow table and as a Parquet file, where pyarrow is installed.
 
-In: rows, which need not all have the same fields. Out: a column for every field, in the order in which they first came; empty
-where a row has none.
+In: rows, which may have different fields. Out: a column for each field, in the order of first use; empty where a row has none.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def check_arrow() -> None:
-    """Raise if Arrow is not there; for whoever would find out only after a long run."""
+    """Raise SchedulerError if pyarrow is missing. Call it before a long run."""
     try:
         import pyarrow.parquet  # noqa: F401
     except ImportError as error:

@@ -63,6 +63,8 @@ def exists(family: Family, release: Version) -> bool:
 
 def hidden(family: Family, shown_for: str, release: Version = RELEASE) -> bool:
     """Return whether a deprecated family is left out; `shown_for` is --show-hidden-metrics-for-version."""
+    # As in Kubernetes: a metric is still shown in the release that deprecates it, and hidden from the next one on. The flag
+    # shows it for one release longer.
     if family.deprecated is None or family.deprecated >= release:
         return False
     return shown_for != f"{family.deprecated[0]}.{family.deprecated[1]}"
@@ -78,6 +80,7 @@ def selected(
     release: Version = RELEASE,
 ) -> tuple[Family, ...]:
     """Return the families that exist under these settings."""
+    # --disabled-metrics wins over everything: a metric that is switched off there is not shown for an older release either.
     left_out = frozenset(disabled)
     return tuple(
         family

@@ -23,6 +23,8 @@ class GcPauses:
     def __init__(self) -> None:
         self._unread: deque[tuple[int, float]] = deque(maxlen=_MOST_UNREAD)
         self._began = 0.0
+        # Weak, because `gc.callbacks` lives as long as the process: a registry that is thrown away, as in tests, must not be
+        # kept alive by it.
         mine = weakref.WeakMethod(self._take)
 
         def call(phase: str, info: dict[str, int]) -> None:

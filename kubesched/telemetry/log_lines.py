@@ -45,6 +45,7 @@ class TextFormatter(logging.Formatter):
 
     def _head(self, record: logging.LogRecord) -> str:
         when = time.localtime(record.created)
+        # klog prints microseconds; `strftime` knows none.
         micro = int(record.created % 1 * 1_000_000)
         stamp = f"{time.strftime('%m%d %H:%M:%S', when)}.{micro:06d}"
         return f"{_letter(record.levelno)}{stamp} {record.process or 0:7d} {record.filename}:{record.lineno}]"
@@ -61,6 +62,7 @@ class JsonFormatter(logging.Formatter):
             line["logger"] = event.name
         line["caller"] = f"{record.filename}:{record.lineno}"
         line["msg"] = record.getMessage().rstrip("\n")
+        # As klog: errors have no verbosity.
         if record.levelno < logging.ERROR:
             line["v"] = event.verbosity if event is not None else 0
         line.update(_values(self, record, event))
@@ -74,6 +76,7 @@ def _event(record: logging.LogRecord) -> Event | None:
 def _values(formatter: logging.Formatter, record: logging.LogRecord, event: Event | None) -> dict[str, Any]:
     values = dict(event.values) if event is not None else {}
     if record.exc_info and record.exc_info[1] is not None:
+        # A value `err` that the caller gave says more than the exception's own text.
         values.setdefault("err", record.exc_info[1])
         values["stacktrace"] = formatter.formatException(record.exc_info)
     if record.stack_info:
@@ -96,6 +99,7 @@ def _shown(value: Any) -> str:
     if isinstance(value, (list, tuple, set, frozenset, dict)):
         return json.dumps(_plain(value), default=str, ensure_ascii=False, separators=(",", ":"))
     text = str(value)
+    # klog's way: readable in a terminal, and still one record for whoever splits at the head of a line.
     if "\n" in text:
         body = "\n".join(f"\t{line}" for line in text.rstrip("\n").split("\n"))
         return f"<\n{body}\n >"

@@ -93,6 +93,8 @@ class Logger:
 
     def v(self, verbosity: int) -> Verbose:
         """Return this logger at a verbosity."""
+        # `_SILENT` is one shared object: a line that is not shown costs a comparison. Callers that must compute their values
+        # first check `level` themselves.
         return Verbose(self, verbosity) if verbosity <= self.level else _SILENT
 
     def info(self, message: str, **values: Any) -> None:
@@ -116,6 +118,7 @@ class Logger:
         return Logger(self._plain, self.level, f"{self._named}.{name}" if self._named else name)
 
     def _emit(self, level: int, message: str, values: Mapping[str, Any], verbosity: int, has_traceback: bool = False) -> None:
+        # `stacklevel=3`: the caller of `info` is named in the line, and not this file.
         event = Event(verbosity, values, self._named if _state.is_contextual else "")
         self._plain.log(level, "%s", message, exc_info=has_traceback, extra={"event": event}, stacklevel=3)
 
@@ -175,6 +178,8 @@ def configure(settings: LogSettings, stdout: TextIO | None = None, stderr: TextI
     errors.setFormatter(formatter)
     handlers: list[logging.Handler] = [errors]
     shut_down()
+    # With --log-text-split-stream or its JSON sibling, errors go to stderr and all else to stdout through a buffer. Without it
+    # everything goes to stderr at once.
     if settings.split_stream:
         errors.addFilter(lambda record: record.levelno >= logging.ERROR)
         info = _InfoHandler(out, settings.info_buffer_bytes)
@@ -218,6 +223,7 @@ atexit.register(shut_down)
 def _level_of(name: str) -> int:
     """Return a module's verbosity: of the first pattern that fits its file's name, or its path where it has a slash."""
     path = name.replace(".", "/")
+    # The first pattern that matches counts, as for klog's --vmodule.
     for pattern, level in _state.modules:
         if fnmatchcase(path if "/" in pattern else path.rpartition("/")[2], pattern):
             return level
@@ -231,6 +237,8 @@ def _apply() -> None:
     for package in _state.heard:
         logging.getLogger(package).setLevel(_standard(_state.verbosity))
     inside = tuple(f"{package}." for package in _state.heard)
+    # Plain loggers of our modules follow --vmodule too. NOTSET lets them inherit the package's level, so that a later change of
+    # -v reaches them.
     for name, plain in logging.Logger.manager.loggerDict.items():
         if name.startswith(inside) and isinstance(plain, logging.Logger):
             own = _level_of(name)
@@ -253,6 +261,7 @@ class _InfoHandler(logging.StreamHandler[TextIO]):
         """Buffer a line, and write the buffer if it is full."""
         try:
             self._held.write(self.format(record) + self.terminator)
+            # Without a buffer the limit is 0, and every line is written at once.
             if self._held.tell() >= self._held_bytes:
                 self.flush()
         except Exception:  # logging's own custom: a line that cannot be written must not end what it tells of

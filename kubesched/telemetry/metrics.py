@@ -4,6 +4,12 @@ A call costs a dictionary look-up and an append, 0.1 to 0.3 µs, and no object o
 until a scrape; then `exposing` makes Prometheus text of it. Sizes of queues and stores are not counted here at all: they are
 read at the scrape (`watch`).
 
+    in the loop     metrics.schedule_attempts("scheduled", "default-scheduler", 0.0004)     one count, one append
+    at a scrape     exposing sorts what was appended into buckets and writes text
+
+Writing and reading happen in the event loop's thread, so there are no locks. With extenders, decisions run in a second thread,
+while the loop waits for it and may serve a scrape. So `exposing` copies the list of series before it renders them.
+
 kube-scheduler reports some wrong values (docs/reference/metrics.md lists them). Here they are right.
 """
 
@@ -85,9 +91,11 @@ class Metrics:
         self.sizes: dict[str, Sizes] = {}
         self._chance = chance or random.Random()
         self.is_sampling = False
-        self._slow_said: dict[tuple[str, str], float] = {}
+        self._slow_logged_at: dict[tuple[str, str], float] = {}
         self._keeps_old = given.is_legacy
         for family in self.families:
+            # All families get a book, also those that are not shown: the methods below then need no check. What nobody reads
+            # costs an append.
             if family.kind is Kind.HISTOGRAM:
                 self.histograms[family.name] = Histogram(family.bounds, given.has_native_histograms)
             else:
@@ -97,6 +105,7 @@ class Metrics:
         self._state_constants()
 
     def _bind_hot_books(self) -> None:
+        # Looked up once: these are written for every plugin of every pod.
         self._points = self.histograms["scheduler_framework_extension_point_duration_seconds"]
         self._plugins = self.histograms["scheduler_plugin_execution_duration_seconds"]
         self._hints = self.histograms["scheduler_queueing_hint_execution_duration_seconds"]
@@ -120,6 +129,7 @@ class Metrics:
         given = self.settings
         for family in self.shown:
             since = "{}.{}.0".format(*family.deprecated) if family.deprecated else ""
+            # As Kubernetes counts its own registrations. Also after a reset, because these metrics stay registered.
             self.counters["registered_metrics_total"][since, family.stability] += 1
         self.counters["disabled_metrics_total"][()] = float(len(given.disabled))
         here = [family for family in self.families if exists(family, given.release)]
@@ -164,6 +174,8 @@ class Metrics:
 
     def begin_attempt(self) -> None:
         """Choose at random whether plugins are timed in this attempt."""
+        # As kube-scheduler, which times single plugins in one of ten cycles, chosen at random. The choice is for the whole
+        # attempt, so the plugins of one attempt can be compared.
         self.is_sampling = self._chance.random() < SAMPLED_SHARE
 
     def schedule_attempts(self, result: str, profile: str, seconds: float) -> None:
@@ -180,6 +192,7 @@ class Metrics:
 
         `was_flushed`: it came to its last attempt because it had waited too long, not because something happened.
         """
+        # A label for each number would make a series for each. kube-scheduler stops at 15+ as well.
         shown = str(attempts) if attempts < _MOST_ATTEMPTS else f"{_MOST_ATTEMPTS}+"
         self.histograms["scheduler_pod_scheduling_attempts"].observe((), attempts)
         self.histograms["scheduler_pod_scheduling_sli_duration_seconds"].observe((shown,), sli_seconds)
@@ -199,6 +212,7 @@ class Metrics:
 
     def extension_point(self, point: str, status: str, profile: str, seconds: float) -> None:
         """Record the time of all plugins of a point, with the status they came to."""
+        # `Histogram.observe` written out: this is the most frequent call of all.
         series = self._points[point, status, profile]
         series.append(seconds)
         if len(series) >= FULL:
@@ -217,14 +231,17 @@ class Metrics:
         """Return what a profile calls after each plugin, and after each point with an empty plugin name."""
 
         def observe(point: str, plugin: str, status: str, seconds: float) -> None:
+            # An empty plugin name: the time of the whole point.
             if not plugin:
                 self.extension_point(point, status, profile, seconds)
                 return
+            # Measured for every call and not only for sampled ones: a plugin that blocks the loop must be found the first time.
             if seconds >= SLOW_SECONDS and point not in _WAITING:
                 self._too_slow(plugin, point, seconds)
             if self.is_sampling:
                 self.plugin_execution(plugin, point, status, seconds)
             if point in _EVALUATED:
+                # Counted for every attempt. As in kube-scheduler a plugin that skips has not evaluated the pod.
                 if status != "Skip":
                     self._evaluations[plugin, point, profile] += 1
             elif point == "PostFilter" and plugin == PREEMPTION:
@@ -240,8 +257,8 @@ class Metrics:
         """Count a slow plugin call, and log it, but not every time."""
         self.plugin_failed(plugin, point)
         now = time.monotonic()
-        if now - self._slow_said.get((plugin, point), -LOGGED_EVERY_SECONDS) >= LOGGED_EVERY_SECONDS:
-            self._slow_said[plugin, point] = now
+        if now - self._slow_logged_at.get((plugin, point), -LOGGED_EVERY_SECONDS) >= LOGGED_EVERY_SECONDS:
+            self._slow_logged_at[plugin, point] = now
             log.warning(
                 "Plugin takes too long; no other pod is tried meanwhile",
                 plugin=plugin,
@@ -343,6 +360,7 @@ class Metrics:
     ) -> tuple[Callable[[str, str, float], None], Callable[[str, float], None], Callable[[str, str], None]]:
         """Return what a connection to that host calls: after an answer (method, code, seconds; the code is `<error>` where no
         answer came), for the wait that our own limit imposed (method, seconds), and when it sends again (method, code)."""
+        # Three closures and not methods: the host is fixed, and a connection calls them for every request.
         requests, retries = self.counters["rest_client_requests_total"], self.counters["rest_client_request_retries_total"]
         durations = self.histograms["rest_client_request_duration_seconds"]
         limited = self.histograms["rest_client_rate_limiter_duration_seconds"]
@@ -393,10 +411,11 @@ class Metrics:
 
     def values(self, family: Family) -> Mapping[Labels, float]:
         """Return a counter's or gauge's values by labels, read from the watched parts where they are."""
+        # Families of 1.37 that say the same as older ones, with one label more. Nothing is counted twice.
         if family.name == "scheduler_queued_entities":
             return {(queue, POD): size for (queue,), size in self._asked("scheduler_pending_pods").items()}
         if family.name == "scheduler_queue_incoming_entities_total":
-            return {(*labels, POD): count for labels, count in self._incoming.items()}
+            return {(*labels, POD): count for labels, count in list(self._incoming.items())}
         if family.name in self.sizes:
             return self._asked(family.name)
         return (self.counters if family.kind is Kind.COUNTER else self.gauges)[family.name]

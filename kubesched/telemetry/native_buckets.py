@@ -34,6 +34,8 @@ class NativeBuckets:
 
     def take_in(self, samples: Sequence[float]) -> None:
         """Count sorted samples. Alike ones are counted together: a thousand durations lie in some dozen buckets."""
+        # The samples are sorted, so all samples of a bucket lie together: one search for its upper bound counts them, instead
+        # of a logarithm for each.
         at = bisect_right(samples, ZERO_THRESHOLD)
         self.zeros += at
         while at < len(samples):
@@ -46,6 +48,7 @@ class NativeBuckets:
     def merge(self, other: NativeBuckets) -> None:
         """Add another series' counts."""
         self.zeros += other.zeros
+        # Only the finer one can be made coarser, so both come to the coarser schema.
         while self.schema > other.schema:
             self._halve()
         for bucket, count in other.counts.items():
@@ -57,6 +60,10 @@ class NativeBuckets:
         bucket in them how its count differs from the one before."""
         spans: list[tuple[int, int]] = []
         differences: list[int] = []
+        # Example: buckets 3, 4 and 9 with counts 5, 7 and 1.
+        #   spans         (3, 2): skip 3, then 2 buckets      (4, 1): skip 4, then 1 bucket
+        #   differences   5, 2, -6
+        # A gap of one or two buckets is written as zeros, because a new span is longer.
         before, following = 0, 0
         for bucket in sorted(self.counts):
             distance = bucket - following
@@ -74,6 +81,7 @@ class NativeBuckets:
         return spans, differences
 
     def _coarse(self, bucket: int, schema: int) -> int:
+        # Each step to a coarser schema makes one bucket of two neighbours.
         for _ in range(schema - self.schema):
             bucket = _half(bucket)
         return bucket
@@ -83,6 +91,8 @@ class NativeBuckets:
             self._halve()
 
     def _halve(self) -> None:
+        # Half as many buckets, each twice as wide. What was counted before cannot be told apart any more; Prometheus allows
+        # that.
         finer, self.counts = self.counts, defaultdict(int)
         self.schema -= 1
         for bucket, count in finer.items():
@@ -94,6 +104,8 @@ def bucket_of(value: float) -> int:
     bucket below them."""
     if value == math.inf:
         return (1024 << SCHEMA) + 1
+    # `frexp` gives the power of two exactly, and `_STEPS` the place between two powers. A logarithm would be rounded, and a
+    # value on a bound could fall on the wrong side.
     fraction, exponent = math.frexp(value)
     return bisect_left(_STEPS, fraction) + ((exponent - 1) << SCHEMA)
 
@@ -106,4 +118,6 @@ def upper_bound(bucket: int) -> float:
 
 def _half(bucket: int) -> int:
     """Return the number of a bucket once it and its neighbour are one."""
+    # Rounded up: bucket 3 and 4 become 2. Bounds belong to the bucket below them, so the upper bound of the pair is that of the
+    # even one.
     return -(-bucket // 2)

@@ -45,6 +45,8 @@ def histogram(
     native: NativeBuckets | None,
 ) -> bytes:
     """Return one series of a histogram: its classic buckets, counted up, and its native ones where they are kept."""
+    # The numbers are the fields of io.prometheus.client.Histogram: 1 count, 2 sum, 3 buckets, 5 schema, 6 zero threshold, 7
+    # zero count, 12 spans, 13 differences.
     parts = [uint_field(1, counts[-1]), _double(2, total)]
     parts += [bytes_field(3, uint_field(1, count) + _double(2, bound)) for bound, count in zip(bounds, counts, strict=False)]
     if native is not None:
@@ -80,6 +82,7 @@ def uint_field(field: int, value: int) -> bytes:
 
 
 def _sint(field: int, value: int) -> bytes:
+    # Zigzag: 0, -1, 1, -2 become 0, 1, 2, 3, so that small negative numbers stay short.
     return _key(field, 0) + varint(value << 1 if value >= 0 else (-value << 1) - 1)
 
 

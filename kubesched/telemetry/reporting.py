@@ -69,6 +69,7 @@ class Reporter:
 
     def _may_log(self) -> bool:
         """Return whether the result of an attempt may be logged: always at verbosity 3, at 2 within a limit."""
+        # A thousand pods a second would make a thousand lines, which cost more than the decisions.
         if log.level > 2 or self._outcomes.take():
             return True
         if self._left_out.is_due():
@@ -79,6 +80,7 @@ class Reporter:
 
     def decided(self, seconds: float) -> None:
         """Record the duration of a decision, and choose at random whether plugins are timed in the next one."""
+        # In this order: the decision that has just ended was sampled, or not, by the choice before it.
         self.metrics.algorithm(seconds)
         self.metrics.begin_attempt()
 
@@ -90,6 +92,7 @@ class Reporter:
 
     def pod_failed(self, pod: Keyed, reason: str, message: str) -> None:
         """Log why a pod was not placed: as an error, unless it just does not fit."""
+        # `_may_log` comes last in each condition: it takes from the budget, which only lines that would be written may do.
         if reason != UNSCHEDULABLE and self._may_log():
             log.error("Error scheduling pod; retrying", err=message, pod=pod.key)
         elif reason == UNSCHEDULABLE and log.level >= 2 and self._may_log():

@@ -35,6 +35,8 @@ class Samples(list[float]):
     def fold(self) -> None:
         """Sort what was appended into the buckets."""
         # Sorting all and looking for each bound in them is half the cost of looking for each of them in the bounds.
+        # Example: bounds 1, 2, 4 and samples 3, 1, 9. Sorted they are 1, 3, 9. One is at most 1, none more at most 2, one more
+        # at most 4, and one is left for +Inf.
         self.total += sum(self)
         self.sort()
         before = 0
@@ -50,6 +52,7 @@ class Samples(list[float]):
     def read(self) -> tuple[list[int], float]:
         """Return how many samples are at most each bound, the last for all of them, and their sum."""
         self.fold()
+        # Prometheus wants cumulative counts: each bucket has all samples up to its bound.
         return list(accumulate(self.sorted_in)), self.total
 
     def merge(self, other: Samples, scale: float = 1.0) -> None:
@@ -57,6 +60,7 @@ class Samples(list[float]):
         other.fold()
         self.sorted_in = [mine + theirs for mine, theirs in zip(self.sorted_in, other.sorted_in, strict=True)]
         self.total += other.total * scale
+        # Scaling multiplies every bound, and native bounds are fixed powers of two.
         if self.native is not None and other.native is not None and scale == 1.0:
             self.native.merge(other.native)
         else:

@@ -47,6 +47,7 @@ class LineBudget:
     def take(self) -> bool:
         """Return whether there is room for one more line."""
         now = self._now()
+        # A full bucket after a quiet time: a small cluster has every line in its log, and only a burst is cut short.
         self._tokens = min(self._burst, self._tokens + (now - self._at) * self._per_second)
         self._at = now
         if self._tokens < 1.0:

@@ -39,8 +39,8 @@ class Block:
 
     @property
     def has_commands(self) -> bool:
-        """Whether it has commands that no other test runs."""
-        return self.language in ("console", "sh") and not self.tested_by
+        """Whether it has commands that are to be run, and that no other test runs."""
+        return self.language in ("console", "sh") and not (self.tested_by or self.not_run)
 
     @property
     def where(self) -> str:

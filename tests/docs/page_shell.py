@@ -15,6 +15,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from unittest import mock
 
@@ -81,12 +82,29 @@ def _in_process(words: list[str], folder: Path) -> tuple[int, str]:
         contextlib.redirect_stdout(printed),
         contextlib.redirect_stderr(printed),
         mock.patch.object(sys, "argv", ["kubesched", *words]),
+        _at_most(ENOUGH_SECONDS, " ".join(words)),
     ):
         try:
             main()
         except SystemExit as ended:
             code = ended.code if isinstance(ended.code, int) else int(ended.code is not None)
     return code, printed.getvalue()
+
+
+@contextlib.contextmanager
+def _at_most(seconds: float, what: str) -> Iterator[None]:
+    """Raise TimeoutError in what takes longer: a command in this process that never ends would stop all tests in silence."""
+
+    def late(*_: object) -> None:
+        raise TimeoutError(f"kubesched {what}: not done after {seconds:.0f} s")
+
+    before = signal.signal(signal.SIGALRM, late)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
 
 
 def _environment(folder: Path) -> dict[str, str]:

@@ -163,11 +163,11 @@ class ControlPlane:
         return "\n".join(f"{log.name}: {log.read_text(errors='replace')[-1000:]}" for log in self.folder.glob("*.log"))
 
     @asynccontextmanager
-    async def api(self) -> AsyncIterator[Api]:
-        """Connect as an administrator."""
+    async def api(self, token: str = "admin") -> AsyncIterator[Api]:
+        """Connect, as an administrator or as who has another token."""
         tls = self.tls if self.authority.exists() else True
         connector = aiohttp.TCPConnector(limit=32, ssl=tls)
-        headers = {"Authorization": "Bearer admin"}
+        headers = {"Authorization": f"Bearer {token}"}
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=5)
         async with aiohttp.ClientSession(self.url, connector=connector, headers=headers, timeout=timeout) as session:
             yield Api(session)
@@ -312,6 +312,12 @@ def real_assets() -> tuple[Path | None, str]:
     return Path(named), ""
 
 
+def scheduler_program() -> tuple[str, ...]:
+    """Return the command of the scheduler that is judged: kube-scheduler where KUBEBUILDER_ASSETS has one, else our own."""
+    found = shutil.which("kube-scheduler", path=os.environ.get("KUBEBUILDER_ASSETS") or "/nonexistent")
+    return (found,) if found is not None else (*PROGRAM, "run")
+
+
 def roles(part: str) -> list[Object]:
     """Return the roles and bindings of a part of `deploy/kustomize`, in the namespace it sets."""
     found = []
@@ -336,6 +342,7 @@ class AlreadyThere(Refused):
 
 _COLLECTIONS = {
     "Node": "/api/v1/nodes",
+    "Service": "/api/v1/namespaces/{namespace}/services",
     "Pod": "/api/v1/namespaces/{namespace}/pods",
     "Namespace": "/api/v1/namespaces",
     "PersistentVolume": "/api/v1/persistentvolumes",
@@ -368,6 +375,12 @@ class Api:
         namespace = obj["metadata"].get("namespace", "default")
         found: Object = await self._ask("POST", _COLLECTIONS[obj["kind"]].format(namespace=namespace), json=obj)
         return found
+
+    async def account_token(self, name: str) -> str:
+        """Return a token of a service account in kube-system, as `kubectl create token` does."""
+        path = f"/api/v1/namespaces/kube-system/serviceaccounts/{name}/token"
+        made = await self._ask("POST", path, json={"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest"})
+        return str(made["status"]["token"])
 
     async def patch(self, path: str, patch: Object) -> None:
         headers = {"Content-Type": "application/merge-patch+json"}

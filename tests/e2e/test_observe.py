@@ -105,7 +105,8 @@ async def test_placements_and_pods_that_wait_are_shown_with_rights_that_only_rea
                 assert "workloads" in plan, plan
                 assert plan["summary"]["placed"] == 1 and "more" not in str(api.store.list("pods").items)
                 for token, status in (("", 401), ("guest", 403)):
-                    assert (await asyncio.to_thread(ask, "/ui/api/state", token))[0] == status
+                    for path in ("/ui/api/state", "/api/decisions", "/shadow.json"):
+                        assert (await asyncio.to_thread(ask, path, token))[0] == status, path
                 assert (await asyncio.to_thread(ask, "/ui/", ""))[0] == 200
                 assert (await asyncio.to_thread(ask, "/readyz", ""))[0] == 200
                 metrics = (await asyncio.to_thread(ask, "/metrics", "root"))[1]

@@ -11,19 +11,17 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import shutil
 import signal
 import time
 from pathlib import Path
 
 import pytest
 from busy_cluster import KINDS, busy_cluster
-from control_planes import PROGRAM, ControlPlane, Object, process
+from control_planes import PROGRAM, ControlPlane, Object, process, scheduler_program
 from faulty_proxy import Recorder
 
 from kubesched.tools.bench.processes import cpu_seconds
 
-KUBE_SCHEDULER = shutil.which("kube-scheduler", path=os.environ.get("KUBEBUILDER_ASSETS") or "/nonexistent")
 PATIENCE_SECONDS = 60.0
 N_NODES = int(os.environ.get("SHADOW_NODES", "24"))
 N_PLACED = int(os.environ.get("SHADOW_PLACEMENTS", "500"))
@@ -33,9 +31,8 @@ RATE = float(os.environ.get("SHADOW_RATE", "60"))
 
 def live_command(plane: ControlPlane) -> tuple[str, ...]:
     """Return how to start the scheduler that is judged."""
-    program = (KUBE_SCHEDULER,) if KUBE_SCHEDULER is not None else (*PROGRAM, "run")
     options = ("--leader-elect=false", "--secure-port=0", "--kube-api-qps=1000", "--kube-api-burst=1000")
-    return (*program, f"--kubeconfig={plane.kubeconfig('admin')}", *options)
+    return (*scheduler_program(), f"--kubeconfig={plane.kubeconfig('admin')}", *options)
 
 
 async def judged(

@@ -1,4 +1,4 @@
-"""A little world in virtual time around an engine: an API that answers slowly, refuses, or loses its answers."""
+"""An API server in virtual time for an engine: it answers slowly, refuses requests, or loses its answers."""
 
 import asyncio
 from collections.abc import Mapping
@@ -12,12 +12,14 @@ from kubesched.kube.api.pod import Pod
 from kubesched.scheduler.cluster import PodView
 from kubesched.scheduler.engine.arrivals.inbox import Changed
 from kubesched.scheduler.engine.loop import Engine
+from kubesched.testing import FakeWriter, node
 
 
-class World:
-    """The API server's side: what is true, and how badly it answers."""
+class World(FakeWriter):
+    """The objects of the API server, and the Writer port; calls fail at random unless `is_calm`."""
 
     def __init__(self, random: Random) -> None:
+        super().__init__()
         self.random = random
         self.engine: Engine | None = None
         self.pods: dict[str, Pod] = {}
@@ -74,15 +76,6 @@ class World:
         if view.key in self.pods:
             self.drop_pod(view.key)
 
-    async def update(self, changed: Any, subresource: str = "") -> Any:
-        return changed
-
-    async def create(self, obj: Any) -> Any:
-        return obj
-
-    async def delete(self, obj: Any) -> None:
-        return None
-
 
 def check(engine: Engine, world: World) -> None:
     """Look at everything that must never happen."""
@@ -102,3 +95,13 @@ def check(engine: Engine, world: World) -> None:
         else:
             assert sum(places[:2]) <= 1, f"{known.key} is in {places}"
             assert any(places), f"{known.key} is lost"
+
+
+async def all_are_placed(engine: Engine, world: World, running: asyncio.Task[None]) -> None:
+    """Add a node that takes all pods, and check that all of them get a node and nothing is held."""
+    world.tell("Node", None, node("plenty", cpu="1000", memory="1000Gi", pods=1000))
+    await asyncio.sleep(1500)
+    assert not running.done(), running.exception()
+    check(engine, world)
+    assert [key for key, known in world.pods.items() if not known.spec.node_name] == []
+    assert (engine.store.n_assumed, len(engine.waiting), engine.queue.n_in_flight) == (0, 0, 0)

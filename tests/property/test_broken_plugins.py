@@ -12,7 +12,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from engine_world import World, check
+from engine_world import World, all_are_placed, check
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -217,12 +217,7 @@ async def break_at(broken: str, misbehave: Callable[[], object], times: int = 2)
     world.put_pod(pod("q", labels={"is": "hard to please"}))
     await asyncio.sleep(30)
     check(engine, world)
-    world.tell("Node", None, node("plenty", cpu="1000", memory="1000Gi", pods=1000))
-    await asyncio.sleep(1500)
-    assert not running.done(), running.exception()
-    check(engine, world)
-    assert [key for key, known in world.pods.items() if not known.spec.node_name] == []
-    assert (engine.store.n_assumed, len(engine.waiting), engine.queue.n_in_flight) == (0, 0, 0)
+    await all_are_placed(engine, world, running)
     assert left == 0, f"{broken} was not asked often enough"
     running.cancel()
     return notes
@@ -304,12 +299,7 @@ def test_a_plugin_that_breaks_everywhere_now_and_then_loses_nobody(seed: int) ->
         await asyncio.sleep(20)
         check(engine, world)
         world.is_calm = True
-        world.tell("Node", None, node("plenty", cpu="1000", memory="1000Gi", pods=1000))
-        await asyncio.sleep(1500)
-        assert not running.done(), running.exception()
-        check(engine, world)
-        assert [key for key, known in world.pods.items() if not known.spec.node_name] == []
-        assert (engine.store.n_assumed, len(engine.waiting), engine.queue.n_in_flight) == (0, 0, 0)
+        await all_are_placed(engine, world, running)
         assert {plugin for plugin, _ in notes.blamed} <= {"Saboteur"}
         running.cancel()
 

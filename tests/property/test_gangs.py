@@ -18,7 +18,7 @@ from group_scene import COSCHEDULING, LABEL
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from kubesched.errors import Conflict, NotFound, ServerFault, Unreachable
+from kubesched.errors import NotFound, SchedulerError, ServerFault
 from kubesched.kube.api.meta import ObjectMeta
 from kubesched.kube.api.pod import Pod, PodSchedulingGroup
 from kubesched.kube.api.workload import (
@@ -111,20 +111,11 @@ class World(engine_world.World):
             held = self.books(gang).n_scheduled
             if held < self.wanted[gang]:
                 self.problems.append(f"{view.key} is bound with {held} of {self.wanted[gang]} members in place")
-        await asyncio.sleep(self.random.random() * 0.2)
-        roll = 1.0 if self.is_calm else self.random.random()
-        known = self.pods.get(view.key)
-        if roll < 0.15 or known is None or known.metadata.uid != view.uid or known.spec.node_name:
+        try:
+            await super().bind(view, node_name)
+        except SchedulerError:
             self.excuse(view.pod)
-        if roll < 0.1:
-            raise ServerFault(500, "InternalError", "the server is not in the mood")
-        if known is None or known.metadata.uid != view.uid:
-            raise NotFound(404, "NotFound", f'pods "{view.name}" not found')
-        if known.spec.node_name:
-            raise Conflict(409, "Conflict", f'pod {view.name} is already assigned to node "{known.spec.node_name}"')
-        self.put_pod(msgspec.structs.replace(known, spec=msgspec.structs.replace(known.spec, node_name=node_name)))
-        if roll < 0.15:
-            raise Unreachable("the answer was lost")
+            raise
 
     async def patch_status(self, obj: Any, status: Mapping[str, Any]) -> None:
         await asyncio.sleep(0.01)

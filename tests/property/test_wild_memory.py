@@ -1,34 +1,26 @@
-"""Remembered answers stay true in odd clusters that change in odd ways, beside pods that are nominated and denominated."""
+"""The equivalence cache changes no decision in odd clusters, with odd changes and nominations between the decisions."""
 
 from __future__ import annotations
 
 from random import Random
-from typing import Any
 
 import pytest
 from oracles.comparing import Ours, Scene
 from oracles.fuzzer import THEMES, Fuzzer
-from oracles.remembering import memories
+from oracles.remembering import memories, said
 from random_cluster import named
 
 from kubesched.scheduler.engine.deciding.cycle import Attempt, Rules, attempt
 from kubesched.scheduler.engine.deciding.ties import SeededTies
-from kubesched.scheduler.framework.verdicts import Failed, Placed, Unschedulable
+from kubesched.scheduler.framework.verdicts import Placed
 
 
-def said(made: Attempt) -> tuple[Any, ...]:
-    """Return what an attempt concludes, in words."""
-    decision = made.decision
-    if isinstance(decision, Placed):
-        return "placed", decision.node_name, decision.feasible
-    if isinstance(decision, Unschedulable):
-        return "unschedulable", decision.message, decision.nomination, sorted(decision.diagnosis.unschedulable_plugins)
-    assert isinstance(decision, Failed)
-    return "failed", decision.message
+def conclusion(made: Attempt) -> tuple[object, object]:
+    return said(made), getattr(made.decision, "nomination", None)
 
 
 class Same:
-    """Draws the same number again and again, however often it is asked."""
+    """A source of chance that always returns the same number."""
 
     def __init__(self, number: int) -> None:
         self.number = number
@@ -38,7 +30,7 @@ class Same:
 
 
 def change(ours: Ours, wild: Fuzzer, turn: int) -> None:
-    """Let one thing happen to the cluster."""
+    """Make one random change to the cluster."""
     random, store = wild.random, ours.store
     names, placed = list(store.nodes.rows), [pod.uid for pod in store.pods()]
     what = random.choice(
@@ -76,7 +68,7 @@ def live_through(seed: int, turns: int) -> None:
         plain = attempt(pod, ours.store.snapshot(), ours.profile, rules)
         for memo in memos:
             recalled = attempt(pod, ours.store.snapshot(), ours.profile, rules, memo)
-            assert said(recalled) == said(plain), f"seed {seed}, turn {turn}, {type(memo).__name__}, {pod}"
+            assert conclusion(recalled) == conclusion(plain), f"seed {seed}, turn {turn}, {type(memo).__name__}, {pod}"
         if isinstance(plain.decision, Placed) and not pod.node_name:
             ours.store.assume(pod, plain.decision.node_name)
         if random.random() < 0.5:

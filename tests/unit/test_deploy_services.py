@@ -114,7 +114,7 @@ def test_callers_may_do_what_is_served_and_viewers_look_only() -> None:
     (caller,) = only(manifest("serve"), "ClusterRole", "kubesched-serve-caller")["rules"]
     assert caller == {"nonResourceURLs": ["/v1/*"], "verbs": ["post", "put", "patch", "delete"]} and CALLS
     (viewer,) = only(manifest("observe"), "ClusterRole", "kubesched-observe-viewer")["rules"]
-    assert viewer["verbs"] == ["get", "post"] and "/ui/*" in viewer["nonResourceURLs"]
+    assert viewer["verbs"] == ["get", "post"] and viewer["nonResourceURLs"] == ["/ui/*", "/shadow.json"]
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -79,6 +79,7 @@ def refusal_of(status: Status, what: str) -> ApiError:
 
 def _error(code: int, status: Status, retry_after: float | None) -> ApiError:
     reason = status.reason or _REASONS.get(code, "Unknown")
+    # By reason first: 409 stands for Conflict and for AlreadyExists, and 410 may come as Expired in a Status of another code.
     if reason == "AlreadyExists":
         kind: type[ApiError] = AlreadyExists
     elif reason == "Expired":

@@ -141,6 +141,8 @@ class Connection:
         headers = self._headers if body is None else self._headers_for(content_type)
         n_retries, renewed = 0, False
         while True:
+            # Before the semaphore: a request that waits for its token must not keep one of the 64 places. A repeated request
+            # takes a token again.
             wait = self._limiter.take()
             if self._observers.wait is not None:
                 self._observers.wait(method, wait)
@@ -150,6 +152,7 @@ class Connection:
                 async with self._in_flight:
                     answer = await self._timed(method, path, headers, body)
             except AnswerLost as error:
+                # A time-out is not repeated: the caller has waited long enough, and the server is slow already.
                 if method != "GET" or n_retries >= MAX_RETRIES or isinstance(error.__cause__, TimeoutError):
                     raise
                 n_retries += 1
@@ -157,11 +160,13 @@ class Connection:
                 continue
             if answer.status < 300:
                 return answer.body
+            # Once: tokens expire, and the new one may be in the file. A second 401 is the server's answer.
             if answer.status == 401 and not renewed:
                 renewed = True
                 if await self._transport.renew(refused=True):
                     continue
             refused = refusal(answer.status, answer.body, f"{method} {path}", answer.retry_after)
+            # As client-go: an answer with Retry-After is repeated, of a write too; one without is the caller's to judge.
             if answer.retry_after is None or refused.retry_after is None or n_retries >= MAX_RETRIES:
                 raise refused
             if answer.status != 429 and answer.status < 500:

@@ -9,21 +9,23 @@ the API server.
 from __future__ import annotations
 
 import base64
-import contextlib
+import ipaddress
 import os
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
-from kubesched.errors import ConfigError, MalformedObject
+from kubesched.errors import ConfigError
 from kubesched.kube.api import parse_time
 from kubesched.kube.client.kubeconfig import Chosen, Entry, ask_plugin, auth_provider, auth_provider_token, choose, file_with
 
 RENEW_SECONDS = 10
 """How long before its end a plugin's answer is no longer used."""
+_HEADER_SIGNS = "!#$&'*+-.^_`|~"
+"""What the name of a header may have beside letters and digits, except for %, which begins an escape."""
 SERVICE_ACCOUNT_FOLDER = "/var/run/secrets/kubernetes.io/serviceaccount"
 NOTHING_PROVIDED = (
     "invalid configuration: no configuration has been provided, try setting KUBERNETES_MASTER environment variable"
@@ -145,6 +147,7 @@ class ServiceAccountSource:
         origin = f"service account in {self._folder}"
         ca = f"{self._folder}/ca.crt"
         try:
+            # The CA file is read only to find a missing mount now, with a message that says what to do. TLS would name no file.
             token, _ = _content(f"{self._folder}/token"), _content(ca)
         except (OSError, UnicodeDecodeError) as error:
             mend = "mount a service account token, or give --kubeconfig"
@@ -197,8 +200,8 @@ class KubeconfigSource:
         if not server:
             raise self._wrong("the cluster has no server; set clusters[].cluster.server, or give --master")
         server = _checked_address(server, self._origin)
-        authorization, certificate = await self._identity(user, cluster)
         has_tls = server.startswith("https:")
+        authorization, certificate = await self._identity(user, cluster) if has_tls or _is_here(server) else ("", (None, None))
         return Credentials(
             server=server,
             origin=self._origin,
@@ -207,69 +210,84 @@ class KubeconfigSource:
             cert_file=certificate[0] if has_tls else None,
             key_file=certificate[1] if has_tls else None,
             verify=not cluster.fields.get("insecure-skip-tls-verify"),
-            tls_server_name=cluster.text("tls-server-name") or None,
+            tls_server_name=(not self._master and cluster.text("tls-server-name")) or None,  # it is that of the file's server
             proxy=cluster.text("proxy-url") or None,
-            impersonation=tuple(_impersonation(user.fields)),
+            impersonation=self._impersonation(user.fields),
         )
 
     async def _identity(self, user: Entry, cluster: Entry) -> tuple[str, tuple[str | None, str | None]]:
-        """Return a user's `Authorization` and certificate: of the provider, else the plugin, the token, name and password."""
+        """Return a user's `Authorization` and certificate. What the files have counts before a plugin and a provider."""
         own = user.path("client-certificate"), user.path("client-key")
-        if "auth-provider" in user.fields:
+        if authorization := self._written(user):
+            return authorization, own
+        if user.fields.get("exec") and not own[0]:
+            status = await self._ask_plugin(user, cluster)
+            if status.get("clientCertificateData"):
+                own = (file_with(status["clientCertificateData"].encode()), file_with(status["clientKeyData"].encode()))
+            return f"Bearer {status['token']}" if status.get("token") else "", own
+        if user.fields.get("auth-provider"):
             try:
                 self._provider = self._provider or auth_provider(user)
                 return await auth_provider_token(self._provider), own
             except ConfigError as error:
                 raise self._wrong(f"credentials cannot be loaded: {error.detail}") from error
-        if "exec" in user.fields:
-            status = await self._ask_plugin(user, cluster)
-            if status.get("clientCertificateData"):
-                own = (file_with(status["clientCertificateData"].encode()), file_with(status["clientKeyData"].encode()))
-            return f"Bearer {status['token']}" if status.get("token") else "", own
-        token = user.text("token")
-        if not token and user.text("tokenFile"):
-            try:
-                token = (user.folder / user.text("tokenFile")).read_text(encoding="utf-8")
-            except (OSError, UnicodeDecodeError) as error:
-                raise self._wrong(f"cannot be read: {_one_line(error)}") from error
-        if token:
-            return f"Bearer {token.strip()}", own
-        if "username" in user.fields and "password" in user.fields:
-            pair = f"{user.text('username')}:{user.text('password')}"
-            return f"Basic {base64.b64encode(pair.encode()).decode()}", own
         return "", own
+
+    def _written(self, user: Entry) -> str:
+        """Return the `Authorization` that the files have: a token, or name and password. Of two tokens that of the file counts,
+        as long as it can be read."""
+        token, pair = user.text("token"), f"{user.text('username')}:{user.text('password')}"
+        if token and pair != ":":
+            raise self._wrong("more than one authentication method found; found [token basicAuth], only one is allowed")
+        if user.text("tokenFile"):
+            try:
+                token = (user.folder / user.text("tokenFile")).read_text(encoding="utf-8").strip() or token
+            except (OSError, ValueError) as error:
+                if not token:
+                    raise self._wrong(f"cannot be read: {_one_line(error)}") from error
+        if token:
+            return f"Bearer {token.strip()}"
+        return f"Basic {base64.b64encode(pair.encode()).decode()}" if pair != ":" else ""
 
     async def _ask_plugin(self, user: Entry, cluster: Entry) -> Mapping[str, Any]:
         """Return what the plugin said, as long as it holds. One that names no expiry holds until the server refuses it."""
         known = self._plugin_status
         if known is not None and (expiry := known.get("expirationTimestamp")):
-            with contextlib.suppress(MalformedObject):
-                known = known if time.time() < parse_time(expiry) - RENEW_SECONDS else None
+            # Renewed a little early, so that a request that is on its way does not arrive with an expired token.
+            known = known if time.time() < parse_time(expiry) - RENEW_SECONDS else None
         if known is None:
             try:
                 known = self._plugin_status = await ask_plugin(user, cluster)
             except FileNotFoundError as error:
                 command = user.fields["exec"]["command"]
                 raise self._wrong(f"the credential plugin {command!r} is not installed, or not on PATH") from error
-            except (ConfigError, OSError, TypeError, KeyError) as error:
+            except (ConfigError, OSError, ValueError) as error:
                 detail = error.detail if isinstance(error, ConfigError) else _one_line(error)
                 raise self._wrong(f"credentials cannot be loaded: {detail}") from error
         return known
+
+    def _impersonation(self, user: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
+        found = [("Impersonate-User", user["as"])] if user.get("as") else []
+        if user.get("as-uid"):
+            found.append(("Impersonate-Uid", user["as-uid"]))
+        found += [("Impersonate-Group", group) for group in user.get("as-groups") or ()]
+        for name, values in (user.get("as-user-extra") or {}).items():
+            found += [(f"Impersonate-Extra-{quote(name, safe=_HEADER_SIGNS)}", value) for value in values or ()]
+        if found and not user.get("as"):
+            raise self._wrong("as-uid, as-groups or as-user-extra is set without as")
+        return tuple(found)
 
     def _wrong(self, detail: str) -> ConfigError:
         return ConfigError(self._origin, detail)
 
 
-def _impersonation(user: Mapping[str, Any]) -> list[tuple[str, str]]:
-    headers = []
-    if user.get("as"):
-        headers.append(("Impersonate-User", str(user["as"])))
-    if user.get("as-uid"):
-        headers.append(("Impersonate-Uid", str(user["as-uid"])))
-    headers += [("Impersonate-Group", str(group)) for group in user.get("as-groups") or ()]
-    for name, values in (user.get("as-user-extra") or {}).items():
-        headers += [(f"Impersonate-Extra-{name}", str(value)) for value in values]
-    return headers
+def _is_here(server: str) -> bool:
+    """Return whether a server is on this machine. Any other one is sent credentials over TLS alone, as client-go has it."""
+    host = urlsplit(server).hostname or ""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
 def _checked_address(address: str, origin: str) -> str:

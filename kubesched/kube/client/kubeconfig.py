@@ -13,20 +13,92 @@ import base64
 import json
 import logging
 import os
+import signal
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
-from kubesched.errors import ConfigError
+import msgspec
+
+from kubesched.errors import ConfigError, MalformedObject
+from kubesched.kube.api import parse_time
 from kubesched.kube.values import yaml_document
 
 KINDS = ("clusters", "contexts", "users")
+_NO_LINES = {ord("\r"): None, ord("\n"): None}
+"""What base64 may be wrapped with."""
 PLUGIN_SECONDS = 60
 """How long a plugin that talks to nobody may take."""
+KILL_SECONDS = 1
+
+
+class _Extension(msgspec.Struct):
+    name: str = ""
+
+
+class _Cluster(msgspec.Struct, rename="kebab"):
+    """The shape of a cluster's fields. A text where a boolean belongs is an error: "false" is true to Python, and would end
+    the verification of certificates."""
+
+    server: str | None = None
+    tls_server_name: str | None = None
+    insecure_skip_tls_verify: bool | None = None
+    certificate_authority: str | None = None
+    certificate_authority_data: str | None = None
+    proxy_url: str | None = None
+    extensions: list[_Extension] | None = None
+
+
+class _Variable(msgspec.Struct):
+    name: str
+    value: str | None = None
+
+
+class _Exec(msgspec.Struct, rename="camel"):
+    command: str | None = None
+    args: list[str] | None = None
+    env: list[_Variable] | None = None
+    api_version: str | None = None
+    provide_cluster_info: bool | None = None
+    interactive_mode: Literal["Never", "IfAvailable", "Always", ""] | None = None
+
+
+class _AuthProvider(msgspec.Struct):
+    name: str
+    config: dict[str, str] | None = None
+
+
+class _User(msgspec.Struct, rename="kebab"):
+    """The shape of a user's fields."""
+
+    client_certificate: str | None = None
+    client_certificate_data: str | None = None
+    client_key: str | None = None
+    client_key_data: str | None = None
+    token: str | None = None
+    token_file: str | None = msgspec.field(name="tokenFile", default=None)
+    as_: str | None = msgspec.field(name="as", default=None)
+    as_uid: str | None = None
+    as_groups: list[str] | None = None
+    as_user_extra: dict[str, list[str]] | None = None
+    username: str | None = None
+    password: str | None = None
+    auth_provider: _AuthProvider | None = None
+    exec: _Exec | None = None
+
+
+class _Status(msgspec.Struct, rename="camel"):
+    """The shape of a plugin's answer."""
+
+    token: str | None = None
+    expiration_timestamp: str | None = None
+    client_certificate_data: str | None = None
+    client_key_data: str | None = None
 
 
 class Entry(NamedTuple):
@@ -44,7 +116,7 @@ class Entry(NamedTuple):
         """Return the file that a field names, or that holds what the field `KEY-data` has in base64."""
         if data := self.text(f"{key}-data"):
             try:
-                return file_with(base64.b64decode(data, validate=True))
+                return file_with(base64.b64decode(data.translate(_NO_LINES), validate=True))
             except ValueError as error:
                 raise ConfigError("", f"{key}-data is not base64") from error
         if not self.text(key):
@@ -70,6 +142,7 @@ def choose(files: Sequence[Path], context: str | None) -> Chosen:
         document = yaml_document(file.read_bytes())
         if not isinstance(document, dict):
             raise ConfigError("", "not a kubeconfig: expected a YAML mapping with clusters, contexts and users")
+        # As kubectl merges several files: the first one that sets a value wins.
         current = current or str(document.get("current-context") or "")
         for kind in KINDS:
             for name, fields in _named(document, kind):
@@ -79,6 +152,8 @@ def choose(files: Sequence[Path], context: str | None) -> Chosen:
     chosen = _find(entries, "contexts", current)
     cluster = _find(entries, "clusters", chosen.text("cluster"))
     user = entries["users"].get(chosen.text("user"), Entry({}))  # kubectl takes an unknown user for nobody, too
+    _check(cluster.fields, _Cluster, f"clusters: {chosen.text('cluster')}")
+    _check(user.fields, _User, f"users: {chosen.text('user')}")
     return Chosen(cluster, user)
 
 
@@ -103,6 +178,14 @@ def _find(entries: Mapping[str, Mapping[str, Entry]], kind: str, name: str) -> E
     return found
 
 
+def _check(fields: Mapping[str, Any], shape: type, what: str) -> None:
+    """Raise `ConfigError` for a field of another type than Go's. The text has no value: it may be a secret."""
+    try:
+        msgspec.convert(fields, shape)
+    except msgspec.ValidationError as error:
+        raise ConfigError("", f"{what}: {error}") from error
+
+
 @cache
 def file_with(content: bytes) -> str:
     """Return a file with a content, for the libraries that want one. Only its owner can read it; it goes when we end."""
@@ -116,9 +199,10 @@ def file_with(content: bytes) -> str:
 async def ask_plugin(user: Entry, cluster: Entry) -> Mapping[str, Any]:
     """Run the program that `exec` names, as client.authentication.k8s.io says; return the status of its answer."""
     section = user.fields["exec"]
-    if not isinstance(section, dict) or not section.get("command") or not section.get("apiVersion"):
+    if not section.get("command") or not section.get("apiVersion"):
         raise ConfigError("", "exec: command and apiVersion are needed")
     command, mode = str(section["command"]), section.get("interactiveMode") or "IfAvailable"
+    # A path is relative to the kubeconfig, a bare name is looked up on PATH. As client-go.
     if os.sep in command:
         command = str(user.folder / command)
     interactive = mode != "Never" and sys.stdin is not None and sys.stdin.isatty()
@@ -126,45 +210,51 @@ async def ask_plugin(user: Entry, cluster: Entry) -> Mapping[str, Any]:
         raise ConfigError("", f"exec: {command} wants to talk to a person, and standard input is no terminal")
     spec: dict[str, Any] = {"interactive": interactive}
     if section.get("provideClusterInfo"):
-        spec["cluster"] = _told_of(cluster)
+        spec["cluster"] = _cluster_info(cluster)
     info = {"apiVersion": section["apiVersion"], "kind": "ExecCredential", "spec": spec}
     process = await asyncio.create_subprocess_exec(
         command,
-        *(str(word) for word in section.get("args") or ()),
+        *(section.get("args") or ()),
         env={
             **os.environ,
-            **{str(one["name"]): str(one["value"]) for one in section.get("env") or ()},
+            **{one["name"]: one.get("value") or "" for one in section.get("env") or ()},
             "KUBERNETES_EXEC_INFO": json.dumps(info),
         },
+        # A plugin that may talk to a person gets our terminal, and as much time as the person needs.
         stdin=None if interactive else asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,
         stderr=None if interactive else asyncio.subprocess.PIPE,
+        start_new_session=not interactive,  # so that what it starts can be ended with it
     )
     try:
         output, errors = await asyncio.wait_for(process.communicate(), None if interactive else PLUGIN_SECONDS)
     except TimeoutError as error:
-        process.kill()
-        await process.wait()
         raise ConfigError("", f"exec: {command} did not answer within {PLUGIN_SECONDS} s") from error
+    finally:
+        if process.returncode is None:  # too late, or nobody waits any more
+            with suppress(ProcessLookupError):
+                process.kill() if interactive else os.killpg(process.pid, signal.SIGKILL)
+            with suppress(TimeoutError):  # a daemon that it left behind may hold its output open
+                await asyncio.wait_for(process.wait(), KILL_SECONDS)
     if process.returncode:
-        told = " ".join((errors or b"").decode(errors="replace").split())
-        raise ConfigError("", f"exec: process returned {process.returncode}" + (f". {told}" if told else ""))
+        printed = " ".join((errors or b"").decode(errors="replace").split())
+        raise ConfigError("", f"exec: process returned {process.returncode}" + (f". {printed}" if printed else ""))
     return _status(output, section["apiVersion"])
 
 
-def _told_of(cluster: Entry) -> dict[str, Any]:
-    """Return what a plugin with `provideClusterInfo` is told about the cluster."""
-    told: dict[str, Any] = {
+def _cluster_info(cluster: Entry) -> dict[str, Any]:
+    """Return what a plugin with `provideClusterInfo` gets about the cluster."""
+    info: dict[str, Any] = {
         key: cluster.fields[key]
         for key in ("server", "tls-server-name", "insecure-skip-tls-verify", "proxy-url")
         if cluster.fields.get(key)
     }
     if path := cluster.path("certificate-authority"):
-        told["certificate-authority-data"] = base64.b64encode(Path(path).read_bytes()).decode()
+        info["certificate-authority-data"] = base64.b64encode(Path(path).read_bytes()).decode()
     for extension in cluster.fields.get("extensions") or ():
         if extension.get("name") == "client.authentication.k8s.io/exec":
-            told["config"] = extension.get("extension")
-    return told
+            info["config"] = extension.get("extension")
+    return info
 
 
 def _status(output: bytes, version: str) -> Mapping[str, Any]:
@@ -175,10 +265,17 @@ def _status(output: bytes, version: str) -> Mapping[str, Any]:
     status = answer.get("status") if isinstance(answer, dict) else None
     if not isinstance(status, dict):
         raise ConfigError("", "exec: the answer has no status")
+    _check(status, _Status, "exec: the answer's status")
     if answer.get("apiVersion") != version:
         raise ConfigError("", f"exec: plugin api version {answer.get('apiVersion')} does not match {version}")
-    if not status.get("token") and not (status.get("clientCertificateData") and status.get("clientKeyData")):
+    has_certificate = bool(status.get("clientCertificateData"))
+    if has_certificate != bool(status.get("clientKeyData")) or not (status.get("token") or has_certificate):
         raise ConfigError("", "exec: the answer has neither a token nor a certificate with its key")
+    if expiry := status.get("expirationTimestamp"):
+        try:
+            parse_time(expiry)
+        except MalformedObject as error:  # otherwise it would hold for ever
+            raise ConfigError("", f"exec: expirationTimestamp: {error}") from error
     return status
 
 
@@ -187,7 +284,7 @@ def auth_provider(user: Entry) -> Any:
     try:
         from kubernetes_asyncio.config.kube_config import KubeConfigLoader
     except ImportError as error:
-        name = dict(user.fields["auth-provider"] or {}).get("name")
+        name = user.fields["auth-provider"]["name"]
         raise ConfigError("", f"auth-provider {name!r} needs: pip install 'kubesched[oidc]'") from error
     logging.getLogger("kubernetes_asyncio.config").setLevel(logging.CRITICAL)  # what it would log, we raise
     one = {

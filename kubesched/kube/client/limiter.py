@@ -42,6 +42,8 @@ class TokenBucket:
         if self.qps < 0:
             return 0.0
         now = self._clock.monotonic()
+        # Below zero the bucket has given tokens away that are still to come. So each request knows its own wait at once, and no
+        # queue is needed.
         self._tokens = min(float(self.burst), self._tokens + (now - self._filled_at) * self.qps) - 1.0
         self._filled_at = now
         if self._tokens >= 0.0:

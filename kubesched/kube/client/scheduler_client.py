@@ -20,6 +20,7 @@ from kubesched.kube.client.credentials import Credentials
 _NOT_HERE = "neither queued nor placed here"
 _NO_RECORD = "no decision"
 _DECISIONS = "/api/decisions"
+"""Callers need the right to get this below /ui."""
 _PAGE = 1000
 
 
@@ -93,7 +94,7 @@ async def ask_for_decisions_about(address: SchedulerAddress, namespace: str, nam
     """Return the decisions about a pod that a running scheduler has on record, newest first; none if it keeps none."""
     path = f"{_DECISIONS}/{quote(namespace, safe='')}/{quote(name, safe='')}"
     try:
-        async with _asking(address, "decisions", path) as connection:
+        async with _asking(address, "decisions", f"/ui{path}") as connection:
             return _decisions_in(await _get(connection, address, path, _NO_RECORD), address)
     except NotFound:
         return []
@@ -104,7 +105,7 @@ async def ask_for_decisions(address: SchedulerAddress, query: Mapping[str, str],
     found: list[dict[str, Any]] = []
     before: dict[str, str] = {}
     try:
-        async with _asking(address, "decisions", _DECISIONS) as connection:
+        async with _asking(address, "decisions", f"/ui{_DECISIONS}") as connection:
             while len(found) < limit:
                 words = {**query, "limit": str(min(limit - len(found), _PAGE)), **before}
                 answer = await _get(connection, address, f"{_DECISIONS}?{urlencode(words)}", _NO_RECORD)

@@ -65,6 +65,7 @@ class Backoff:
     def next(self) -> float:
         """Return how many seconds to wait before the next try."""
         now = self._clock.monotonic()
+        # Counted from the last failure. A connection that breaks once an hour begins with a short wait each time.
         if self._last is not None and now - self._last > QUIET_SECONDS:
             self._delay = FIRST_SECONDS
         self._last = now

@@ -98,6 +98,7 @@ class Transport:
             raise SchedulerError(f"{method} {path.partition('?')[0]}: the client is closed")
         if self._clock.monotonic() >= self._renew_at:
             await self.renew(refused=False)
+        # The write pool speaks to the server itself; it knows no proxies.
         if method != "GET" and self._proxy is None:
             return await self._write(method, path, headers, body or b"", limit.total or 0.0, before_write)
         if method != "GET":
@@ -127,6 +128,7 @@ class Transport:
         seconds: float,
         before_write: Callable[[], None],
     ) -> Answer:
+        # All header lines but Content-Length are the same from one write to the next, so they are made once.
         _, fixed = self._heads.get(id(headers)) or self._head(headers)
         head = f"{method} {self._prefix}{path} HTTP/1.1\r\n{fixed}Content-Length: {len(body)}\r\n\r\n"
         try:
@@ -152,6 +154,7 @@ class Transport:
         if self._clock.monotonic() >= self._renew_at:
             await self.renew(refused=False)
         what = f"GET {path.partition('?')[0]}"
+        # No limit for the whole: a watch lives for minutes. Each read has one.
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_TIMEOUT_SECONDS, sock_read=longest_silence)
         try:
             response = await self._session.get(
@@ -174,6 +177,7 @@ class Transport:
         explains more than a missing file."""
         before = self.credentials
         async with self._renewing:
+            # Many requests may get a 401 at the same moment. The first one reloads, the others find its result.
             if self.credentials is not before:
                 return True  # another request did it meanwhile
             self._renew_at = self._clock.monotonic() + RENEW_EVERY_SECONDS
@@ -182,6 +186,7 @@ class Transport:
             except ConfigError as error:
                 log.warning("credentials could not be renewed, going on with the old ones: %s", error)
                 return False
+            # The files keep their names when certificates are rotated, so their times are compared too.
             marks = _certificate_marks(fresh)
             if fresh == before and marks == self._certificates:
                 return False
@@ -206,6 +211,7 @@ class Transport:
 
     def _signed(self, headers: CIMultiDict[str]) -> CIMultiDict[str]:
         credentials = self.credentials
+        # Client certificates need no header: nearly every request then shares one mapping.
         if not credentials.authorization and not credentials.impersonation and not self._without_gzip:
             return headers
         signed = headers.copy()
@@ -256,6 +262,7 @@ class Transport:
         server, origin = self.credentials.server, self.credentials.origin
         if isinstance(error.__cause__, ContentEncodingError):
             return self._spoiled_gzip(what)
+        # Subclasses first. What comes before any byte was sent is Unreachable; what may come after it is AnswerLost.
         if isinstance(error, aiohttp.ClientProxyConnectionError):
             cause = _reason(error.os_error)
             return Unreachable(f"{server}: the proxy {self._proxy} cannot be reached ({cause}); check proxy-url in {origin}")
@@ -307,6 +314,7 @@ class Stream:
     async def _gather(self) -> None:
         connection = self._response.connection
         wire = connection.transport if connection is not None else None
+        # While reading is paused the kernel buffers, and TCP holds the server back if that is not enough. Nothing is lost.
         if wire is None or wire.is_closing():
             return
         wire.pause_reading()
@@ -377,6 +385,7 @@ def _certificate_marks(credentials: Credentials) -> tuple[tuple[str, int], ...]:
 def _proxy_from_environment(server: str) -> str | None:
     parts = urlsplit(server)
     host = parts.hostname or ""
+    # As Go's ProxyFromEnvironment: a proxy is never used for this machine itself.
     if host == "localhost" or host.startswith("127.") or host == "::1" or urllib.request.proxy_bypass(host):
         return None
     return urllib.request.getproxies().get(parts.scheme)

@@ -266,7 +266,12 @@ class PodTemplate(Interned):
 
     def remember(self, key: Any, make: Callable[[], Any]) -> Any:
         """Return what `make` returned when it was first called for this key. A plugin keeps here what it reads from the spec;
-        never None."""
+        never None.
+
+        The key is a text, a class, or an `object()` that the plugin made for it; never the plugin itself. Pods keep their
+        template, and Python's cycle collector does not see what pods keep (see PodView). A key that leads to the plugin, and
+        by its handle to the engine, would keep a dropped engine in memory for ever.
+        """
         # `get` is faster than catching KeyError, because every pod may be the first of its template.
         found = self.remembered.get(key)
         if found is None:
@@ -278,7 +283,8 @@ class PodView(msgspec.Struct, eq=False, gc=False):
     """One pod as the scheduler sees it. Shared by the queue, the cycle and the store.
 
     Python's cycle collector does not track it (`gc=False`): there is one for each pod of the cluster, and walking all of them
-    stopped the scheduler for 0.1 s at 150,000 pods. That is safe because nothing that a view holds leads back to the view.
+    stopped the scheduler for 0.1 s at 150,000 pods. That is safe as long as nothing that a view holds leads back to an engine:
+    the collector could not free that engine. `PodTemplate.remember` says what that means for plugins.
     """
 
     pod: Pod

@@ -65,6 +65,7 @@ def validate_shape(shape: tuple[UtilizationShapePoint, ...], path: Path) -> list
         if shape[at - 1].utilization >= shape[at].utilization:
             where = path.index(at).child("utilization")
             errors.append(invalid(where, shape[at].utilization, "values must be sorted in increasing order"))
+            # One complaint about the order is enough, as in kube-scheduler; ranges are checked for every point.
             break
     for at, point in enumerate(shape):
         if not 0 <= point.utilization <= 100:
@@ -83,6 +84,7 @@ def validate_label_key(key: str, path: Path) -> list[FieldError]:
 def validate_extended_resource(name: str, path: Path) -> list[FieldError]:
     """Return the errors of the name of an extended resource, which must not be in a Kubernetes domain."""
     errors = [invalid(path, TypedString(name), complaint) for complaint in qualified_name_complaints(name)]
+    # Only a well-formed name is looked at further, so there is one kind of complaint at a time.
     if not errors and not is_extended_name(name):
         errors.append(invalid(path, name, "is an invalid extended resource name"))
     return errors

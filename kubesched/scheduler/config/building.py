@@ -39,6 +39,7 @@ def build_extenders(extenders: Sequence[Extender], prefix: str = "couldn't build
             _check_tls(extender)
         except ConfigError as error:
             raise ConfigError("", f"{prefix}{error}") from error
+        # Kept quirk: a time-out of 0 means five seconds, so "no limit" cannot be said.
         timeout = extender.http_timeout or DEFAULT_EXTENDER_TIMEOUT
         built.append(msgspec.structs.replace(extender, http_timeout=timeout))
     return tuple(built)
@@ -46,6 +47,8 @@ def build_extenders(extenders: Sequence[Extender], prefix: str = "couldn't build
 
 def ignore_managed_resources(extenders: Sequence[Extender], profiles: Sequence[MergedProfile]) -> tuple[MergedProfile, ...]:
     """Let NodeResourcesFit ignore the resources that extenders manage. Kept quirk: their list replaces its ignoredResources."""
+    # An extender that manages a resource decides about it alone. NodeResourcesFit would look for it in the node's allocatable
+    # and refuse every node.
     managed = (resource for extender in extenders for resource in extender.managed_resources)
     ignored = tuple(resource.name for resource in managed if resource.ignored_by_scheduler)
     if not ignored:
@@ -70,6 +73,7 @@ def build_profiles(profiles: Sequence[MergedProfile], catalogue: Catalogue, gate
         except ConfigError as error:
             detail = f"creating profile for scheduler name {merged.scheduler_name}: {error}"
             raise ConfigError("", f"initializing profiles: {detail}") from error
+        # After each profile and not at the end: the error of profile 2 is reported before one in profile 3.
         _check_same_queue(built[0], built[-1])
     return tuple(built)
 
@@ -77,6 +81,7 @@ def build_profiles(profiles: Sequence[MergedProfile], catalogue: Catalogue, gate
 def _build(merged: MergedProfile, catalogue: Catalogue, gates: Gates) -> Profile:
     """Return one complete profile; raise ConfigError if it has not one QueueSort plugin, no Bind plugin, or several plugins at
     PlacementGenerate."""
+    # Arguments before points: kube-scheduler builds the plugins first, so an error in arguments hides a missing QueueSort.
     args = _args_in_use(merged, catalogue, gates)
     of = f"for profile with scheduler name {go_quote(merged.scheduler_name)}"
     points = expand(merged.plugins, catalogue)
@@ -112,6 +117,7 @@ def _args_in_use(merged: MergedProfile, catalogue: Catalogue, gates: Gates) -> M
 
 def _check_same_queue(first: Profile, other: Profile) -> None:
     """Refuse profiles with different QueueSort plugins from multiPoint, which validation does not read. All share one queue."""
+    # One plugin each: `_build` has checked that.
     (wanted,), (found,) = first.points["queue_sort"], other.points["queue_sort"]
     shown = go_quote(other.scheduler_name)
     if wanted.name != found.name:
@@ -126,6 +132,7 @@ def _check_tls(extender: Extender) -> None:
     tls = extender.tls_config or ExtenderTLSConfig()
     has_ca = bool(tls.ca_data or tls.ca_file)
     has_certificate = bool((tls.cert_data or tls.cert_file) and (tls.key_data or tls.key_file))
+    # Kept quirk: HTTPS without an authority is not verified, although nobody asked for that.
     insecure = tls.insecure or (extender.enable_https and not has_ca)
     if not (has_ca or has_certificate or insecure or tls.server_name):
         return
@@ -162,6 +169,8 @@ def _check_authorities(pem: bytes) -> None:
     """Raise ConfigError if no certificate in a PEM text can be read, with Go's texts."""
     from cryptography import x509  # heavy, and most configurations have no extender with certificates
 
+    # Go skips what it cannot read and is content with one certificate, so each is tried. The first complaint is reported if
+    # none can be read.
     complaint = "" if b"-----END " in pem else "unable to parse bytes as PEM block"
     for certificate in _CERTIFICATE.findall(pem):
         try:
@@ -183,6 +192,7 @@ def _check_pair(certificate: bytes, key: bytes) -> None:
     if b"-----BEGIN " not in key:
         raise ConfigError("", "tls: failed to find any PEM data in key input")
     try:
+        # The first certificate of the chain is the one that the key belongs to.
         public = x509.load_pem_x509_certificate(certificate).public_key()
         private = load_pem_private_key(key, password=None).public_key()
     except (ValueError, TypeError) as error:

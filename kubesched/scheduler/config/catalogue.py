@@ -88,6 +88,8 @@ Catalogue = Mapping[str, Known]
 def at_release(catalogue: Catalogue, version: Version) -> Catalogue:
     """Return the catalogue with the extension points that the built-in plugins have in a release."""
     known = dict(catalogue)
+    # The plugin class has the newest points. For an older release the later ones are taken away, so that a file that names the
+    # plugin there is refused as by that release.
     for (name, point), since in _LATER_POINTS.items():
         if name in known:
             points = known[name].points
@@ -97,9 +99,12 @@ def at_release(catalogue: Catalogue, version: Version) -> Catalogue:
 
 def default_plugins(gates: Gates) -> Plugins:
     """Return the default plugins, all under multiPoint, by gates and release."""
+    # A gate adds its plugin at its place in the order, and not at the end.
     enabled = [Plugin(name, weight) for name, weight, gate in _DEFAULTS if not gate or gates.is_enabled(gate)]
     if not gates.behaviour.prefilters_node_name:
         names = [plugin.name for plugin in enabled]
+        # Until 1.36 NodeName came after NodeUnschedulable. The order decides which plugin owns a node that both refuse, and so
+        # the message.
         after = names.index("NodeUnschedulable")
         enabled.insert(after, enabled.pop(names.index("NodeName")))
     return Plugins(

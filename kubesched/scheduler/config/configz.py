@@ -24,6 +24,8 @@ def from_configz(text: str) -> tuple[str, int]:
     shown = page.get("componentconfig") if isinstance(page, dict) else None
     if not isinstance(shown, dict):
         raise ConfigError("", 'not the answer of a scheduler\'s /configz: there is no object "componentconfig" in it')
+    # The internal type has no wire names: kube-scheduler prints `{"Profiles": [{"SchedulerName": ...}]}`. The first letter
+    # tells which form a key has.
     found = _as_in_v1(shown)
     profiles = found.get("profiles")
     if not isinstance(profiles, list) or not profiles or not all(isinstance(profile, dict) for profile in profiles):
@@ -54,6 +56,7 @@ def _complete(profile: dict[str, Any]) -> dict[str, Any]:
     plugins = profile.get("plugins")
     if not isinstance(plugins, dict):
         return profile
+    # Without the `*` the defaults of our release would be merged in again, with those that the running scheduler had disabled.
     general = plugins.get("multiPoint")
     enabled = general.get("enabled") if isinstance(general, dict) else None
     return {**profile, "plugins": {**plugins, "multiPoint": {"enabled": enabled or [], "disabled": [{"name": "*"}]}}}

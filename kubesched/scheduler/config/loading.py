@@ -1,10 +1,12 @@
 """From the text of a configuration file to a `Configuration`, or one ConfigError with kube-scheduler's text.
 
-    1. read YAML or JSON                 `_parse`               documents/yamltext, documents/reading 2. find apiVersion and
-    kind          `_kind_of`, `_registered` 3. decode strictly                   `_decode`              documents/wire; unknown
-    and repeated fields are reported together 4. decode the plugins' arguments     `_decode_args` 5. defaults, flags over the
-    file     `complete`, `_default_profiles` 6. validate                          validation 7. build the profiles
-    building
+    1. read YAML or JSON               `_parse`; documents/yamltext, documents/reading
+    2. find apiVersion and kind        `_kind_of`, `_registered`
+    3. decode strictly                 `_decode`; documents/wire. Unknown and repeated fields are reported together
+    4. decode the plugins' arguments   `_decode_args`
+    5. defaults, flags over the file   `complete`, `_default_profiles`
+    6. validate                        validation
+    7. build the profiles              building
 
 The order decides which of several errors is reported, so it is kube-scheduler's.
 """
@@ -73,10 +75,12 @@ def complete(
     overrides: Overrides | None = None,
 ) -> Configuration:
     """Default, validate and build a decoded document; `args` are the decoded arguments of each profile, in order."""
+    # Flags win over the file, and are validated with it: an error in a flag has the path of the field.
     election = msgspec.structs.replace(document.leader_election.defaulted(), **(overrides or {}))
     document = msgspec.structs.replace(
         document, leader_election=election, client_connection=document.client_connection.defaulted()
     )
+    # Before defaults: which plugin may be named at which point is part of the emulated release.
     registry = at_release(registry, gates.emulated)
     profiles = _default_profiles(document.profiles, args, gates, registry)
     errors = validate(document, profiles, gates)
@@ -84,6 +88,7 @@ def complete(
         raise ConfigError("", aggregate(errors))
     extenders = build_extenders(document.extenders)
     built = build_profiles(ignore_managed_resources(extenders, profiles), registry, gates)
+    # As kube-scheduler: contention profiling is on by default if profiling is.
     contention = document.enable_contention_profiling
     return Configuration(
         parallelism=document.parallelism,
@@ -104,6 +109,8 @@ def _decode(
     text: str, registry: Catalogue, gates: Gates
 ) -> tuple[KubeSchedulerConfiguration, tuple[tuple[Args | Raw, ...], ...]]:
     """Return the document and the arguments of its plugins. Strictness errors are raised together, after other errors."""
+    # Repeated keys of YAML are complaints and no errors yet: kube-scheduler reports them together with unknown fields, and only
+    # if nothing worse is wrong.
     tree, complaints = _parse(text)
     api_version, kind = _kind_of(tree)
     if not kind:
@@ -111,6 +118,7 @@ def _decode(
     if not api_version.rpartition("/")[2]:
         raise ConfigError("", f"Object 'apiVersion' is missing in '{text}'")
     cls = _registered(api_version, kind, registry)
+    # A field that the emulated release does not have is unknown, as it would be to that release.
     unknown = frozenset() if gates.behaviour.has_pod_group_post_filter else frozenset({"podGroupPostFilter"})
     decoded, strict = decode(cls, tree, with_type=True, unknown=unknown)
     complaints += strict
@@ -144,6 +152,8 @@ def _kind_of(tree: Value) -> tuple[str, str]:
         raise _no_kind(tree, f"Go value of type {_KIND_STRUCT}")
     found = {"apiVersion": "", "kind": ""}
     for key, value in tree.pairs:
+        # Kept quirk: Go's JSON finds fields in any case, and this first look is not strict. The strict walk afterwards takes
+        # `Kind` for an unknown field.
         name = _FOLDED.get(key.casefold())
         if name is None or value is None:
             continue
@@ -186,6 +196,8 @@ def _decode_args(
                 args, strict = _decode_one(entry, registry)
             except ConfigError as error:
                 raise ConfigError("", f"decoding .profiles[{i}].pluginConfig[{j}]: {error}") from error
+            # A type error ends the walk. Strictness errors are collected over all profiles. The words `strict decoding error`
+            # appear twice in each, as kube-scheduler wraps them.
             row.append(args)
             if strict:
                 inner = f"decoding args for plugin {entry.name}: {_strict_text(strict)}"
@@ -201,6 +213,8 @@ def _decode_one(entry: PluginConfig, registry: Catalogue) -> tuple[Args | Raw, l
         return entry.args, []
     try:
         api_version, kind = _kind_of(entry.args.value)
+        # Kept quirk: an args object without apiVersion gets that of the file's group, and without kind that of its plugin. One
+        # with a group and no version is an error.
         api_version = API_VERSION if api_version in ("", f"{API_GROUP}/") else api_version
         kind = kind or f"{entry.name}Args"
         if api_version.endswith("/"):
@@ -234,6 +248,8 @@ def _default_profiles(
         if name is None:
             # Only a single profile has a default name. With several, validation requires one.
             name = DEFAULT_SCHEDULER_NAME if only_one else ""
+        # Arguments first as the file has them, then defaults for all other enabled plugins, sorted by name. This order is that
+        # of the error paths, pluginConfig[0], [1] and so on.
         plugins = merge(default_plugins(gates), profile.plugins)
         config = [
             (entry.name, each.defaulted(gates) if isinstance(each, Args) else each)

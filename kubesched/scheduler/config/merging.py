@@ -27,6 +27,7 @@ def merge(defaults: Plugins, custom: Plugins | None) -> Plugins:
     """Return the user's plugins merged with the default ones at every point."""
     if custom is None:
         return defaults
+    # A point that the emulated release does not have is None in the defaults, and is left out.
     points = [field.name for field in msgspec.structs.fields(Plugins) if getattr(defaults, field.name) is not None]
     return Plugins(**{point: merge_set(defaults.at(point), custom.at(point)) for point in points})
 
@@ -37,6 +38,12 @@ def merge_set(default: PluginSet, custom: PluginSet) -> PluginSet:
     disabled = tuple(Plugin(plugin.name) for plugin in (*(custom.disabled or ()), *(default.disabled or ())))
     off = {plugin.name for plugin in disabled}
     entries = custom.enabled or ()
+    # Example: the defaults enable A, B, C. The user enables C with weight 5 and X, and disables A.
+    #   A   dropped
+    #   B   kept
+    #   C   keeps its place, with weight 5
+    #   X   follows at the end
+    # So re-enabling changes a weight without changing the order in which plugins run.
     last = {plugin.name: at for at, plugin in enumerate(entries)}
     used = set()
     enabled = []
@@ -63,6 +70,8 @@ def expand(plugins: Plugins, catalogue: Catalogue) -> dict[str, tuple[Configured
     run."""
     for point, kind in POINT_TYPES.items():
         _check_explicit(plugins.at(point), point, kind, catalogue)
+    # First all explicit lists are checked, then all points are expanded: of two errors that is the order in which
+    # kube-scheduler finds them.
     names = {point: _expand_point(plugins, point, catalogue) for point in POINT_TYPES}
     return {point: tuple(Configured(name) for name in listed) for point, listed in names.items()}
 
@@ -95,12 +104,16 @@ def _expand_point(plugins: Plugins, point: str, catalogue: Catalogue) -> list[st
     the point's own list. `disabled: [*]` at the point leaves only its own list."""
     explicit, kind = plugins.at(point), POINT_TYPES[point]
     named, off = explicit.enabled_names, explicit.disabled_names
+    # `disabled: [*]` at a point switches off what multiPoint brings there, and not the point's own list.
     if "*" in off:
         return named
+    # Plugins that the point names and multiPoint has too come first, in the order of the point's list. That is how a user
+    # changes the order at one point.
     overridden, general = set(), []
     for name in plugins.multi_point.enabled_names:
         if name not in catalogue:
             raise ConfigError("", f"{kind} {go_quote(name)} does not exist")
+        # multiPoint means "where it can": a plugin that lacks the point is left out there, without an error.
         if point not in catalogue[name].points or name in off:
             continue
         if name in named:
@@ -122,6 +135,8 @@ def _weights(plugins: Plugins, point: str, catalogue: Catalogue) -> dict[str, in
     what = "score plugins" if point == "score" else "placement score plugins"
     weights: dict[str, int] = {}
     total = 0
+    # The point's own weight is found first and counts. The sum of all maxima must fit 64 bits, because kube-scheduler adds
+    # scores up in an int64.
     for plugin in (*(plugins.at(point).enabled or ()), *(plugins.multi_point.enabled or ())):
         if point not in catalogue[plugin.name].points or plugin.name in weights:
             continue

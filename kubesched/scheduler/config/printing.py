@@ -40,6 +40,7 @@ def effective(configuration: Configuration) -> dict[str, Any]:
     }
     if configuration.extenders:
         document["extenders"] = [encode(extender) for extender in configuration.extenders]
+    # Printed only when set, as Go does for a field with `omitempty`.
     if configuration.delay_cache_until_active:
         document["delayCacheUntilActive"] = True
     return document
@@ -64,6 +65,7 @@ def _profile(profile: Profile) -> dict[str, Any]:
         document["percentageOfNodesToScore"] = profile.percentage_of_nodes_to_score
     config = []
     for name, args in profile.args.items():
+        # Arguments of plugins without a known type are printed as they were given.
         if isinstance(args, Raw):
             config.append({"args": plain(args.value), "name": name})
         else:
@@ -94,6 +96,7 @@ def _integer(dumper: _Dumper, value: int) -> yaml.Node:
 
 
 def _float(dumper: _Dumper, value: float) -> yaml.Node:
+    # Go's YAML goes through JSON, which has one kind of number: 1.0 is printed as 1.
     if value.is_integer() and -(1 << 63) <= int(value) < 1 << 64:
         return _integer(dumper, int(value))
     digits = Decimal(repr(value)).normalize()
@@ -108,10 +111,13 @@ def _mapping(dumper: _Dumper, fields: dict[str, Any]) -> yaml.Node:
 
 def _compare_keys(one: str, other: str) -> int:
     """Compare keys: numbers inside them by value, other characters before letters."""
+    # The place of the first difference decides: `a2` and `a10` differ at 2 and 1, the numbers from there are 2 and 10, so `a2`
+    # comes first. With two letters the letters decide, and a letter comes after anything else.
     at = next((at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), None)
     if at is None:
         return len(one) - len(other)
     a, b = one[at], other[at]
+    # Letters after everything else: `a_b` comes before `ab`.
     if a.isalpha() or b.isalpha():
         return ord(a) - ord(b) if a.isalpha() and b.isalpha() else 1 if a.isalpha() else -1
     before = re.search(r"\d*$", one[:at])

@@ -64,6 +64,7 @@ class ClientConnection(Wire, frozen=True, rename="camel"):
     def defaulted(self) -> ClientConnection:
         return msgspec.structs.replace(
             self,
+            # Kept for what is printed: kube-scheduler's default. Our client speaks JSON whatever stands here.
             content_type=self.content_type or "application/vnd.kubernetes.protobuf",
             qps=self.qps or 50.0,
             burst=self.burst or 100,
@@ -71,6 +72,8 @@ class ClientConnection(Wire, frozen=True, rename="camel"):
 
 
 class Plugin(Wire, frozen=True, rename="camel"):
+    """A plugin by name. The weight matters where it scores; 0 means 1."""
+
     name: str = ""
     weight: Int32 = 0
 
@@ -91,6 +94,9 @@ class PluginSet(Wire, frozen=True, rename="camel"):
 
 
 class Plugins(Wire, frozen=True, rename="camel"):
+    """The plugins of each extension point. `multi_point` enables a plugin at all points that it implements; a point's own list
+    comes first and wins (`merging`)."""
+
     pre_enqueue: PluginSet = PluginSet()
     queue_sort: PluginSet = PluginSet()
     pre_filter: PluginSet = PluginSet()
@@ -114,11 +120,15 @@ class Plugins(Wire, frozen=True, rename="camel"):
 
 
 class PluginConfig(Wire, frozen=True, rename="camel"):
+    """The arguments of one plugin. They are decoded in a second step, when the type that the plugin wants is known."""
+
     name: str = ""
     args: Raw = Raw()
 
 
 class KubeSchedulerProfile(Wire, frozen=True, rename="camel"):
+    """One profile as it stands in a file. An absent name and an empty one differ: only the absent one gets a default."""
+
     scheduler_name: str | None = None
     percentage_of_nodes_to_score: Int32 | None = None
     plugins: Plugins | None = None
@@ -126,6 +136,8 @@ class KubeSchedulerProfile(Wire, frozen=True, rename="camel"):
 
 
 class ExtenderManagedResource(Wire, frozen=True, rename="camel"):
+    """A resource that an extender is called for; with `ignored_by_scheduler` NodeResourcesFit leaves it out."""
+
     name: str = ""
     ignored_by_scheduler: Annotated[bool, _Omitted] = False
 
@@ -167,8 +179,10 @@ class KubeSchedulerConfiguration(Wire, frozen=True, rename="camel"):
     leader_election: LeaderElection = LeaderElection()
     client_connection: ClientConnection = ClientConnection()
     enable_profiling: Annotated[bool, _Debugging] = True
+    # None follows `enable_profiling` (`loading.complete`).
     enable_contention_profiling: Annotated[bool | None, _Debugging] = None
     percentage_of_nodes_to_score: Int32 = 0
+    # Backoff doubles with each failed attempt: 1, 2, 4, 8, 10, 10 seconds by default.
     pod_initial_backoff_seconds: Int64 = 1
     pod_max_backoff_seconds: Int64 = 10
     profiles: tuple[KubeSchedulerProfile, ...] = ()

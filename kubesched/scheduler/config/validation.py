@@ -57,11 +57,14 @@ def validate(document: KubeSchedulerConfiguration, profiles: Sequence[MergedProf
     if document.parallelism <= 0:
         detail = "should be an integer value greater than zero"
         errors.append(invalid(Path("parallelism"), document.parallelism, detail))
+    # Validation sees profiles with their defaults. So an error may be about something that the file does not have, with an
+    # index behind the file's own entries.
     errors += _profiles(profiles, gates)
     errors += _percentage(document.percentage_of_nodes_to_score, Path("percentageOfNodesToScore"))
     initial, longest = document.pod_initial_backoff_seconds, document.pod_max_backoff_seconds
     if initial <= 0:
         errors.append(invalid(Path("podInitialBackoffSeconds"), initial, "must be greater than 0"))
+    # Not `elif`: with both wrong, both are reported.
     if longest < initial:
         detail = "must be greater than or equal to PodInitialBackoffSeconds"
         errors.append(invalid(Path("podMaxBackoffSeconds"), longest, detail))
@@ -112,11 +115,13 @@ def _profiles(profiles: Sequence[MergedProfile], gates: Gates) -> list[FieldErro
     for at, profile in enumerate(profiles):
         path = Path("profiles").index(at)
         where = path.child("schedulerName")
+        # Only possible with several profiles, or with an empty name in the file: a single one without a name has a default.
         if not profile.scheduler_name:
             errors.append(required(where))
         errors += _percentage(profile.percentage_of_nodes_to_score, path.child("percentageOfNodesToScore"))
         errors += _removed_plugins(profile.plugins, path.child("plugins"))
         errors += _plugin_config(profile, path.child("pluginConfig"), gates)
+        # Kept quirk: the duplicate is reported with the path of the other profile's name, and not with the name.
         if profile.scheduler_name in seen:
             errors.append(duplicate(where, seen[profile.scheduler_name]))
         seen[profile.scheduler_name] = where
@@ -143,6 +148,7 @@ def _plugin_config(profile: MergedProfile, path: Path, gates: Gates) -> list[Fie
         seen.add(name)
         if name in REMOVED_PLUGINS:
             errors.append(invalid(where, name, _REMOVED))
+        # `Raw`: arguments of a plugin without a known type. The plugin reads them itself when it is built.
         elif isinstance(args, Args) and name not in CHECKED_WHEN_BUILT:
             errors += args.validate(where.child("args"), gates)
     return errors
@@ -151,6 +157,7 @@ def _plugin_config(profile: MergedProfile, path: Path, gates: Gates) -> list[Fie
 def _common_queue_sort(profiles: Sequence[MergedProfile]) -> list[FieldError]:
     """Check that all profiles have the same QueueSort plugin with the same arguments: they share one queue."""
     path, first = Path("profiles"), profiles[0]
+    # All profiles are compared with the first one.
     canon = first.plugins.queue_sort
     names = canon.enabled_names
     errors = []
@@ -159,6 +166,8 @@ def _common_queue_sort(profiles: Sequence[MergedProfile]) -> list[FieldError]:
         errors.append(invalid(where, len(names), "only one queue sort plugin can be enabled"))
     sorter = names[0] if names else ""
     canon_args = _args_of(first, sorter) if sorter else Raw()
+    # Only the queueSort lists are compared here. A QueueSort plugin that comes from multiPoint is compared when the profiles
+    # are built (`building._check_same_queue`), with another text.
     for at, profile in enumerate(profiles[1:], start=1):
         queue_sort = profile.plugins.queue_sort
         if _lists(queue_sort) != _lists(canon):
@@ -177,6 +186,7 @@ def _lists(plugins: PluginSet) -> tuple[object, object]:
 
 
 def _args_of(profile: MergedProfile, plugin: str) -> Args | Raw:
+    # The last entry of a name counts. A repeated one is an error anyway, reported elsewhere.
     found: Args | Raw = Raw()
     for name, args in profile.plugin_config:
         found = args if name == plugin else found
@@ -188,6 +198,7 @@ def _extenders(extenders: Sequence[Extender], path: Path) -> list[FieldError]:
     errors = []
     managed: set[str] = set()
     for at, extender in enumerate(extenders):
+        # A weight matters only to an extender that scores.
         if extender.prioritize_verb and extender.weight <= 0:
             where = path.index(at).child("weight")
             errors.append(invalid(where, extender.weight, "must have a positive weight applied to it"))

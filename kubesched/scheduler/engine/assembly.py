@@ -204,6 +204,7 @@ def assemble(
         profiles = build_profiles(configuration, registry or registry_with(), handle)
     queue_as = queue_as or queue_options(configuration, gates)
     queue = Queue(list(profiles.values()), SteadyClock(handle.clock), queue_as, ports.queue_observer)
+    # By attempt: how many numbers one attempt draws does not change those of the next.
     handle.random = RandomByAttempt(ports.seed, lambda: queue.scheduling_cycle)
     core = Core(
         store,
@@ -246,6 +247,7 @@ def assemble(
         if options.remembers and rules.may_recall(profile)
     }
     attempts = Attempts(core, rules, caches, bookings, evictions, failures)
+    # Last: at a reload plugins of the old engine use this handle until now, and from now on the parts of the new one.
     handle.attach(queue.nominations, waiting, queue.activate)
     return Engine(core, intake, attempts, bookings, failures, waiting)
 

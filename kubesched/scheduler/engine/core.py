@@ -50,6 +50,8 @@ class Core:
     def spawn(self, coroutine: Coroutine[Any, Any, None]) -> None:
         """Run a coroutine beside the loop. If it raises, that is logged."""
         task = asyncio.get_running_loop().create_task(coroutine)
+        # asyncio keeps only weak references to tasks. Without this set a binding under way could be collected as garbage, and
+        # its pod would stay assumed for ever. `drain`, `settle` and `abandon` use the set too.
         self.tasks.add(task)
         task.add_done_callback(self._ended)
 

@@ -65,12 +65,22 @@ class Engine:
 
         After each round `asyncio.sleep(0)` lets binding tasks and the network run once. With extenders a round is one pod,
         decided in a thread.
+
+        One round, with 40 pods in the queue and an inbox that is empty at first:
+
+          take_in        nothing
+          flush          pods whose backoff is over move to the active queue
+          step x 16      each pod is decided and booked; its binding cycle is only created, it has not run yet
+          sleep(0)       the 16 binding cycles send their requests; the watch's bytes become arrivals in the inbox
+          next round     take_in applies them, and 16 more pods are tried
         """
         while not self._is_stopped:
             if await self._turn_in_thread() if self.attempts.rules.extenders else self.turn():
                 await asyncio.sleep(0)
                 continue
             deadline = self.queue.next_deadline() if self.is_leading else None
+            # A standby (`is_leading` False) sleeps without a deadline: its pods wait in backoff until it leads, and changes
+            # still wake it.
             # A millisecond later than the deadline, so that the clock has certainly passed it when we wake.
             seconds = None if deadline is None else max(deadline - self.queue.now(), 0.0) + 0.001
             await self.inbox.wait(seconds)
@@ -114,6 +124,9 @@ class Engine:
         arrived = self.take_in()
         self.flush()
         decided = 0
+        # Without a limit, a queue that never runs empty would starve the binding tasks: the pods would all be assumed and none
+        # bound. What arrives while a pod is decided is applied before the next one, so that a decision never uses an older
+        # cluster than it must.
         while decided < _PODS_A_ROUND and self.is_leading and not (self.is_draining or self._is_stopped) and self.step():
             decided += 1
             if len(self.inbox):
@@ -134,6 +147,8 @@ class Engine:
         arrived = self.take_in()
         self.flush()
         may_try = self.is_leading and not (self.is_draining or self._is_stopped)
+        # `take` and `act` run in the loop, and only `decide` in the thread. `decide` reads the store, which is safe as long as
+        # nothing is applied: this coroutine is the only one that empties the inbox, and it waits for the thread.
         turn = self.attempts.take() if may_try else None
         if turn is not None:
             self.attempts.act(turn, await asyncio.to_thread(self.attempts.decide, turn))
@@ -153,6 +168,9 @@ class Engine:
             try:
                 if isinstance(arrival, Changed):
                     self.intake.apply(arrival.kind, arrival.old, arrival.new)
+                # As in kube-scheduler, the attempt is over for the queue after Permit, not after Bind: no later failure names a
+                # plugin, so the events kept for this pod since it was popped would not be read any more. `is_released` tells
+                # `bind_failed` the same.
                 elif isinstance(arrival, PastPermit):
                     arrival.binding.is_released = True
                     self.queue.done(arrival.binding.booked.uid)
@@ -179,6 +197,9 @@ class Engine:
         Permit are refused: what they wait for may never come, as no other pod is tried."""
         self.is_draining = True
         deadline = self.handle.clock.monotonic() + seconds
+        # Both conditions are needed. A binding that was released after Permit is in `bookings` alone; a pod whose evictions in
+        # the foreground are under way is in flight alone. Permit is refused in every pass: a binding cycle may reach Permit
+        # only after the first one.
         while len(self.bookings) or self.queue.n_in_flight:
             self._refuse_waiting()
             if self.handle.clock.monotonic() >= deadline:
@@ -214,6 +235,8 @@ class Engine:
                 now.has_unseen_nomination = before.has_unseen_nomination
             if nominated:
                 self.queue.nominations.add(now.view, Nomination(nominated))
+        # Last: from here on, what old tasks post (`core.latest`, `_latest`) reaches this engine. Before, its queue had not all
+        # pods yet.
         old.core.successor, old._successor = self.core, self
 
     async def settle(self) -> None:
@@ -221,6 +244,8 @@ class Engine:
         `run`."""
         while True:
             self.turn()
+            # A finished task has posted its result, so go round again after the first one, and not after all: a gang's member
+            # at Permit ends only after a later pod was tried.
             if self.core.tasks:
                 await asyncio.wait(self.core.tasks, return_when=asyncio.FIRST_COMPLETED)
             elif not len(self.inbox) and not self.queue.has_next:

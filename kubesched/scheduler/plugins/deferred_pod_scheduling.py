@@ -39,11 +39,13 @@ class DeferredPodScheduling(Plugin):
         return None if is_resize_deferred(pod.pod) else SKIP
 
     def filter_node(self, pod: PodView, node: NodeView, state: CycleState) -> tuple[Reason, ...] | None:
+        # One row at a time is enough: the engine offers such a pod its own node only.
         if pod.node_name and pod.node_name != node.name:
             return (ELSEWHERE,)
         return (DISABLED,) if _keeps_sizes(node.node) else None
 
     def permit(self, pod: PodView, node_name: str, state: CycleState) -> tuple[Status, float]:
+        # A refusal, although the pod fits: there is nothing to bind, and the attempt must end before Bind.
         return (unresolvable(FITS), 0.0) if is_resize_deferred(pod.pod) else (SUCCESS, 0.0)
 
     def is_allowed_now(self, pod: PodView, old: Node | None, new: Node) -> bool:

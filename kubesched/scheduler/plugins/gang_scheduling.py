@@ -74,6 +74,8 @@ class GangScheduling(Plugin):
             return None
         if self._hierarchy.get(key) is None:
             return unresolvable(f'waiting for pods\'s pod group "{key.name}" to appear in scheduling queue')
+        # A member waits for the whole tree: with two PodGroups in a composite that needs both, the pods of the first
+        # are gated until the second has enough too.
         root = self._hierarchy.root(key)
         if root is None:
             return unresolvable(f"failed to build hierarchy snapshot: {self._gap(key)}")
@@ -89,9 +91,11 @@ class GangScheduling(Plugin):
         group = self._hierarchy.get(key)
         if group is None:
             return failed(f'failed to get podGroup {key}: podgroup.scheduling.k8s.io "{key.name}" not found'), 0.0
+        # `turn` is the attempt of the group in which this pod is decided; a pod that comes alone has one of its own.
         root = self._hierarchy.root(key)
         if root is None:
             return failed(f"failed to build hierarchy snapshot: {self._gap(key)}"), 0.0
+        # No gang policy (Basic): each pod is bound by itself.
         if root == key and group.spec.scheduling_policy.gang is None:
             return SUCCESS, 0.0
         if self.handle.groups.get(key) is None:
@@ -105,6 +109,7 @@ class GangScheduling(Plugin):
                 others = [p for each in members for uid, p in each.unscheduled.items() if uid not in turn.uids]
                 self.handle.activate(others)
             return WAIT if root == key else Status(Code.WAIT, (_no_quorum(root),)), WAITING_SECONDS
+        # Enough members have a node now: allow those that were held before. A rehearsal only asks, so it allows nobody.
         if not turn.is_rehearsal:
             for uid in (uid for each in members for uid in each.assumed):
                 waiting = self.handle.waiting.get(uid)
@@ -117,6 +122,8 @@ class GangScheduling(Plugin):
         found = self._hierarchy.get(group)
         if found is None:
             return failed(f'podgroup.scheduling.k8s.io "{group.name}" not found')
+        #     minCount 4    2 scheduled, 1 remaining: refused, there can be 3 at most
+        #                   2 scheduled, 3 remaining: WAIT      4 scheduled: None
         needed, scheduled, remaining = _needed(found), progress.scheduled, progress.remaining
         if scheduled + remaining < needed:
             return unschedulable(f"minCount ({needed}) cannot be satisfied: {scheduled} scheduled, {remaining} remaining")
@@ -130,11 +137,14 @@ class GangScheduling(Plugin):
         group = self._hierarchy.get(key)
         if group is None:
             return False
+        # minGroupCount counts groups that are ready themselves; each may be composite again.
         if key.kind == COMPOSITE:
             n = sum(self._is_ready(child, count) for child in self._hierarchy.children(key))
         else:
             members = self.handle.groups.get(key)
             n = count(members) if members is not None else 0
+            # Without composites a group that is no gang is ready even with no pod. In a tree it needs one pod
+            # (`_needed`), or an empty group would count for its parent.
             if group.spec.scheduling_policy.gang is None and not self._hierarchy.has_composites:
                 return True
         return n >= _needed(group)

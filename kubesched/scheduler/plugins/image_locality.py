@@ -32,16 +32,23 @@ class ImageLocality(Plugin):
         """Return the sum of the worth of the pod's images on each node, clamped to 23 MiB and 1000 MiB for each image, scaled
         to 100. Images of init containers count; volumes with images add worth, and since 1.37 also raise the upper limit."""
         spec = pod.pod.spec
+        # The limits are for all images of the pod together: at least 23 MiB, at most 1000 MiB for each one that is
+        # counted.
         images = [c.image for c in (*spec.init_containers, *spec.containers)]
         volumes = [volume.image.reference for volume in spec.volumes if volume.image is not None]
         n_counted = len(images) + (len(volumes) if self._counts_volumes else 0)
-        held = [known for known in (nodes.image(with_tag(image)) for image in images + volumes) if known is not None]
+        held = [
+            image_state
+            for image_state in (nodes.image(with_tag(image)) for image in images + volumes)
+            if image_state is not None
+        ]
         if not held:
             return nodes.uniform(0)
         here = np.zeros(nodes.n, dtype=np.int64)
-        for known in held:
-            worth = int(float(known.size) * (float(len(known.rows)) / float(nodes.total)))
-            here[nodes.mask(known.rows)] += worth
+        for image_state in held:
+            # In floating point, in kube-scheduler's order, and then truncated: the last unit may decide.
+            worth = int(float(image_state.size) * (float(len(image_state.rows)) / float(nodes.total)))
+            here[nodes.mask(image_state.rows)] += worth
         most = MOST_PER_CONTAINER * n_counted
         clamped = np.where(here < LEAST, LEAST, np.minimum(here, most))
         scores: Ints = 100 * (clamped - LEAST) // (most - LEAST)

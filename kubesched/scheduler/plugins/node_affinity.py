@@ -77,9 +77,11 @@ class NodeAffinity(Plugin):
         """Return the nodes that all required terms name, if they do; skip a pod without node selector and required
         affinity."""
         spec = pod.pod.spec
+        # Kept quirk: a pod with `nodeSelector: {}` is not skipped, although it selects every node.
         wanted = _node_affinity(pod)
         if wanted is None or wanted.required is None:
             return SKIP if spec.node_selector is None and self._added_required is None else None
+        # None: some term does not name nodes. An empty set: the terms of the pod name nodes that contradict each other.
         named = pod.template.named_nodes
         if named is None:
             return None
@@ -98,6 +100,7 @@ class NodeAffinity(Plugin):
         added = self._added_required
         if added is not None and not added.matches(node.name, node.labels):
             return (ENFORCED,)
+        # A DaemonSet's pod names its node and nothing else, so a set lookup replaces the matching.
         template, name = pod.template, node.name
         if template.wants_named_alone:
             return None if name in (template.named_nodes or ()) else (UNWANTED,)
@@ -105,6 +108,7 @@ class NodeAffinity(Plugin):
 
     def pre_score(self, pod: PodView, nodes: Snapshot, feasible: Bools, state: CycleState) -> Status | None:
         wanted = _node_affinity(pod)
+        # `preferred` may be an empty list, which is not None: then the plugin runs and scores 0, as in kube-scheduler.
         if not self._adds_preferred and (wanted is None or wanted.preferred is None):
             return SKIP
         try:
@@ -116,8 +120,8 @@ class NodeAffinity(Plugin):
     def score(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Ints:
         """Return the sum of the weights of the preferred terms that match, those of the arguments included."""
         scores = np.zeros(nodes.n, dtype=np.int64)
-        for wish in (*self._added_preferred, *_preferred(pod)):
-            scores += wish.weight * match_term(wish.term, nodes)
+        for preferred in (*self._added_preferred, *_preferred(pod)):
+            scores += preferred.weight * match_term(preferred.term, nodes)
         return scores
 
     def normalize(self, scores: Ints, feasible: Bools, pod: PodView, nodes: Snapshot, state: CycleState) -> Ints:

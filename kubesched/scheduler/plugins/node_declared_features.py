@@ -40,6 +40,7 @@ class NodeDeclaredFeatures(Plugin):
 
     def filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Rejections:
         required = required_features(pod.pod)
+        # By list of features: nodes of one kubelet version mostly declare the same.
         lacking = np.array([not required <= declared for declared in nodes.feature_sets])
         return Rejections.where(lacking[nodes.feature_set], LACKING)
 

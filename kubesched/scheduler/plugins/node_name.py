@@ -37,6 +37,7 @@ class NodeName(Plugin):
         wanted = pod.pod.spec.node_name
         if not wanted:
             return Rejections.none(nodes)
+        # One row is set; a name that no node has refuses all of them.
         other = np.ones(nodes.n, dtype=np.bool_)
         row = nodes.row(wanted)
         if row >= 0:

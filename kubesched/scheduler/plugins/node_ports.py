@@ -39,6 +39,7 @@ class NodePorts(Plugin):
         return None if pod.template.ports else SKIP
 
     def filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Rejections:
+        # The snapshot has the host ports in use by node, so this compares a few ports with columns and no pods.
         return Rejections.where(nodes.port_conflicts(pod.template.ports), TAKEN)
 
     def frees_a_port(self, pod: PodView, old: Pod, new: Pod | None) -> bool:

@@ -53,6 +53,7 @@ class NodeResourcesBalancedAllocation(Plugin):
         self._names = tuple(resource.name for resource in args.resources)
         self._scalars = frozenset(name for name in self._names if is_scalar_name(name))
         self._devices = ServedByDevices(handle.objects, handle.gates.is_enabled("DRAExtendedResource"))
+        self._asked_key = object()
 
     def pre_score(self, pod: PodView, nodes: Snapshot, feasible: Bools, state: CycleState) -> Status | None:
         return None if self._asked(pod) else SKIP
@@ -61,6 +62,9 @@ class NodeResourcesBalancedAllocation(Plugin):
         """Return (resource number, amount) of the resources that count, without scalar resources that the pod does not request;
         nothing for a pod that requests none of them."""
 
+        # Kept quirk: a native resource that the pod does not request counts with 0 if the pod requests another one,
+        # because the pod changes the balance with it. A scalar resource (a GPU) that the pod does not request does not
+        # count at all.
         def read() -> _Asked:
             resources, amounts = pod.template.interners.resources, pod.template.resources.balanced(self._names)
             if not any(amounts.values()):
@@ -69,7 +73,7 @@ class NodeResourcesBalancedAllocation(Plugin):
                 [(resources.id(name), amount) for name, amount in amounts.items() if amount or name not in self._scalars]
             )
 
-        asked: _Asked = pod.template.remember(self, read)
+        asked: _Asked = pod.template.remember(self._asked_key, read)
         return asked
 
     def score(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Ints:
@@ -81,6 +85,8 @@ class NodeResourcesBalancedAllocation(Plugin):
         usages: list[Usage] = []
         for resource, amount in asked:
             used, offered = self._devices.columns(resource, nodes.requested(resource), nodes)
+            # The weight 1 is there for the kernel, which the strategies of NodeResourcesFit use too. Weights do not
+            # matter for the balance.
             usages.append((offered, used, amount, 1))
         scores = kernels.balance_scores(tuple(usages), nodes.n) if nodes.n else None
         if scores is None:
@@ -106,6 +112,8 @@ def _balance(usages: list[tuple[Ints, Ints]], n: int) -> Ints:
         np.where(held, np.minimum(used / np.where(held, offered, 1), 1.0), 0.0)
         for (used, offered), held in zip(usages, there, strict=True)
     ]
+    # `count` is how many resources each node offers, `difference` is a - b for exactly two of them (the sign flips
+    # after the first), `total` is the sum for the mean of three and more.
     count = np.zeros(n, dtype=np.int64)
     difference, seen, total, squares = np.zeros(n), np.zeros(n, dtype=np.bool_), np.zeros(n), np.zeros(n)
     for fraction, held in zip(fractions, there, strict=True):

@@ -33,6 +33,8 @@ class NodeUnschedulable(Plugin):
     depends_on = (Input.POD_NODE_CONSTRAINTS, Input.NODE)
 
     def filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Rejections:
+        # kube-scheduler reads `spec.unschedulable`, not the taint that the node controller adds; TaintToleration reads
+        # the taint.
         cordoned = nodes.is_unschedulable
         if not np.count_nonzero(cordoned) or pod.tolerates(UNSCHEDULABLE_TAINT):
             return Rejections.none(nodes)

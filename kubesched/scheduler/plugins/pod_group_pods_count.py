@@ -27,6 +27,7 @@ class PodGroupPodsCount(Plugin):
         return count
 
     def normalize_placements(self, scores: Sequence[int]) -> Sequence[int] | Status:
+        # As in kube-scheduler, no pod in any placement is an error and not a score of 0.
         most = max(scores, default=0)
         if not most:
             return failed("no pods from pod group are assigned to any of the candidate placements")

@@ -98,11 +98,15 @@ class TaintToleration(Plugin):
     def advise(self, refused: Refused) -> list[Advice]:
         """Return the tolerations that would open nodes. Those for many taints also open the nodes that have fewer of them."""
         nodes, pod = refused.nodes, refused.pod.pod
+        # By list of taints: what each list would need is worked out once. `time_added` is left out, because it differs
+        # from node to node.
         lacking = {
             code: frozenset(replace(taint, time_added=None) for taint in untolerated(refused.pod, nodes.taint_sets[code]))
             for code in np.unique(nodes.taint_set[refused.alone]).tolist()
         }
         found = []
+        # Tolerating the taints of one list opens all lists with no others: {a} opens nodes with a, {a, b} those with a,
+        # with b, with both.
         for wanted in dict.fromkeys(lacking.values()):
             opened = refused.alone & np.isin(nodes.taint_set, [code for code, taints in lacking.items() if taints <= wanted])
             taints = sorted(wanted, key=lambda taint: (taint.key, taint.value, taint.effect))
@@ -130,6 +134,7 @@ class TaintToleration(Plugin):
 
 def count_soft_taints(pod: PodView, nodes: Snapshot, compare: bool) -> Ints:
     """Return how many PreferNoSchedule taints of each node the pod does not tolerate."""
+    # Only tolerations for PreferNoSchedule or for all effects count here, as in kube-scheduler's PreScore.
     soft = tuple(t for t in pod.tolerations if t.effect in ("", PREFER_NO_SCHEDULE))
     disliked = np.array(
         [

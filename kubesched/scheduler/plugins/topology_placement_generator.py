@@ -1,7 +1,7 @@
 """TopologyPlacementGenerator: the placements of a pod group with a topology constraint, one for each domain.
 
-    constraint over topology.kubernetes.io/rack      nodes: n1 (r1), n2 (r1), n3 (r2), n4 (none)      placements: r1 {n1, n2},
-    r2 {n3}
+    constraint over topology.kubernetes.io/rack    nodes: n1 (r1), n2 (r1), n3 (r2), n4 (no rack)
+    placements: r1 {n1, n2}, r2 {n3}
 
 If the group has scheduled pods, only their domain is a placement. A group without a constraint has one placement with all
 nodes.
@@ -30,10 +30,12 @@ class TopologyPlacementGenerator(Plugin):
         found = self._hierarchy.get(group)
         if found is None:
             return failed(f'podgroup.scheduling.k8s.io "{group.name}" not found')
+        # Like kube-scheduler, read the first topology constraint only.
         constraints = found.spec.scheduling_constraints
         if constraints is None or not constraints.topology:
             return (Placement(""),)
         key = constraints.topology[0].key
+        # Domains are codes of the label. Their order is by name, so that placements come in the same order in each run.
         column, codes = nodes.label(key), nodes.codes(key)
         values = [] if column is None else column.values.values
         wanted = self._domain(group, nodes, key)
@@ -47,6 +49,8 @@ class TopologyPlacementGenerator(Plugin):
         """Return the code of the domain of the group's scheduled pods; None if there are none, an error if there are several
         domains."""
         found: set[int] = set()
+        # Members that have a node bind the rest to its domain. Each of these errors means that the group is in a state
+        # that no placement can satisfy: a node that is gone or without the label, or two domains.
         for pod in (pod for members in self._hierarchy.members(group, self.handle.groups) for pod in members.scheduled()):
             row = nodes.row(pod.node_name)
             if row < 0:

@@ -81,6 +81,8 @@ class VolumeRestrictions(Plugin):
         and such claims in use."""
         if not pod.pod.spec.volumes:
             return SKIP
+        # `nodes.slots.claims` has the claims that placed pods use, by namespace and name, so this costs one lookup for
+        # each claim. Claims of ephemeral volumes belong to one pod and cannot be in use elsewhere.
         exclusive = set()
         for name in direct_claim_names(pod.pod):
             claim = self.handle.objects.get(PersistentVolumeClaim, name, pod.namespace)
@@ -103,6 +105,8 @@ class VolumeRestrictions(Plugin):
             text = f'cannot read "{STATE_KEY}" from cycleState'
             refused = Rejections.where(conflicts, DISK_CONFLICT)
             return Rejections(refused.bits, refused.reasons, dict.fromkeys(np.flatnonzero(~conflicts).tolist(), text))
+        # One answer for all nodes. A what-if that removes the other pod lowers `conflicts` to 0, and all nodes fit
+        # again.
         in_use = np.full(nodes.n, wanted.conflicts > 0, dtype=np.bool_)
         if not wanted.has_disks:
             return Rejections.where(in_use, CLAIM_IN_USE)
@@ -146,6 +150,8 @@ class Disk(NamedTuple):
 
     def excludes(self, other: Disk) -> bool:
         """Return whether both are the same disk and cannot be used by two pods."""
+        # Two read-only users may share any disk but an EBS volume, whose key always comes with read_only False
+        # (`_disk`).
         if self.key != other.key or (self.read_only and other.read_only):
             return False
         return self.monitors is None or other.monitors is None or not self.monitors.isdisjoint(other.monitors)
@@ -187,6 +193,7 @@ class DisksInUse(PlacedPods):
 
         `touched` are the rows that a what-if has changed; the index does not know that, so their pods are compared one by one.
         """
+        # `rows` are rows of the whole cluster; `mask` turns them into a column of the view.
         self.follow(nodes)
         rows = {
             row for disk in disks_of(pod.pod) for row, other in self._users.get(disk.key, {}).values() if disk.excludes(other)

@@ -69,6 +69,8 @@ def placements_of_volume(volume: PersistentVolume, keys: Sequence[str] = TOPOLOG
 def placements(pod: Pod, objects: Objects, keys: Sequence[str] = TOPOLOGY_LABELS) -> list[VolumeTopology] | Status:
     """Return the topology labels of all bound volumes of a pod, or why a claim cannot be used."""
     found: list[VolumeTopology] = []
+    # The first claim that cannot be used ends it, in the order of the pod's volumes. A claim without a volume is passed
+    # over only if its class waits for the first consumer.
     for name in direct_claim_names(pod):
         if not name:
             return unresolvable("PersistentVolumeClaim had no name")
@@ -90,6 +92,7 @@ def placements(pod: Pod, objects: Objects, keys: Sequence[str] = TOPOLOGY_LABELS
 
 def _refuse_unbound(claim: PersistentVolumeClaim, objects: Objects) -> Status | None:
     """Return why a claim without a volume is refused; None if its class waits for the first consumer."""
+    # Kept order and texts. A claim that binds immediately and has no volume yet will be retried when it has one.
     class_name = class_of_claim(claim)
     if not class_name:
         return unresolvable("PersistentVolumeClaim had no pv name and storageClass name")
@@ -105,11 +108,15 @@ def _refuse_unbound(claim: PersistentVolumeClaim, objects: Objects) -> Status | 
 
 def zone_conflicts(found: Sequence[VolumeTopology], nodes: Snapshot, keys: Sequence[str] = TOPOLOGY_LABELS) -> Bools:
     """Return the nodes in other zones or regions; nodes without any of the labels never are."""
+    # Kept quirk: a node with none of the labels is in no cloud zone and is never refused. A node with a zone but no
+    # region is refused for a volume with a region.
     judged = np.zeros(nodes.n, dtype=np.bool_)
     for key in keys:
         judged |= nodes.codes(key) != ABSENT
     fits = np.ones(nodes.n, dtype=np.bool_)
     for placement in set(found):
+        #     volume failure-domain.beta.kubernetes.io/zone=a      node topology.kubernetes.io/zone=a and no beta label: fits
+        #     volume topology.kubernetes.io/zone=a                 node with the beta label alone: refused
         here = match_requirement(Requirement(placement.key, IN, tuple(placement.values)), nodes)
         stable = STABLE_NAMES.get(placement.key)
         if stable is not None and stable in keys:

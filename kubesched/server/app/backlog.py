@@ -24,6 +24,7 @@ async def say_if_behind(engine_now: Callable[[], Engine | None], clock: ClientCl
             engine, n_before = engine_now(), 0
         if engine is None:
             continue
+        # Wake-ups from sleep may come late, so the rate is over the time that really passed.
         n_decided = engine.queue.scheduling_cycle - n_before
         oldest = engine.queue.active_seconds() if engine.is_leading else 0.0
         if oldest > EVERY_SECONDS:

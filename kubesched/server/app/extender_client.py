@@ -48,12 +48,16 @@ class HttpPoster:
 
     def _started(self) -> asyncio.AbstractEventLoop:
         with self._starting:
+            # Started by the first request: most configurations have no extenders. The lock, because Filter and Bind may come
+            # from two threads.
             if self._loop is None:
                 self._loop = loop = asyncio.new_event_loop()
                 threading.Thread(target=_run, args=(loop,), name="extenders", daemon=True).start()
             return self._loop
 
     async def _end(self) -> None:
+        # Their callers wait in `result()`, in other threads. Cancelled, they get an exception and go on; otherwise they would
+        # wait for a loop that has stopped.
         under_way = asyncio.all_tasks() - {asyncio.current_task()}
         for task in under_way:
             task.cancel()
@@ -65,6 +69,7 @@ class HttpPoster:
     async def _post(self, url: str, body: bytes, extender: Extender) -> bytes:
         seconds = extender.http_timeout.seconds or DEFAULT_SECONDS
         try:
+            # Around everything, also a second try: `httpTimeout` of Go's client covers the whole exchange.
             async with asyncio.timeout(seconds):
                 return await self._answer(url, body, extender)
         except TimeoutError as error:
@@ -75,6 +80,8 @@ class HttpPoster:
     async def _answer(self, url: str, body: bytes, extender: Extender) -> bytes:
         """Make the exchange; once more if it was tried on an old connection that the other side had closed meanwhile."""
         while True:
+            # aiohttp tells only through tracing whether a connection was used before. A failure on a fresh one is final; on an
+            # old one the other side may just have closed it, so the request is sent again.
             way = SimpleNamespace(is_old=False)
             try:
                 return await self._exchange(url, body, extender, way)
@@ -95,6 +102,7 @@ class HttpPoster:
             server_hostname=(tls.server_name or None) if tls is not None and is_secure else None,
             trace_request_ctx=way,
         ) as response:
+            # The announced length is checked before reading, and the real one while reading: a length may be missing, or wrong.
             answer, announced = bytearray(), response.content_length or 0
             while announced <= MAX_ANSWER_BYTES and (chunk := await response.content.readany()):
                 answer += chunk
@@ -152,6 +160,7 @@ def _trust(extender: Extender) -> ssl.SSLContext:
     elif given.ca_file:
         context.load_verify_locations(given.ca_file)
     if given.cert_data and given.key_data:
+        # Python loads a certificate with its key from files only.
         with tempfile.NamedTemporaryFile() as both:
             both.write(given.cert_data + b"\n" + given.key_data)
             both.flush()

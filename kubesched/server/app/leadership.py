@@ -76,6 +76,7 @@ class Leadership:
         connection."""
         if not self.elects:
             return connection
+        # A function, because the lock is made later, in `run`. Before that nothing may be written.
         return FencedConnection(connection, lambda: self._fence is not None and self._fence.holds)
 
     def candidate(self, connection: Connection) -> LeaseCandidate | None:
@@ -105,7 +106,9 @@ class Leadership:
         lock = LOCKS[given.resource_lock](
             self._sibling(connection), self._identity, given.resource_namespace, given.resource_name
         )
+        # Whole seconds, because that is what the Lease stores and what other replicas wait for.
         self._fence = FencedLock(lock, int(self._timing.lease_duration), connection.clock)
+        # The object that the event is about. With two locks, as `endpointsleases`, it is the old one.
         about = ObjectReference(
             name=given.resource_name,
             namespace=given.resource_namespace,
@@ -113,6 +116,7 @@ class Leadership:
         )
 
         def changed(leads: bool, then: Callable[[], None]) -> None:
+            # The event is recorded before `then`, as in client-go; when the lease is lost the process ends soon after.
             self._metrics.leading(LEASE_NAME, leads)
             what = "became leader" if leads else "stopped leading"
             recorder.event(about, "Normal", "LeaderElection", "", f"{lock.identity} {what}")
@@ -124,7 +128,7 @@ class Leadership:
             Callbacks(
                 on_started=lambda: changed(True, began),
                 on_stopped=lambda: changed(False, ended),
-                on_new_leader=_say_leader,
+                on_new_leader=_log_leader,
                 on_slow_renewal=lambda: self._metrics.slow_renewal(LEASE_NAME),
             ),
             self._timing,
@@ -138,5 +142,5 @@ class Leadership:
         return connection.sibling("leader-election", timeout=self._timing.request_timeout)
 
 
-def _say_leader(who: str) -> None:
+def _log_leader(who: str) -> None:
     log.info("new leader elected: %s", who) if who else log.info("the leader has stepped down")

@@ -7,10 +7,17 @@ lease ends the program: two leaders are worse than none for some seconds.
 
 The `--config` file is checked every second. If it changed and is valid, a new engine takes over between two decisions:
 
-    build      the new profiles are built in the old engine's loop; if that fails, the old engine stays and nothing has
-    happened drain      the old engine tries no more pods; bindings under way may end, for up to 30 s take over  the new engine
-    gets the same store and inbox, and queues every pod that the old one had, with its attempts and nomination run        the
-    new engine leads if the old one did
+    build      the new profiles are built in the old engine's loop; if that fails, the old engine stays
+    drain      the old engine tries no more pods; bindings under way may end, for up to 30 s
+    take over  the new engine has the same store and inbox, and queues every pod of the old one, with attempts and nomination
+    run        the new engine leads if the old one did
+
+Example: the file changes at 12:00:00, and pod web-1 waits at Permit, pod web-2 is being bound.
+
+    12:00:01   the change is seen; the new engine is built, the old one begins to drain
+               web-1 is refused at Permit and goes back to the queue; changes still reach the store
+    12:00:02   web-2 is bound. Nothing is under way, so the old engine stops
+               the new engine takes the pods over and leads; web-1 is tried by the new profiles
 """
 
 from __future__ import annotations
@@ -95,6 +102,7 @@ class RecorderByProfile:
 
     def event(self, regarding: PodView, kind: str, reason: str, action: str, note: str) -> None:
         """Record that something happened to a pod."""
+        # After a reload a pod's profile may be gone while its last event is still to be written.
         recorder = self._recorders.get(regarding.pod.spec.scheduler_name, self._any)
         recorder.event(regarding, kind, reason, action, note)
 
@@ -119,6 +127,7 @@ class Scheduler:
         self.is_synced = False
         self.is_stopping = False
         self._stopped = asyncio.Event()
+        # By name. `_watch_over` waits for them, and the first that fails ends the program.
         self._tasks: dict[str, asyncio.Task[Any]] = {}
         self._prepared: tuple[Store, EngineHandle] | None = None
         self._outside = Ports()
@@ -140,6 +149,8 @@ class Scheduler:
     def deliver(self, kind: str, old: Any | None, new: Any | None) -> None:
         """Put a change into the inbox."""
         assert self.engine is not None
+        # Old releases read affinity and tolerations from annotations. They are turned into fields here, before anything else
+        # sees the object.
         if self._annotations is not None:
             old, new = self._annotations.read(old), self._annotations.read(new)
         self.engine.inbox.post(Changed(kind, old, new))
@@ -160,6 +171,8 @@ class Scheduler:
                 self.is_stopping = True
                 if self.engine is not None:
                     self.engine.stop()
+                # Order: no new decisions, then everything that talks to the API server (the elector releases its lease when it
+                # is cancelled), then the bindings. `_connected` closes the connection last.
                 for task in self._tasks.values():
                     task.cancel()
                 await asyncio.gather(*self._tasks.values(), return_exceptions=True)
@@ -175,8 +188,10 @@ class Scheduler:
         """Return after `stop`; raise what any part raises, and `LeaseLost` when the lease is lost."""
         stopping = self._begin("stopping", self._stopped.wait())
         while not stopping.done():
+            # The time limit is for tasks that begin while we wait: `asyncio.wait` knows only those that it was given.
             done, _ = await asyncio.wait(self._tasks.values(), timeout=1.0, return_when=asyncio.FIRST_COMPLETED)
             for name in [name for name, task in self._tasks.items() if task in done and name != "stopping"]:
+                # Raises what the task raised, which ends the program. A task that just ends, such as "starting", is dropped.
                 self._tasks.pop(name).result()
                 if name == "leading" and not self.is_stopping:
                     old_release = self.wiring.legacy
@@ -205,6 +220,8 @@ class Scheduler:
         self._recorder = RecorderByProfile(broadcaster, self.configuration)
         old_release, poster = self.wiring.legacy, self.wiring.poster()
         ends.callback(poster.close)
+        # Only writes about the cluster are fenced. Events and the lease have connections of their own: a standby records events
+        # too.
         writer = self._writer(self.leadership.fenced(connection), chance)
         self._outside = Ports(
             clock=self.wiring.clock,
@@ -219,6 +236,7 @@ class Scheduler:
             poster=poster if old_release is None else old_release.poster(poster),
             ties=None if old_release is None else old_release.ties(self.wiring.seed),
         )
+        # The store and the handle outlive reloads; only what depends on the configuration is built anew.
         self._prepared = new_handle(self.wiring.gates, self._outside)
         if old_release is not None and old_release.config_map is not None:
             self._policy = await _fetch_policy(connection, old_release.config_map)
@@ -234,6 +252,7 @@ class Scheduler:
         if self.wiring.decision_spans is not None and self.decisions is not None:
             self.decisions.listeners.append(self.wiring.decision_spans)
             ends.callback(self.wiring.decision_spans.close)
+        # A new engine leads by default, for runs without election. Here `_let_lead` decides when it begins.
         engine.is_leading = False
         self._watch_sizes(engine)
         if self.wiring.face is not None:
@@ -245,6 +264,8 @@ class Scheduler:
         if self.wiring.reload is not None:
             self._begin("reloading", self._reload(self.wiring.reload))
         elects = self.leadership.elects
+        # delayCacheUntilActive: a standby follows nothing and saves memory and watches. It pays with a full list when it takes
+        # over.
         if elects and self.configuration.delay_cache_until_active:
             self._begin("leading", self._lead(connection, follows=True))
             return
@@ -259,6 +280,7 @@ class Scheduler:
         gates, old_release, profiles = self.wiring.gates, self.wiring.legacy, None
         options = replace(engine_options(configuration, gates), assumed_ttl_seconds=self.wiring.assumed_ttl_seconds)
         if old_release is not None:
+            # A policy of an old release gives one profile of predicates and priorities. Its extenders stand in the policy too.
             algorithm = old_release.algorithm(self._prepared[1], self._policy)
             profiles = {algorithm.profile.name: algorithm.profile}
             configuration = replace(configuration, extenders=algorithm.extenders)
@@ -271,6 +293,7 @@ class Scheduler:
             registry=self.registry,
             prepared=self._prepared,
             profiles=profiles,
+            # At a reload the inbox stays: what arrives while the engines change waits in it for the new one.
             inbox=self.engine.inbox if self.engine is not None else None,
             options=options,
             queue_as=queue if old_release is None else old_release.queueing(queue),
@@ -291,6 +314,7 @@ class Scheduler:
         backoff, throttle = Backoff(connection.clock, self.wiring.chance), LogThrottle(connection.clock)
         while True:
             try:
+                # Tried for ever: the scheduler may start before the API server does, as in a control plane that boots.
                 self.reflectors = await Reflectors.prepare(connection, rows, self, self.wiring.chance, streams=streams)
                 break
             except (ApiError, Unreachable) as error:
@@ -299,6 +323,9 @@ class Scheduler:
                 await backoff.pause()
         if self.wiring.owns_process:
             await_the_list()
+        # From "listed" to "applied": `wait_synced` returns when the last object of the first lists is in the inbox. A call that
+        # is posted behind it runs when all of them are in the store. Only then may a pod be tried: with half of the nodes it
+        # would be refused, or placed badly.
         self._begin("watching", self.reflectors.run())
         await self.reflectors.wait_synced()
         taken_in = asyncio.Event()
@@ -316,6 +343,8 @@ class Scheduler:
         broadcaster = self._broadcaster
         assert broadcaster is not None
 
+        # In a task of its own: callbacks of the elector must not block, or the lease would not be renewed while the cluster is
+        # listed.
         async def follow_first() -> None:
             await self._follow(connection)
             self._let_lead()
@@ -326,6 +355,7 @@ class Scheduler:
             else:
                 self._let_lead()
 
+        # At once, before the program ends: no pod is tried from here on. Writes under way are stopped by the fence.
         def ended() -> None:
             assert self.engine is not None
             self.engine.is_leading = False
@@ -341,6 +371,7 @@ class Scheduler:
         self.engine.lead()
 
     def _writer(self, connection: Connection, chance: Chance) -> Writer:
+        # The dispatcher sends at most `parallelism` calls at a time; without it each binding cycle sends its own.
         if not self.wiring.gates.is_enabled("SchedulerAsyncAPICalls"):
             return Writer(connection, chance)
         dispatcher = ApiDispatcher(connection, self.configuration.parallelism, self.metrics.api_call_finished, chance)
@@ -358,10 +389,13 @@ class Scheduler:
         """Watch the configuration file. A changed one is used if it is valid; otherwise the old one stays and an error is
         logged."""
         while True:
+            # Polled: a mounted ConfigMap is replaced by renaming a symbolic link, which a watch on the file does not see.
             await asyncio.sleep(_LOOK_AT_FILE_SECONDS)
             if not self.wiring.has_changed():
                 continue
             try:
+                # Only errors of the configuration are caught. Anything else is a bug and ends the program loudly
+                # (`_watch_over`).
                 changed = read()
                 await self.swap(changed)
             except ConfigError as error:
@@ -383,6 +417,7 @@ class Scheduler:
 
         new = await old.in_turn(build)  # in its loop: no attempt may run in a thread meanwhile
         await old.drain(_DRAIN_SECONDS)
+        # From here until `new.run` begins nobody empties the inbox. The watches go on and post to it.
         old.stop()
         await self._tasks.pop("engine")
         new.take_over(old)
@@ -393,12 +428,14 @@ class Scheduler:
             "enable_contention_profiling",
             "delay_cache_until_active",
         ):
+            # These were used when the connection, the elector and the HTTP server were built, which are not replaced.
             if getattr(configuration, fixed) != getattr(self.configuration, fixed):
                 log.warning("%s has changed in the configuration, which takes effect at the next start", fixed)
         known = _custom_kinds(old)
         for kind in (kind for kind in _custom_kinds(new) if kind not in known):
             log.warning("plugins of the changed configuration wait for %s, which is followed from the next start on", kind)
         self.engine, self.configuration = new, configuration
+        # Only `lead` below switches it on: a standby reloads its configuration too.
         new.is_leading = False
         self._watch_sizes(new)
         if self._recorder is not None:
@@ -426,6 +463,8 @@ class Scheduler:
     def _pods(self) -> Iterable[PodView]:
         """Yield all known pods: those with a node, ours without one, and those of other schedulers without one."""
         assert self.engine is not None
+        # Each pod once: one with a node is in the store alone, one of ours without a node in the intake, one of another
+        # scheduler only in the reflector.
         yield from self.engine.store.pods()
         yield from self.engine.intake.pending()
         reflector = self.reflectors.by_kind.get("Pod") if self.reflectors is not None else None

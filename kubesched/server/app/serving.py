@@ -46,12 +46,14 @@ async def serve(
         what_if = face.what_if(scheduler, connection.sibling("page"))
         scheduler.page_data.offers = web.WHAT_IFS
     late = web.leader_election_check(lambda: False)  # never late: the process ends when the lease is lost
+    # A standby is healthy: kube-scheduler's check fails only if a leader has not renewed in time, and we end then.
     elects = scheduler.configuration.leader_election.leader_elect
     app = web.AppConfig(
         registry=register(scheduler.metrics, CollectorRegistry()),
         gates=scheduler.wiring.gates,
         about=web.About(time.time(), face.version, ".".join(map(str, scheduler.wiring.gates.emulated))),
         healthz=(late,) if elects else (web.PING,),
+        # Not ready while stopping, and before the first lists are applied: a Service then sends nobody here.
         readyz=(
             *((late,) if elects else ()),
             web.shutdown_check(lambda: scheduler.is_stopping),
@@ -82,6 +84,7 @@ async def access_of(
     authentication: Authentication, authorization: Authorization, ends: contextlib.AsyncExitStack
 ) -> web.DelegatedAccess:
     """Return who asks and who may, as the flags say: the API servers that they name are asked."""
+    # Two kubeconfigs, as kube-scheduler has two flags: one says who a caller is, the other what a caller may do.
     who = await _reviews("authentication", authentication.kubeconfig, ends)
     may = await _reviews("authorization", authorization.kubeconfig, ends)
     return await web.delegated_access(

@@ -17,6 +17,7 @@ def stop_on_signals(scheduler: Scheduler) -> None:
         nonlocal seen
         seen += 1
         if seen > 1:
+            # As kube-scheduler: the first signal ends the program in order, the second one does not wait for that.
             raise SystemExit(1)
         scheduler.stop()
 

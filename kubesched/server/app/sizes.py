@@ -13,6 +13,7 @@ INFORMERS_OF = "kube-scheduler"
 
 def watch_sizes(metrics: Metrics, engine: Engine, reflectors: Callable[[], Reflectors | None] | None) -> None:
     """Let the metrics read the sizes of an engine, and with `reflectors` the items and versions of each informer."""
+    # Called again after a reload: the new engine's functions replace the old one's by name.
     queue, store = engine.queue, engine.store
     metrics.watch(
         pending_pods=lambda: {
@@ -43,6 +44,8 @@ class Informers:
 
     def items(self) -> dict[tuple[str, ...], float]:
         """Return how many changes of each resource wait in the inbox."""
+        # Our reflectors have no queue of their own. What they have delivered and the loop has not applied waits in the inbox,
+        # so that is what client-go's informer metric means here.
         waiting = self._engine.inbox.n_changes()
         return {labels: waiting.get(kind, 0) for kind, labels, _ in self._each()}
 

@@ -254,6 +254,15 @@ async def _found(request: web.Request, handler: Handler) -> web.StreamResponse:
         return plain("404 page not found", 404)
 
 
+def _reviewed(path: str) -> str:
+    """Return the path that the caller must be allowed.
+
+    Kubernetes' own role system:discovery lets every authenticated user get /api/*. It means the API server's discovery, and
+    must not open our decisions. So these are asked about as data of the page: /ui/api/decisions.
+    """
+    return f"/ui{path}" if path.startswith("/api/") else path
+
+
 def _guarding(config: AppConfig) -> Middleware:
     """Return the middleware that authenticates and authorizes. Open paths, the page's files, need neither."""
 
@@ -268,7 +277,7 @@ def _guarding(config: AppConfig) -> Middleware:
             except NotAuthentic as error:
                 log.v(2).info("Unable to authenticate the request", err=error, path=request.path)
                 return unauthorized(request)
-        verb, path = request.method.lower(), request.path
+        verb, path = request.method.lower(), _reviewed(request.path)
         if config.authorizer is None:
             return forbidden(request, user.name, verb, path)
         try:

@@ -71,6 +71,7 @@ Novelty = Callable[[int, int], New]
 
 
 def _spread(i: int, rollout: int) -> New:
+    """Spread constraints over the pods of the own rollout, over zones and over nodes."""
     common = {"maxSkew": 1, "matchLabelKeys": [HASH], "labelSelector": {"matchLabels": {"app": "x"}}}
     hard = {**common, "topologyKey": ZONE, "whenUnsatisfiable": "DoNotSchedule"}
     soft = {**common, "topologyKey": HOST, "whenUnsatisfiable": "ScheduleAnyway"}
@@ -92,34 +93,40 @@ def _affinity(side: str, strength: str, topology_key: str) -> Novelty:
 
 
 def _selector(i: int, rollout: int, **namespaces: Any) -> New:
+    """Required anti-affinity with a label selector that only this pod matches."""
     term = {"topologyKey": HOST, "labelSelector": {"matchLabels": {"own": f"o{i}"}}, **namespaces}
     return New(labels={"own": f"o{i}"}, spec={"affinity": {"podAntiAffinity": {REQUIRED: [term]}}})
 
 
 def _namespace(i: int, rollout: int) -> New:
+    """A namespace for each rollout."""
     namespace = _object("Namespace", f"ns{rollout}")
     namespace["metadata"]["labels"] = {"team": f"t{rollout}"}
     return New(metadata={"namespace": f"ns{rollout}"}, objects=(namespace,))
 
 
 def _namespace_selector(i: int, rollout: int) -> New:
+    """The same anti-affinity with a namespace selector for the rollout's own namespace."""
     selecting = _selector(i, rollout, namespaceSelector={"matchLabels": {"team": f"t{rollout}"}})
     return _with(_namespace(i, rollout), spec=selecting.spec)
 
 
 def _node_affinity(i: int, rollout: int) -> New:
+    """A required node affinity that excludes one rank, a different one for each pod."""
     other = {"key": "rank", "operator": "NotIn", "values": [f"r{i}"]}
     terms = {"nodeSelectorTerms": [{"matchExpressions": [other]}]}
     return New(spec={"affinity": {"nodeAffinity": {REQUIRED: terms}}})
 
 
 def _resource(i: int, rollout: int) -> New:
+    """An extended resource for each rollout, and a node that offers it."""
     node = _node(f"offers-{rollout}")
     node["status"]["allocatable"][f"example.com/r{rollout}"] = "100"
     return New(requests={f"example.com/r{rollout}": "1"}, objects=(node,))
 
 
 def _new_node(i: int, rollout: int) -> New:
+    """A node for each rollout, with labels, a taint and an image of its own. Every other pod selects it."""
     node = _node(f"x{rollout}", rank=f"r{rollout}", **{ZONE: f"zx{rollout}", f"own/k{rollout}": "1"})
     node["spec"] = {"taints": [{"key": "since", "value": f"s{rollout}", "effect": "PreferNoSchedule"}]}
     node["status"]["images"] = [{"names": [f"app:{rollout}"], "sizeBytes": 500 << 20}]
@@ -127,6 +134,7 @@ def _new_node(i: int, rollout: int) -> New:
 
 
 def _claim(i: int, rollout: int) -> New:
+    """A bound claim for each rollout, with a storage class, volume and driver of its own."""
     common = {"accessModes": ["ReadWriteMany"], "storageClassName": f"s{rollout}"}
     claim = _object(
         "PersistentVolumeClaim",
@@ -154,6 +162,7 @@ def _claim(i: int, rollout: int) -> New:
 
 
 def _device(i: int, rollout: int) -> New:
+    """A device claim for each rollout, with a class, driver and slice of its own."""
     group, devices = "resource.k8s.io/v1", [{"name": f"d{j}"} for j in range(10)]
     pool = {"name": f"p{rollout}", "resourceSliceCount": 1}
     offer = {"driver": f"dr{rollout}.example.com", "pool": pool, "nodeName": f"n{rollout % 10}", "devices": devices}
@@ -170,15 +179,18 @@ def _device(i: int, rollout: int) -> New:
 
 
 def _priority(i: int, rollout: int) -> New:
+    """A priority for each pod, and a priority class for each rollout."""
     priority_class = _object("PriorityClass", f"c{rollout}", group="scheduling.k8s.io/v1", value=rollout)
     return New(spec={"priority": i, "priorityClassName": f"c{rollout}"}, objects=(priority_class,))
 
 
 def _preempting(i: int, rollout: int) -> New:
+    """Large pods of rising priority, which preempt older ones."""
     return New(requests={"cpu": "20"}, spec={"priority": i})
 
 
 def _budget(i: int, rollout: int) -> New:
+    """Preempting pods with a disruption budget for each rollout."""
     budget = _object(
         "PodDisruptionBudget",
         f"b{rollout}",
@@ -191,6 +203,7 @@ def _budget(i: int, rollout: int) -> New:
 
 
 def _owner(i: int, rollout: int) -> New:
+    """A ReplicaSet and a Service for each rollout."""
     name, labels = f"r{rollout}", {"set": f"r{rollout}"}
     replica_set = _object("ReplicaSet", name, group="apps/v1", namespace="default", spec={"selector": {"matchLabels": labels}})
     owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": name, "uid": f"ReplicaSet-{name}", "controller": True}
@@ -199,6 +212,7 @@ def _owner(i: int, rollout: int) -> New:
 
 
 def _pod_group(i: int, rollout: int) -> New:
+    """A gang for each rollout."""
     policy = {"schedulingPolicy": {"gang": {"minCount": PER_ROLLOUT}}}
     group = _object("PodGroup", f"g{rollout}", group="scheduling.k8s.io/v1beta1", namespace="default", spec=policy)
     return New(spec={"schedulingGroup": {"podGroupName": f"g{rollout}"}}, objects=(group,))
@@ -244,6 +258,7 @@ _TOGETHER = (
 
 
 def _merge(into: Raw, new: Raw) -> None:
+    """Merge a patch into a dict: dicts by key, lists appended, other values replaced."""
     for key, value in new.items():
         match into.get(key), value:
             case dict() as known, dict():

@@ -1,7 +1,7 @@
-"""Read a configuration or a policy as the scheduler or an old release reads it.
+"""Read a configuration or a policy, as the scheduler or an old release reads it.
 
-A KubeSchedulerConfiguration is read as the scheduler reads it, a legacy Policy (`kind: Policy`) as the release it was
-written for; the errors are the ones with which the scheduler itself would refuse to start.
+In: a KubeSchedulerConfiguration, or a legacy Policy (`kind: Policy`) and its release. Out: the checked document. The errors are
+those with which the scheduler would refuse to start.
 """
 
 from __future__ import annotations
@@ -31,7 +31,6 @@ from kubesched.scheduler.engine import Ports, new_handle, registry_with
 from kubesched.scheduler.framework import Plugin, catalogue, find_plugins, not_enabled, run_module
 from kubesched.scheduler.legacy.policies.componentconfig import API_VERSION as OLD_API_VERSION
 from kubesched.scheduler.legacy.policies.policy import KIND as POLICY
-from kubesched.scheduler.legacy.policies.policy import PolicyExtender
 from kubesched.scheduler.legacy.policies.selection import runs_as
 
 _STDIN = "-"
@@ -39,37 +38,37 @@ _STDIN = "-"
 
 @dataclass(frozen=True, slots=True)
 class Current:
-    """A configuration of the releases that are emulated."""
+    """A KubeSchedulerConfiguration of a current release."""
 
     configuration: Configuration
 
     def sentence(self) -> str:
-        """Return what it is."""
+        """Return one sentence about it."""
         return f"valid, profiles: {', '.join(profile.scheduler_name for profile in self.configuration.profiles)}"
 
     def document(self) -> dict[str, Any]:
-        """Return it with all defaults."""
+        """Return the configuration with all defaults."""
         return effective(self.configuration)
 
 
 @dataclass(frozen=True, slots=True)
 class OldPolicy:
-    """A policy, and what its release makes of it."""
+    """A legacy policy, and the algorithm that its release builds from it."""
 
     policy: legacy.Policy
     algorithm: legacy.Algorithm
 
     def sentence(self) -> str:
-        """Return what it is."""
+        """Return one sentence about it."""
         built = self.algorithm
         counts = f"{len(built.predicates)} predicates, {len(built.priorities)} priorities, {len(built.extenders)} extenders"
         return f"valid policy of {built.release}: {counts}"
 
     def document(self) -> dict[str, Any]:
-        """Return the policy with everything spelled out that it leaves to the release: names in running order.
+        """Return the policy with the defaults of its release, and all names in the order in which they run.
 
-        Entries with arguments keep the names that the policy gives them, also where the release runs several of them
-        as one: what is printed can be read again and means the same.
+        Entries with arguments keep their names, also if the release runs several of them as one. So the document can be read
+        again and means the same.
         """
         built, given = self.algorithm, self.policy
         predicates = [entry for entry in given.predicates or () if entry.argument is not None]
@@ -88,24 +87,26 @@ class OldPolicy:
             "alwaysCheckAllPredicates": built.always_check_all_predicates,
         }
         if given.extenders:
-            document["extenders"] = [_extender(one) for one in given.extenders]
+            document["extenders"] = [
+                {key: value for key, value in encode(one).items() if value not in ("", 0, False)} for one in given.extenders
+            ]
         return document
 
 
 @dataclass(frozen=True, slots=True)
 class OldFile:
-    """A configuration file of an old release, and the scheduler that it makes; none where a ConfigMap holds the policy."""
+    """A configuration file of an old release, and its algorithm; None if a ConfigMap has the policy."""
 
-    world: legacy.LegacyScheduler
+    scheduler: legacy.LegacyScheduler
     algorithm: legacy.Algorithm | None
 
     def sentence(self) -> str:
-        """Return what it is."""
-        return f"valid configuration of {self.world.release}, scheduler: {self.world.config.scheduler_name}"
+        """Return one sentence about it."""
+        return f"valid configuration of {self.scheduler.release}, scheduler: {self.scheduler.config.scheduler_name}"
 
     def document(self) -> dict[str, Any]:
-        """Return the file with its defaults, and the final plugins of the framework with their configuration."""
-        shown: dict[str, Any] = {"componentconfig": self.world.document()}
+        """Return the file with its defaults, and the plugins of the framework with their configuration."""
+        shown: dict[str, Any] = {"componentconfig": self.scheduler.document()}
         if self.algorithm is not None and self.algorithm.framework is not None:
             shown["framework"] = self.algorithm.framework.document()
         return shown
@@ -122,7 +123,7 @@ def read_configuration(
             return _build_old(text, legacy_version or str(legacy.LATEST))
         except ConfigError as error:
             raise _at(file, error) from error
-    brought = [cls for asked in plugins for cls in find_plugins(asked)]
+    brought = [cls for name in plugins for cls in find_plugins(name)]
     if legacy_version and _says(text, "apiVersion", OLD_API_VERSION):
         try:
             return _build_old_file(file, legacy_version, tuple(brought))
@@ -134,7 +135,7 @@ def read_configuration(
     except ConfigError as error:
         raise _at(file, error) from error
     registered = {cls.name for cls in registry}
-    for line in (*not_enabled(brought, found), *_args_for_nobody(text, registered)):
+    for line in (*not_enabled(brought, found), *_unused_args(text, registered)):
         warn(line)
     return Current(found)
 
@@ -150,8 +151,8 @@ def convert(file: Path, plugins: tuple[str, ...], legacy_version: str | None, sc
         raise _at(file, error) from error
 
 
-def _args_for_nobody(text: str, registered: set[str]) -> list[str]:
-    """Return a sentence for each `pluginConfig` of a plugin that nobody registered; the reference ignores it silently."""
+def _unused_args(text: str, registered: set[str]) -> list[str]:
+    """Return a warning for each `pluginConfig` of an unregistered plugin, which kube-scheduler ignores silently."""
     document = plain(read_json(text) if is_json(text) else read_yaml(text)[0])
     return [
         f'profiles[{i}].pluginConfig[{j}]: no plugin "{name}" is registered: its args are ignored'
@@ -170,15 +171,15 @@ def _build_old(text: str, version: str) -> OldPolicy:
 def _build_old_file(file: Path, version: str, brought: tuple[type[Plugin], ...]) -> OldFile:
     release = legacy.release_of(version)
     given = legacy.load_component_config(str(file), release).defaulted(release)
-    world = legacy.LegacyScheduler(release, given, brought=brought)
-    if world.config_map is not None:
-        return OldFile(world, None)
-    return OldFile(world, world.algorithm(new_handle(Gates.defaults(), Ports())[1]))
+    scheduler = legacy.LegacyScheduler(release, given, brought=brought)
+    if scheduler.config_map is not None:
+        return OldFile(scheduler, None)
+    return OldFile(scheduler, scheduler.algorithm(new_handle(Gates.defaults(), Ports())[1]))
 
 
 def _run_files(plugins: tuple[str, ...]) -> None:
-    for asked in plugins:
-        run_module(asked)
+    for name in plugins:
+        run_module(name)
 
 
 def _read(file: Path) -> str:
@@ -194,16 +195,12 @@ def _says(text: str, key: str, value: str) -> bool:
     try:
         tree = read_json(text) if is_json(text) else read_yaml(text)[0]
     except ConfigError:
-        return False  # whoever reads it as a configuration says what is wrong
+        return False  # reading it as a configuration reports the error
     return isinstance(tree, Object) and tree.get_folded(key) == value
 
 
 def _at(file: Path, error: ConfigError) -> ConfigError:
-    """Name the file in an error, in one line: some quote all that they could not read."""
+    """Return an error of one line that names the file. Some errors quote the whole text, so only their first line is kept."""
     first, *others = str(error).split("\n")
     text = f"{first} ..." if others else first
     return ConfigError("", text) if str(file) in text else ConfigError(str(file), text)
-
-
-def _extender(given: PolicyExtender) -> dict[str, Any]:
-    return {key: value for key, value in encode(given).items() if value not in ("", 0, False)}

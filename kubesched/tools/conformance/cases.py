@@ -1,8 +1,7 @@
-"""Golden cases: the same cluster, the same pod, the same answer as the reference gave.
+"""Golden cases: a cluster, a pod, and what kube-scheduler decided for it.
 
-In: cases as JSON (one a line, plain or gzipped). Out: for every case the differences from what was recorded, none if we
-decide alike. Which kind a case is of is read off its shape, so anybody's cases of these kinds can be run; a case is
-decided as the release in its `version` decides, 1.36 where it names none.
+In: cases as JSON, one on each line, plain or gzipped. Out: the differences between the recorded result and ours. The fields of
+a case show its kind, so cases of users can be run too. A case is decided as in the release of its `version`, 1.36 by default.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ _FIRST_RECORDED = "1.36"
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One thing that came out otherwise than recorded."""
+    """One field of a result that differs from the recorded one."""
 
     case: str
     what: str
@@ -80,7 +79,7 @@ def read_cases(paths: Iterable[Path]) -> Iterator[tuple[str, Case]]:
 
 
 class MalformedCase(SchedulerError):
-    """What was given as a golden case is none."""
+    """A golden case is not valid."""
 
 
 def version_of(case: Case) -> config.Version:
@@ -95,7 +94,7 @@ def version_of(case: Case) -> config.Version:
 
 @cache
 def _registry() -> Registry:
-    """Return the plugins in the tree; looking at their signatures takes longer than deciding most cases."""
+    """Return the in-tree plugins. They are registered once: reading their signatures takes longer than most cases."""
     return registry_with()
 
 
@@ -105,7 +104,7 @@ def _default_configuration(version: config.Version) -> config.Configuration:
 
 
 class Cluster:
-    """The cluster of a case, the profiles to decide with, and a queue that holds the pods which wait for their node."""
+    """The cluster of a case, its profiles, and a queue with its nominated pods."""
 
     def __init__(
         self,
@@ -125,8 +124,8 @@ class Cluster:
         self.queue = Queue(tuple(self.profiles.values()), StillClock(0.0), queue_options(self.config, self.gates))
         self.handle.nominations = self.queue.nominations
         read = [codec.decode(dict(raw)) for raw in objects]
-        # As an API server lists them: the first node with an image says how large it is, and among equally important victims
-        # the order in which they came decides.
+        # Nodes and pods in the order of an API server's list. The first node with an image decides the image's size, and among
+        # victims of equal importance the order of arrival decides.
         for obj in read:
             if not isinstance(obj, Node | Pod):
                 self.put(obj)
@@ -141,7 +140,7 @@ class Cluster:
         return cls(case["objects"], case.get("config"), version_of(case))
 
     def put(self, obj: Any) -> None:
-        """Take in an object."""
+        """Add an object."""
         if isinstance(obj, Node):
             self.store.put_node(obj)
         elif isinstance(obj, Pod):
@@ -155,13 +154,13 @@ class Cluster:
             self.store.objects.put(obj)
 
     def profile(self, pod: PodView) -> Profile:
-        """Return the profile that a pod asks for; the only one if there is only one."""
+        """Return the profile of a pod's `schedulerName`, or the first profile."""
         found = self.profiles.get(pod.pod.spec.scheduler_name)
         return found or next(iter(self.profiles.values()))
 
 
 def run_decision_case(case: Case) -> list[Difference]:
-    """Decide the pods of a case one after another and compare everything that was recorded."""
+    """Decide the pods of a case one after another, and compare with the recorded results."""
     name, expected = case["name"], case["expected"]
     try:
         cluster = Cluster.of(case)
@@ -184,7 +183,7 @@ def run_decision_case(case: Case) -> list[Difference]:
 
 
 def decide(cluster: Cluster, profile: Profile, pod: PodView, *, preempts: bool) -> tuple[dict[str, Any], Attempt | None]:
-    """Return what an attempt says, in the words of a golden case."""
+    """Return the result of an attempt in the fields of a golden case."""
     found: dict[str, Any] = {"pod": pod.key}
     gate = profile.pre_enqueue(pod)
     if not gate.is_success:
@@ -236,7 +235,7 @@ def _status(status: Status) -> dict[str, Any]:
 
 
 def compare(name: str, wanted: Mapping[str, Any], found: Mapping[str, Any]) -> list[Difference]:
-    """Compare one pod's outcome with what was recorded."""
+    """Compare the result for one pod with the recorded one."""
     if "error" in wanted or "error" in found:
         is_alike = ("error" in wanted) == ("error" in found)
         return [] if is_alike else [Difference(name, "error", wanted.get("error"), found.get("error"))]

@@ -1,4 +1,4 @@
-"""Golden configuration files: the exact error, or the exact document with everything defaulted."""
+"""Golden configuration files: the exact error, or the exact document with all defaults."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kubesched.tools.conformance.cases import Case, Difference, version_of
 
 
 def run_config_case(case: Case) -> list[Difference]:
-    """Load a configuration and compare what comes of it with what was recorded."""
+    """Load a configuration, and compare its error or its document with the recorded one."""
     text = msgspec.json.encode(case["config"]).decode() if not isinstance(case["config"], str) else case["config"]
     found = answer(text, config.Gates.defaults(version_of(case)))
     return [
@@ -24,7 +24,7 @@ def run_config_case(case: Case) -> list[Difference]:
 
 
 def answer(text: str, gates: config.Gates) -> dict[str, Any]:
-    """Return what the program says to a file, without the kubeconfig that differs between machines."""
+    """Return the error or the document of a configuration, without the kubeconfig, which depends on the machine."""
     try:
         loaded = config.load(text, gates=gates, registry=IN_TREE_CATALOGUE)
     except ConfigError as error:

@@ -1,7 +1,6 @@
-"""Which runner a golden case belongs to, read off its shape.
+"""Runs a golden case of any family; its fields show which one it is.
 
-In: a case of any family. Out: its differences. A case that makes the program raise differs, and is named; only what is no
-case at all ends the run.
+In: a case. Out: its differences. An exception is a difference of the case. Only a case that is not valid ends the run.
 """
 
 from __future__ import annotations
@@ -24,12 +23,12 @@ def run_case(case: Case) -> list[Difference]:
         return run(case)
     except MalformedCase:
         raise
-    except Exception as error:  # whatever it is, the other cases still want to be run
+    except Exception as error:  # a bug: report it and run the other cases
         return [Difference(case["name"], "raised", None, f"{type(error).__name__}: {error}")]
 
 
 def _runner(case: Case) -> Callable[[Case], list[Difference]]:
-    """Return what runs a case, having seen that everything is there which that needs."""
+    """Return the function that runs a case, after a check of the fields that it needs."""
     version_of(case)
     if "expected" not in case:
         _check(case, "config", object, "a configuration")

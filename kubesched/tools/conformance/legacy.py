@@ -1,4 +1,4 @@
-"""Golden cases of the legacy family: a policy or a provider, a cluster, one pod, and what 1.17 made of them."""
+"""Golden cases of the family legacy: a policy or provider, a cluster, one pod, and what release 1.17 decided."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from kubesched.scheduler.legacy.shared.pod_requests import as_placed
 from kubesched.tools.conformance.cases import Case, Difference
 
 TO_THE_LETTER = Options(to_the_letter=True)
-"""The recorded program had its mistakes."""
+"""Keeps the bugs of the release that was recorded."""
 
 
 def run_legacy_case(case: Case) -> list[Difference]:
@@ -68,7 +68,7 @@ def _decide(case: Case) -> dict[str, Any]:
 
 
 def store_of(case: Case) -> tuple[Store, EngineHandle]:
-    """Return the cluster of a case. Two objects of one name are refused, as the old program's test API refused them."""
+    """Return the cluster of a case. A duplicate object is an error, as in the test API of the recorded release."""
     store = Store()
     seen: set[tuple[type, str, str]] = set()
     for raw in case["objects"]:

@@ -1,7 +1,7 @@
-"""Golden cases of the family wakeups: one pod that no node takes, then one event; does the event bring it back?
+"""Golden cases of the family wakeups: does an event move an unschedulable pod back to the active or backoff queue?
 
-In: a case: objects, one pod, an event, and what the reference did. Out: the differences. The pod goes the way of every
-pod: the intake hands it to the queue, it is popped, tried and parked; then the event comes in by the same door.
+In: objects, one pod, an event, and what kube-scheduler did. Out: the differences. As in the engine, the intake adds the pod to
+the queue, it is popped, tried and parked, and then the intake gets the event.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ LEFT = ("active", "backoff")
 
 
 def run_wakeup_case(case: Case) -> list[Difference]:
-    """Try a case's pod, let the event happen, and compare who refused the pod and whether it left the waiting pods."""
+    """Try the pod, deliver the event, and compare the plugins that refused the pod and whether it was requeued."""
     name, expected = case["name"], case["expected"]
     try:
         found = _play(case)
@@ -60,7 +60,7 @@ def _play(case: Case) -> dict[str, Any]:
 
 
 def deliver(cluster: Cluster, intake: Intake, pod: Pod, event: dict[str, Any]) -> None:
-    """Deliver the event as a watch would: with the version that was there before, and a new resource version."""
+    """Deliver the event as a watch does: with the old object, and with a new resource version."""
     changed = codec.decode(dict(event["object"]))
     before = _find(cluster, pod, changed)
     after = None
@@ -73,7 +73,7 @@ def deliver(cluster: Cluster, intake: Intake, pod: Pod, event: dict[str, Any]) -
 
 
 def _find(cluster: Cluster, pod: Pod, changed: TopLevel) -> TopLevel | None:
-    """Return the version of an object that is known."""
+    """Return the stored version of an object."""
     meta = changed.metadata
     if isinstance(changed, Node):
         return cluster.store.node(meta.name)

@@ -19,19 +19,19 @@ from kubesched.tools.snapshots.sources import Policy
 _FIELDS = {"sequence", "at", "pod", "outcome", "node", "sentence", "refusals"}
 
 
-def ask(address: SchedulerAddress, asked: DecisionFilter, limit: int) -> list[dict[str, Any]]:
-    """Return what a running scheduler has, newest first: of one pod in full, otherwise page by page."""
-    if asked.pod:
-        told = asyncio.run(ask_for_decisions_about(address, asked.namespace, asked.pod.rpartition("/")[2]))
-        return [each for each in told if asked.takes(each)][:limit]
-    words = {"namespace": asked.namespace, "node": asked.node, "outcome": asked.outcome, "plugin": asked.plugin}
-    times = {"since": asked.since, "until": asked.until}
+def ask(address: SchedulerAddress, wanted: DecisionFilter, limit: int) -> list[dict[str, Any]]:
+    """Return decisions from a running scheduler, newest first; those of one pod are complete with scores."""
+    if wanted.pod:
+        found = asyncio.run(ask_for_decisions_about(address, wanted.namespace, wanted.pod.rpartition("/")[2]))
+        return [each for each in found if wanted.takes(each)][:limit]
+    words = {"namespace": wanted.namespace, "node": wanted.node, "outcome": wanted.outcome, "plugin": wanted.plugin}
+    times = {"since": wanted.since, "until": wanted.until}
     query = {name: text for name, text in words.items() if text} | {k: repr(v) for k, v in times.items() if v is not None}
     return asyncio.run(ask_for_decisions(address, query, limit))
 
 
 def read_log(path: Path) -> Iterator[dict[str, Any]]:
-    """Yield the decisions of a decision log and of the files that it was before, oldest first."""
+    """Yield the decisions of a decision log and of its rotated files, oldest first."""
     older: list[Path] = []
     while (before := path.with_name(f"{path.name}.{len(older) + 1}")).exists():
         older.append(before)
@@ -56,6 +56,6 @@ def decided_again(lines: Iterable[bytes], policy: Policy) -> list[dict[str, Any]
 
 
 def newest_placement(decisions: list[dict[str, Any]]) -> Mapping[str, Any] | None:
-    """Return the newest decision that placed a pod, of some that are newest first; the newest of all if none did."""
+    """Return the newest decision that placed a pod, or the newest one if none did. `decisions` are newest first."""
     placed = next((each for each in decisions if each["outcome"] == "placed"), None)
     return placed or (decisions[0] if decisions else None)

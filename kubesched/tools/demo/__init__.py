@@ -1,1 +1,1 @@
-"""What `kubesched demo` shows: a sample workload, and what one may do to it from the page."""
+"""What `kubesched demo` shows: a sample workload, and the actions of its page."""

@@ -1,7 +1,7 @@
-"""What one may do to a demo's cluster from the page: apply manifests, scale, change nodes, load a snapshot.
+"""The actions of the demo's page: apply manifests, scale, change nodes, load a snapshot.
 
-In: questions from the page as JSON, the demo's object store and what lives around it. Out: changes in the store, as kubectl
-would make them, and a sentence that says what was done. Never on a scheduler's own port: only a demo is anybody's to change.
+In: requests from the page as JSON, the demo's object store, and its fake kubelets. Out: changes in the store, as kubectl would
+make them, and a sentence about what was done. Only the demo has these routes, never a real scheduler.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ _OUTLIVED = ("uid", "resourceVersion", "ownerReferences", "managedFields", "crea
 
 
 class ApplyQuestion(msgspec.Struct, forbid_unknown_fields=True):
-    """Make these true."""
+    """Apply these manifests."""
 
     manifests: str
     namespace: str = "default"
 
 
 class NodeQuestion(msgspec.Struct, forbid_unknown_fields=True):
-    """Do this to a node; `add` makes `count` more like it."""
+    """Run an action on a node; `add` creates `count` nodes like it."""
 
     action: str
     node: str
@@ -50,7 +50,7 @@ class NodeQuestion(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class ScaleQuestion(msgspec.Struct, forbid_unknown_fields=True):
-    """Let a workload, such as deployments/web, have so many replicas."""
+    """Scale a workload such as deployments/web."""
 
     workload: str
     namespace: str
@@ -58,13 +58,13 @@ class ScaleQuestion(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class LoadQuestion(msgspec.Struct, forbid_unknown_fields=True):
-    """Be the cluster of a snapshot."""
+    """Replace the cluster by that of a snapshot."""
 
     snapshot: str
 
 
 class DemoActions:
-    """Changes a demo's cluster."""
+    """Changes the cluster of a demo."""
 
     def __init__(self, store: ObjectStore, cluster: FakeCluster) -> None:
         self._store = store
@@ -83,13 +83,14 @@ class DemoActions:
         """Return the routes."""
         return [
             web.get(f"{API}/workloads", self._workloads),
-            web.post(f"{API}/apply", _does(ApplyQuestion, lambda asked: self.apply(asked.manifests, asked.namespace))),
-            web.post(f"{API}/node-action", _does(NodeQuestion, lambda asked: self.on_node(asked))),
-            web.post(f"{API}/scale", _does(ScaleQuestion, lambda asked: self.scale(asked))),
-            web.post(f"{API}/load", _does(LoadQuestion, lambda asked: self.load(asked.snapshot), MOST_SNAPSHOT_BYTES)),
+            web.post(f"{API}/apply", _does(ApplyQuestion, lambda request: self.apply(request.manifests, request.namespace))),
+            web.post(f"{API}/node-action", _does(NodeQuestion, lambda request: self.on_node(request))),
+            web.post(f"{API}/scale", _does(ScaleQuestion, lambda request: self.scale(request))),
+            web.post(f"{API}/load", _does(LoadQuestion, lambda request: self.load(request.snapshot), MOST_SNAPSHOT_BYTES)),
         ]
 
     async def _workloads(self, _: web.Request) -> web.Response:
+        """Return the workloads that can be scaled."""
         found = [
             {
                 "workload": f"{plural}/{each['metadata']['name']}",
@@ -110,6 +111,7 @@ class DemoActions:
         return f"applied {', '.join(names[:5])}{f' and {len(names) - 5} more' if len(names) > 5 else ''}"
 
     def _applied(self, manifest: Manifest, namespace: str) -> str:
+        """Apply one manifest; an object with generateName is created instead."""
         content, name = manifest.content, manifest.content["metadata"].get("name", "")
         resource = self._store.context.catalogue.of_kind(content["apiVersion"], manifest.kind)
         if resource is None:
@@ -124,19 +126,21 @@ class DemoActions:
             raise SchedulerError(f"{manifest.where}: {error}") from error
         return f"{manifest.kind}/{name or content['metadata']['generateName']}"
 
-    def on_node(self, asked: NodeQuestion) -> str:
-        """Do something to a node."""
-        act = self._on_nodes.get(asked.action)
+    def on_node(self, request: NodeQuestion) -> str:
+        """Run an action on a node; return what was done."""
+        act = self._on_nodes.get(request.action)
         if act is None:
-            raise SchedulerError(f"{asked.action!r} is nothing that is done to nodes: {', '.join(self._on_nodes)}")
-        self._store.get("nodes", asked.node)  # raises for one that is not there
-        return act(asked.node, asked.count)
+            raise SchedulerError(f"{request.action!r} is nothing that is done to nodes: {', '.join(self._on_nodes)}")
+        self._store.get("nodes", request.node)  # raises NotFound
+        return act(request.node, request.count)
 
     def _cordon(self, name: str, on: bool) -> str:
+        """Cordon or uncordon a node."""
         self._store.patch("nodes", name, {"spec": {"unschedulable": on or None}}, patch_type=MERGE_PATCH)
         return f"{name} is {'cordoned' if on else 'open again'}"
 
     def _drain(self, name: str) -> str:
+        """Cordon a node and evict its pods, except those of DaemonSets."""
         self._cordon(name, True)
         evicted, kept = 0, 0
         for pod in self._store.list("pods", field_selector=f"spec.nodeName={name}").items:
@@ -145,11 +149,12 @@ class DemoActions:
             try:
                 self._store.evict(pod["metadata"]["namespace"], pod["metadata"]["name"])
                 evicted += 1
-            except ApiError:  # its disruption budget forbids
+            except ApiError:  # forbidden by a disruption budget
                 kept += 1
         return f"{name} is drained: {evicted} pods evicted" + (f", {kept} kept by their disruption budgets" if kept else "")
 
     def _fall_silent(self, name: str) -> str:
+        """Stop the heartbeats of a node."""
         self._cluster.fail_node(name)
         return f"{name} falls silent; it is tainted when its lease runs out, and its pods are evicted after their tolerations"
 
@@ -162,6 +167,7 @@ class DemoActions:
         return f"{name} is gone"
 
     def _add(self, name: str, count: int) -> str:
+        """Create nodes with the capacity, labels and taints of a node."""
         if not 1 <= count <= MOST_NODES:
             raise SchedulerError(f"{count} nodes cannot be added: 1 to {MOST_NODES} can")
         like, taken = self._store.get("nodes", name), {each["metadata"]["name"] for each in self._store.list("nodes").items}
@@ -175,18 +181,18 @@ class DemoActions:
             )
         return f"{names[0]} is there" if count == 1 else f"{names[0]} to {names[-1]} are there"
 
-    def scale(self, asked: ScaleQuestion) -> str:
-        """Give a workload another number of replicas."""
-        plural, _, name = asked.workload.partition("/")
-        if plural not in _SCALED or not 0 <= asked.replicas <= MOST_REPLICAS:
+    def scale(self, request: ScaleQuestion) -> str:
+        """Change the replicas of a workload."""
+        plural, _, name = request.workload.partition("/")
+        if plural not in _SCALED or not 0 <= request.replicas <= MOST_REPLICAS:
             raise SchedulerError(
-                f"{asked.workload} cannot be scaled to {asked.replicas}: 0 to {MOST_REPLICAS} can be asked for"
+                f"{request.workload} cannot be scaled to {request.replicas}: 0 to {MOST_REPLICAS} can be asked for"
             )
-        self._store.scale(plural, name, asked.replicas, asked.namespace)
-        return f"{asked.workload} has {asked.replicas} replicas"
+        self._store.scale(plural, name, request.replicas, request.namespace)
+        return f"{request.workload} has {request.replicas} replicas"
 
     def load(self, text: str) -> str:
-        """Replace nodes, pods and workloads by those of a snapshot; pods come without their controllers."""
+        """Replace nodes, pods and workloads by those of a snapshot; its pods have no controllers here."""
         cluster = cluster_in("the text", Content(text.encode(), True))
         if not cluster.of(Node):
             raise SchedulerError("there is no node in the snapshot")
@@ -202,7 +208,7 @@ class DemoActions:
             raw["metadata"] = {name: value for name, value in raw["metadata"].items() if name not in _OUTLIVED}
             if isinstance(obj, Pod):
                 raw.pop("status", None)
-                raw["spec"].pop("priority", None)  # admission takes it from the class again
+                raw["spec"].pop("priority", None)  # admission sets it from the priority class
                 n_pods += 1
             namespace = raw["metadata"].get("namespace", "")
             for kind, made in (("namespaces", {"metadata": {"name": namespace}}), (INFO[type(obj)].plural, raw)):
@@ -220,7 +226,7 @@ class DemoActions:
 
 
 def _new_names(taken: set[str], count: int) -> Iterator[str]:
-    """Yield names that no node has."""
+    """Yield unused names of nodes."""
     number = len(taken)
     while count:
         name = f"node-{number:03d}"
@@ -233,6 +239,8 @@ def _new_names(taken: set[str], count: int) -> Iterator[str]:
 def _does(
     type_: type[Any], act: Callable[[Any], str], most: int = MOST_BYTES
 ) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
+    """Return a handler that decodes a request, calls `act`, and answers with its sentence."""
+
     async def handle(request: web.Request) -> web.Response:
         async def found() -> Document:
             return {"done": act(await question(request, type_, most))}

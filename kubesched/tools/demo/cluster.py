@@ -1,6 +1,6 @@
 """The demo's cluster in one process: the embedded API server, fake kubelets and controllers, the scheduler, and the page.
 
-In: how large it is, and how pods are decided. Out: the parts, running, with the sample workload in the store.
+In: its size, and the scheduler's configuration. Out: the running parts, with the sample workload in the store.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from kubesched.tools.snapshots.sources import Policy
 
 _REPORTS_A_SECOND = 20
 _FULLY_RECORDED_NODES = 1000
-"""Up to so many nodes, every decision of a demo is recorded with all scores: it is there to be looked at."""
+"""Up to this size, every decision of a demo is recorded with all scores, for the page."""
 _RESOURCES = {
     "Node": "nodes",
     "Namespace": "namespaces",
@@ -44,7 +44,7 @@ _RESOURCES = {
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What the cluster is made of."""
+    """The size and the settings of a demo."""
 
     nodes: int
     pods: int
@@ -56,7 +56,7 @@ class Settings:
 
 
 class Demo(NamedTuple):
-    """The parts of a demo that runs."""
+    """The parts of a running demo."""
 
     server: ApiServer
     kubeconfig: Path
@@ -68,8 +68,8 @@ class Demo(NamedTuple):
 async def demo_cluster(
     given: Settings, scratch: Path, stopped: asyncio.Event, say: Callable[[str], None]
 ) -> AsyncIterator[Demo]:
-    """Run a cluster with the sample workload. A scheduler that ends too early sets `stopped`; `say` tells what is ignored."""
-    # The demo speaks for itself; what the parts have to say is of interest only if something breaks.
+    """Run a cluster with the sample workload. `stopped` is set if the scheduler ends; `say` prints what it ignores."""
+    # The demo prints its own lines. Of the logs of its parts only errors are useful.
     logging.getLogger("kubesched").setLevel(logging.ERROR)
     raise_file_limit()
     server = ApiServer(ObjectStore(data_dir=given.data_dir), port=given.port)
@@ -115,7 +115,7 @@ def _pace(n_nodes: int) -> Pace:
 
 
 def _unhurried(configuration: config.Configuration) -> config.Configuration:
-    """Return a configuration for a cluster of one's own: nobody else to elect, and no limit on requests."""
+    """Return a configuration without leader election and without a limit on requests."""
     return replace(
         configuration,
         leader_election=msgspec.structs.replace(configuration.leader_election, leader_elect=False),
@@ -124,7 +124,7 @@ def _unhurried(configuration: config.Configuration) -> config.Configuration:
 
 
 def _fill(store: ObjectStore, given: Settings) -> None:
-    """Create the nodes and the workload; what a data directory has brought along stays as it is."""
+    """Create the nodes and the workload; objects that the data directory has already stay."""
     for obj in (*map(sample.node, range(given.nodes)), *sample.workload(given.pods, given.nodes)):
         with contextlib.suppress(AlreadyExists):
             store.create(_RESOURCES[obj["kind"]], obj, obj["metadata"].get("namespace", ""))

@@ -1,7 +1,7 @@
-"""What the demo's scheduler does not look at, said when it comes: groups without their gate, pods of other schedulers.
+"""Warns about objects that the demo's scheduler ignores: groups whose gate is off, pods of other schedulers.
 
-In: objects as they are created beside the demo, and how its scheduler decides. Out: a line for the first object of each
-kind that is ignored, with what would change that. Never a line for every object.
+In: objects as they are created, and the scheduler's configuration. Out: one line for each reason, with the first object and
+with what would change it.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ _COSCHEDULED = "podgroups.scheduling.x-k8s.io"
 
 
 class IgnoredObjects:
-    """Says once for each reason which object is ignored."""
+    """Prints one line for each reason to ignore an object."""
 
     def __init__(
-        self, store: ObjectStore, configuration: config.Configuration, gates: config.Gates, tell: Callable[[str], None]
+        self, store: ObjectStore, configuration: config.Configuration, gates: config.Gates, say: Callable[[str], None]
     ) -> None:
-        self._tell = tell
-        self._told: set[str] = set()
+        self._say = say
+        self._printed: set[str] = set()
         self._schedulers = {profile.scheduler_name for profile in configuration.profiles}
         storage = store.context.storage
         for table, (kind, needed) in _GATES.items():
@@ -49,6 +49,6 @@ class IgnoredObjects:
                 self._came(change, "Pod", f"it asks for the scheduler {name}, and this one is {known}")
 
     def _came(self, change: Change, kind: str, why: str) -> None:
-        if change.old is None and change.new is not None and why not in self._told:
-            self._told.add(why)
-            self._tell(f"Ignored: {kind} {change.key}: {why}")
+        if change.old is None and change.new is not None and why not in self._printed:
+            self._printed.add(why)
+            self._say(f"Ignored: {kind} {change.key}: {why}")

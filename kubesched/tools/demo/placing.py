@@ -1,4 +1,4 @@
-"""How far a demo is with placing its pods."""
+"""Follows how a demo places its pods, until all are placed or tried."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from kubesched.embedded import ObjectStore
 from kubesched.server.app import Scheduler
 
 _STUCK_SECONDS = 60.0
-"""After so long without a change the demo goes on with what there is."""
+"""After this time without a change the demo continues with the pods that are placed."""
 _TICK_SECONDS = 0.1
 _STEADY_TICKS = 3
 
 
 class Tally:
-    """How many pods there are and how many have a node; counted as they change, for listing thousands is slow."""
+    """Counts pods, and those with a node, from changes, as listing thousands of pods is slow."""
 
     def __init__(self, store: ObjectStore) -> None:
         self._has_node: dict[str, bool] = {}
@@ -38,14 +38,14 @@ class Tally:
 
 
 class Placing(NamedTuple):
-    """A look at a demo that places its pods."""
+    """The progress at one moment."""
 
     has_changed: bool
     pods_a_second: float
 
 
 async def placing(store: ObjectStore, scheduler: Scheduler, tally: Tally, stopped: asyncio.Event) -> AsyncIterator[Placing]:
-    """Yield ten times a second how it goes, until every pod is placed or was tried."""
+    """Yield the progress ten times a second, until every pod is placed or was tried."""
     loop = asyncio.get_running_loop()
     began_at = changed_at = loop.time()
     before: tuple[int, ...] = ()
@@ -63,14 +63,14 @@ async def placing(store: ObjectStore, scheduler: Scheduler, tally: Tally, stoppe
 
 
 def _n_wanted(store: ObjectStore) -> int:
-    """Return how many pods the workloads make."""
+    """Return how many pods the workloads want."""
     makers = [*store.list("deployments").items, *store.list("statefulsets").items]
     replicas = sum(int(maker["spec"].get("replicas", 1)) for maker in makers)
     return replicas + sum(int(job["spec"].get("completions", 1)) for job in store.list("jobs").items)
 
 
 def _taken_in(scheduler: Scheduler) -> tuple[int, ...]:
-    """Return how much the scheduler knows by now."""
+    """Return how many nodes and pods the scheduler has read, as numbers that change while it reads."""
     engine = scheduler.engine
     return () if engine is None else (len(engine.store.nodes), len(engine.queue), engine.queue.n_active)
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from kubesched.kube.values import HOSTNAME, ZONE
 
+Object = dict[str, Any]
 ZONES = ("zone-a", "zone-b", "zone-c")
 NAMESPACE = "demo"
 GPU = "example.com/gpu"
@@ -17,11 +18,11 @@ RULES = {
     "report": "a Job; it ends",
     "whale": "40 cpu, 100Gi",
 }
-"""What is special about each workload, in words."""
+"""A short description of each workload."""
 _GPUS_A_NODE = 4
 
 
-def node(i: int) -> dict[str, Any]:
+def node(i: int) -> Object:
     """Return node number i: three zones, two sizes, every tenth with a GPU and a taint that keeps others off it."""
     is_large, has_gpu = i % 4 == 0, i % 10 == 9
     offer = {
@@ -43,87 +44,43 @@ def node(i: int) -> dict[str, Any]:
     }
 
 
-def workload(n_pods: int, n_nodes: int) -> list[dict[str, Any]]:
-    """Return manifests that make so many pods. On nodes that are large enough, one of them is left over."""
+def workload(n_pods: int, n_nodes: int) -> list[Object]:
+    """Return manifests of `n_pods` pods. All of them fit but the whale, if there are enough nodes."""
     shares = {"web": 0.4, "api": 0.25, "trainer": 0.05, "cache": 0.1}
     counts = {name: max(1, round(n_pods * share)) for name, share in shares.items()}
     counts["trainer"] = min(counts["trainer"], _GPUS_A_NODE * ((n_nodes + 1) // 10))
     counts["report"] = max(1, n_pods - sum(counts.values()) - 1)
     selector = {name: {"matchLabels": {"app": name}} for name in counts}
+    even = {"maxSkew": 1, "topologyKey": ZONE, "whenUnsatisfiable": "DoNotSchedule", "labelSelector": selector["web"]}
+    apart = {"weight": 100, "podAffinityTerm": {"labelSelector": selector["api"], "topologyKey": HOSTNAME}}
+    affinity = {"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [apart]}}
+    gpus = {"tolerations": [{"key": GPU, "operator": "Exists"}]}
+
+    def replicated(kind: str, name: str, template: Object, **spec: Any) -> Object:
+        spec = {"replicas": counts[name], "selector": selector[name], "template": template, **spec}
+        return _object("apps/v1", kind, name, spec)
+
+    job = {"parallelism": counts["report"], "completions": counts["report"]}
+    whale = _object("v1", "Pod", "whale", _template("whale", "40", "100Gi")["spec"])
+    whale["metadata"]["labels"] = {"app": "whale"}
     return [
         {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}},
-        _deployment(
-            "web",
-            counts["web"],
-            "250m",
-            "256Mi",
-            topologySpreadConstraints=[
-                {"maxSkew": 1, "topologyKey": ZONE, "whenUnsatisfiable": "DoNotSchedule", "labelSelector": selector["web"]}
-            ],
+        replicated("Deployment", "web", _template("web", "250m", "256Mi", topologySpreadConstraints=[even])),
+        replicated("Deployment", "api", _template("api", "500m", "512Mi", affinity=affinity)),
+        replicated("Deployment", "trainer", _template("trainer", "1", "4Gi", {GPU: "1"}, **gpus)),
+        replicated(
+            "StatefulSet", "cache", _template("cache", "200m", "1Gi"), serviceName="cache", podManagementPolicy="Parallel"
         ),
-        _deployment(
-            "api",
-            counts["api"],
-            "500m",
-            "512Mi",
-            affinity={
-                "podAntiAffinity": {
-                    "preferredDuringSchedulingIgnoredDuringExecution": [
-                        {"weight": 100, "podAffinityTerm": {"labelSelector": selector["api"], "topologyKey": HOSTNAME}}
-                    ]
-                }
-            },
-        ),
-        _deployment(
-            "trainer", counts["trainer"], "1", "4Gi", extra={GPU: "1"}, tolerations=[{"key": GPU, "operator": "Exists"}]
-        ),
-        {
-            "apiVersion": "apps/v1",
-            "kind": "StatefulSet",
-            "metadata": {"name": "cache", "namespace": NAMESPACE},
-            "spec": {
-                "replicas": counts["cache"],
-                "serviceName": "cache",
-                "podManagementPolicy": "Parallel",
-                "selector": selector["cache"],
-                "template": _template("cache", "200m", "1Gi"),
-            },
-        },
-        {
-            "apiVersion": "batch/v1",
-            "kind": "Job",
-            "metadata": {"name": "report", "namespace": NAMESPACE},
-            "spec": {
-                "parallelism": counts["report"],
-                "completions": counts["report"],
-                "template": _template("report", "100m", "128Mi", restartPolicy="Never"),
-            },
-        },
-        {
-            "apiVersion": "v1",
-            "kind": "Pod",
-            "metadata": {"name": "whale", "namespace": NAMESPACE, "labels": {"app": "whale"}},
-            "spec": _template("whale", "40", "100Gi")["spec"],
-        },
+        _object("batch/v1", "Job", "report", {**job, "template": _template("report", "100m", "128Mi", restartPolicy="Never")}),
+        whale,
     ]
 
 
-def _deployment(
-    name: str, replicas: int, cpu: str, memory: str, extra: dict[str, str] | None = None, **spec: Any
-) -> dict[str, Any]:
-    return {
-        "apiVersion": "apps/v1",
-        "kind": "Deployment",
-        "metadata": {"name": name, "namespace": NAMESPACE},
-        "spec": {
-            "replicas": replicas,
-            "selector": {"matchLabels": {"app": name}},
-            "template": _template(name, cpu, memory, extra, **spec),
-        },
-    }
+def _object(version: str, kind: str, name: str, spec: Object) -> Object:
+    return {"apiVersion": version, "kind": kind, "metadata": {"name": name, "namespace": NAMESPACE}, "spec": spec}
 
 
-def _template(name: str, cpu: str, memory: str, extra: dict[str, str] | None = None, **spec: Any) -> dict[str, Any]:
+def _template(name: str, cpu: str, memory: str, extra: dict[str, str] | None = None, **spec: Any) -> Object:
     amounts = {"cpu": cpu, "memory": memory, **(extra or {})}
     container = {"name": "main", "image": f"example.com/{name}:1", "resources": {"requests": amounts, "limits": extra or {}}}
     return {"metadata": {"labels": {"app": name}}, "spec": {"containers": [container], **spec}}

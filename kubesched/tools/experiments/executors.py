@@ -1,8 +1,8 @@
-"""Where trials run: in the processes of this machine, or on Ray.
+"""Runs trials: in processes of this machine, or on Ray.
 
-In: an experiment and some of its trials. Out: their outcomes as they come, each with the trial's place in the list. What
-comes out does not depend on who ran a trial, nor in which order. A worker that dies takes no trial with it: what it had
-begun is begun again, and a trial whose worker dies every time is told so in its outcome.
+In: an experiment and some of its trials. Out: outcomes in the order in which they finish, each with the index of its trial. The
+outcome does not depend on which worker runs a trial, or on the order. If a worker dies, its trial starts again on another one.
+A trial whose worker dies three times gets an outcome with that error.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from kubesched.tools.experiments.experiment import Experiment, Trial
 from kubesched.tools.experiments.trial import Outcome, Worker
 
 MOST_DEATHS = 3
-"""So often a trial is begun again after its worker died."""
+"""How many workers a trial may cost."""
 Done = tuple[int, Outcome]
 _worker: tuple[str, Worker] | None = None
-"""The digest of an experiment, and what runs its trials in this process."""
+"""In a worker process: the digest of the experiment (empty if it cannot change), and its `Worker`."""
 
 
 def run_here(experiment: Experiment, trials: Sequence[Trial]) -> Iterator[Done]:
@@ -36,7 +36,7 @@ def run_here(experiment: Experiment, trials: Sequence[Trial]) -> Iterator[Done]:
 
 
 def run_in_processes(experiment: Experiment, trials: Sequence[Trial], workers: int = 0) -> Iterator[Done]:
-    """Run trials in so many processes; as many as there are cores, if 0."""
+    """Run trials in `workers` processes; 0 means one for each core."""
     workers = min(workers or os.cpu_count() or 1, len(trials))
     left, deaths = list(reversed(range(len(trials)))), Counter[int]()
     while left:
@@ -46,7 +46,7 @@ def run_in_processes(experiment: Experiment, trials: Sequence[Trial], workers: i
         running: dict[Future[Outcome], int] = {}
         try:
             while left or running:
-                while left and len(running) < workers:  # no more than can run: a death has few suspects
+                while left and len(running) < workers:  # one trial for each worker, so that few are suspected when one dies
                     i = left.pop()
                     running[pool.submit(_run, trials[i])] = i
                 for future in wait(running, return_when=FIRST_COMPLETED).done:
@@ -59,15 +59,15 @@ def run_in_processes(experiment: Experiment, trials: Sequence[Trial], workers: i
                     left.append(i)
                 else:
                     yield i, Outcome({}, f"its worker died {MOST_DEATHS} times")
-            workers = 1 if deaths else workers  # alone, the one that kills its worker is known
+            workers = 1 if deaths else workers  # one at a time: then the trial that kills its worker is known
         finally:
             for process in list((pool._processes or {}).values()):
-                process.terminate()  # whoever stops early does not wait for simulations to end
+                process.terminate()  # do not wait for running simulations
             pool.shutdown(wait=False, cancel_futures=True)
 
 
 def run_on_ray(experiment: Experiment, trials: Sequence[Trial], address: str = "") -> Iterator[Done]:
-    """Run trials on a Ray cluster: the one at an address, or one of this machine's own that ends with the call."""
+    """Run trials on the Ray cluster at an address, or on a local one that is shut down at the end."""
     try:
         import ray
     except ImportError as error:
@@ -76,12 +76,12 @@ def run_on_ray(experiment: Experiment, trials: Sequence[Trial], address: str = "
     if is_ours:
         try:
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # what they say is in the error too
+                warnings.simplefilter("ignore")  # the error repeats them
                 ray.init(address=address or None, log_to_driver=False, logging_level=logging.ERROR, include_dashboard=False)
         except (ConnectionError, ValueError, RuntimeError) as error:
             raise SchedulerError(f"Ray at {address or 'this machine'}: {error}") from error
     try:
-        shared = ray.put(experiment)  # once: every worker of a node reads the same copy
+        shared = ray.put(experiment)  # once: all workers of a node share the copy
         remote = ray.remote(max_retries=MOST_DEATHS, num_cpus=1)(_run_for)
         running: dict[Any, int] = {remote.remote(shared, trial): i for i, trial in enumerate(trials)}
         while running:
@@ -91,7 +91,7 @@ def run_on_ray(experiment: Experiment, trials: Sequence[Trial], address: str = "
                 try:
                     yield i, ray.get(reference)
                 except ray.exceptions.RayTaskError:
-                    raise  # a fault of ours, in the trial itself
+                    raise  # a bug: the worker turns errors of a trial into outcomes
                 except ray.exceptions.RayError as error:
                     yield i, Outcome({}, f"its worker died {MOST_DEATHS + 1} times: {type(error).__name__}")
     except ConnectionError as error:
@@ -112,7 +112,7 @@ def _run(trial: Trial) -> Outcome:
 
 
 def _run_for(experiment: Experiment, trial: Trial) -> Outcome:
-    """Run a trial of an experiment that may be another than the last one of this process."""
+    """Run a trial in a process that may have run trials of another experiment before."""
     global _worker
     if _worker is None or _worker[0] != experiment.digest:
         _worker = (experiment.digest, Worker(experiment))

@@ -1,9 +1,10 @@
-"""The experiment file: scenarios, configurations, plugins, parameters and seeds, every one with every other.
+"""The experiment file: all combinations of scenarios, configurations, parameters and seeds.
 
-In: YAML or JSON, and the files that it names. Out: an `Experiment`, which holds the contents of all of these, so that a
-trial needs no file of this machine, and the list of its trials in an order that depends on the file alone. A field that
-nobody knows, a file that is not there and a path that leads nowhere are refused in one line. docs/how-to/experiments.md is the
-reference.
+In: YAML or JSON, and the files that it names. Out: an `Experiment` with the contents of these files, so that a trial needs no
+file of this machine, and the trials in an order that only the file decides. An unknown field, a missing file or an invalid path
+is an error of one line. docs/how-to/experiments.md is the reference.
+
+For example 2 scenarios, 3 configurations, a parameter with 2 values and 10 seeds make 120 trials.
 """
 
 from __future__ import annotations
@@ -27,20 +28,20 @@ from kubesched.tools.plan.manifests import SUFFIXES
 from kubesched.tools.simulation.scenario import Scenario, Strict, read_document
 
 DEFAULT = "default"
-"""The configuration that nobody wrote."""
+"""The name of the default configuration."""
 ROOTS = ("scenario", "configuration", "weights")
 _STEP = re.compile(r"([^.\[\]]+)|\[(\d+)\]")
 
 
 class Seeds(Strict, kw_only=True):
-    """So many seeds, one after the other."""
+    """`count` consecutive seeds."""
 
     start: int = 0
     count: int
 
 
 class Search(Strict, kw_only=True):
-    """The values that a parameter may have: from low to high, or one of some."""
+    """The values that a parameter may take: a range, or a list of choices."""
 
     low: int | float | None = None
     high: int | float | None = None
@@ -49,7 +50,7 @@ class Search(Strict, kw_only=True):
 
 
 class Objective(Strict, kw_only=True):
-    """A figure that is to be small or large."""
+    """A figure to minimise or maximise."""
 
     figure: str
     goal: Literal["min", "max"] = "min"
@@ -62,7 +63,7 @@ class Objective(Strict, kw_only=True):
 
 
 class Tune(Strict, kw_only=True):
-    """What `kubesched tune` searches, for which objectives, and what it keeps apart to judge by."""
+    """What `kubesched tune` searches, its objectives, and the scenarios and seeds that are held out."""
 
     search: dict[str, Search]
     objectives: tuple[Objective, ...]
@@ -70,12 +71,12 @@ class Tune(Strict, kw_only=True):
     seed: int = 0
     pareto: bool = False
     hold_out: tuple[str, ...] = ()
-    """Scenarios that nothing is trained on."""
+    """Scenarios that are not used for training."""
     hold_out_seeds: tuple[int, ...] | Seeds = Seeds(start=1000, count=10)
 
 
 class ExperimentFile(Strict, kw_only=True):
-    """What stands in the file."""
+    """The fields of the file."""
 
     name: str = ""
     scenarios: dict[str, str | dict[str, Any]] | tuple[str, ...]
@@ -84,19 +85,19 @@ class ExperimentFile(Strict, kw_only=True):
     feature_gates: tuple[str, ...] = ()
     seeds: tuple[int, ...] | Seeds = (0,)
     parameters: dict[str, tuple[Any, ...]] = msgspec.field(default_factory=dict)
-    """By path: `scenario.ties`, `configuration.profiles[0].pluginConfig[0].args.x`, `weights.ImageLocality`. Each value
-    with each of the others."""
+    """Values by path: `scenario.ties`, `configuration.profiles[0].pluginConfig[0].args.x`, `weights.ImageLocality`. All
+    combinations are run."""
     measures: tuple[str, ...] = ()
-    """Functions of a finished simulation, as `module:function`, which return more figures."""
+    """Functions `module:function` that return more figures of a finished simulation."""
     baseline: str = ""
     report: tuple[str, ...] = ()
-    """The figures that are printed, as dotted paths."""
+    """The dotted names of the figures to print."""
     tune: Tune | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """One simulation: everything that it follows from, beside the experiment's own files."""
+    """One simulation of an experiment; together with the experiment's files it decides the result."""
 
     scenario: str
     configuration: str
@@ -105,7 +106,7 @@ class Trial:
 
     @property
     def name(self) -> str:
-        """Return how people tell it from the others."""
+        """Return a name that is unique in the experiment."""
         more = [f"{path}={msgspec.json.encode(value).decode()}" for path, value in self.parameters]
         return "/".join([self.scenario, self.configuration, *more, f"seed {self.seed}"])
 
@@ -115,17 +116,17 @@ class Experiment(msgspec.Struct, frozen=True, kw_only=True):
 
     file: ExperimentFile
     scenarios: dict[str, bytes]
-    """By name the scenario's document, in which files stand under the names that they have in `files`."""
+    """Scenario documents by name. File names in them are keys of `files`."""
     configurations: dict[str, bytes]
     files: dict[str, bytes]
     plugins: tuple[str, ...]
-    """As in the file; a plugin in a file of its own by its name in `files`."""
+    """As in the file; the path of a Python file is a key of `files`."""
     measures: tuple[str, ...] = ()
-    """Likewise."""
+    """As `plugins`."""
 
     @property
     def digest(self) -> str:
-        """Return a text that is the same as long as the experiment and all of its files are."""
+        """Return a hash of the experiment and all its files."""
         return hashlib.sha256(msgspec.msgpack.encode(self, order="deterministic")).hexdigest()
 
     def trials(self) -> Iterator[Trial]:
@@ -138,14 +139,14 @@ class Experiment(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def seeds_from(seeds: tuple[int, ...] | Seeds) -> tuple[int, ...]:
-    """Return the seeds that are asked for."""
+    """Return the seeds as a tuple."""
     return tuple(range(seeds.start, seeds.start + seeds.count)) if isinstance(seeds, Seeds) else seeds
 
 
 def read_experiment(path: Path, settings: Mapping[str, str] | None = None) -> Experiment:
-    """Read an experiment and all that it names; raise ConfigError if it cannot be used.
+    """Read an experiment and the files that it names; raise ConfigError if it is not valid.
 
-    A file that ends in .py has a function `experiment` which returns the document; the settings are its arguments.
+    A file that ends in .py defines a function `experiment` that returns the document. `settings` are its arguments.
     """
     if path.suffix == ".py":
         file = _from_python(path, settings or {})
@@ -162,7 +163,7 @@ def read_experiment(path: Path, settings: Mapping[str, str] | None = None) -> Ex
 def _from_python(path: Path, settings: Mapping[str, str]) -> ExperimentFile:
     try:
         make = runpy.run_path(str(path)).get("experiment")
-    except Exception as error:  # whatever a user's file raises is that file's fault, and said so
+    except Exception as error:  # user code may raise anything
         raise ConfigError(str(path), f"cannot be run: {type(error).__name__}: {error}") from error
     if not callable(make):
         raise ConfigError(str(path), "has no function `experiment`")
@@ -181,7 +182,7 @@ def _from_python(path: Path, settings: Mapping[str, str]) -> ExperimentFile:
 
 
 class _Reader:
-    """Collects the files."""
+    """Reads and checks an experiment, and collects its files."""
 
     def __init__(self, folder: Path, file: ExperimentFile) -> None:
         self._folder = folder
@@ -220,7 +221,7 @@ class _Reader:
         )
 
     def _scenario(self, given: str | dict[str, Any], where: str) -> bytes:
-        """Return a scenario's document with the files that it names taken in."""
+        """Return a scenario document in which each file is replaced by its key in `files`."""
         if isinstance(given, dict):
             document, folder = copy.deepcopy(given), self._folder
         else:
@@ -257,14 +258,14 @@ class _Reader:
         return text
 
     def _code(self, text: str, where: str) -> str:
-        """Return a plugin or a measure as workers find it: a file is taken along, an installed module is not."""
+        """Return a plugin or measure as workers load it: a Python file is collected, an installed module is not."""
         path, colon, name = text.rpartition(":") if not text.endswith(".py") else (text, "", "")
         if not path.endswith(".py"):
             return text
         return self._take(self._folder / path, where) + colon + name
 
     def _take(self, path: Path, where: str) -> str:
-        """Take a file along; return the name under which it is found."""
+        """Collect a file and return its key in `files`."""
         key = path.resolve()
         if key not in self._names:
             content = self._bytes(path, where)
@@ -309,7 +310,7 @@ def _check_tune(tune: Tune, scenarios: set[str]) -> None:
 
 
 def set_weight(document: dict[str, Any], plugin: str, weight: int) -> None:
-    """Set a plugin's weight in the score of every profile of a configuration; 0 takes it out."""
+    """Set the weight of a Score plugin in every profile of a configuration; 0 disables the plugin."""
     profiles = document.setdefault("profiles", [])
     if not profiles:
         profiles.append({"schedulerName": "default-scheduler"})
@@ -323,8 +324,10 @@ def set_weight(document: dict[str, Any], plugin: str, weight: int) -> None:
 
 
 def set_at(document: Any, path: str, value: Any) -> None:
-    """Set what a path such as `profiles[0].plugins.score` leads to; raise ConfigError where it leads nowhere.
-    The element behind the last of a list is a new one."""
+    """Set the value at a path such as `profiles[0].plugins.score`; raise ConfigError if the path does not exist.
+
+    Missing objects on the way are created. The index after the last element of a list appends one.
+    """
     steps: list[str | int] = [int(index) if index else name for name, index in _STEP.findall(path)]
     if not steps:
         raise ConfigError(path, "not a path")

@@ -1,8 +1,8 @@
-"""The results of a sweep as small plots side by side: a row a figure, a column a scenario with its parameters.
+"""The results of a sweep as small plots: one row for each figure, one column for each scenario and its parameters.
 
-In: results and the figures that count. Out: HTML with drawings inside, for a file of its own or a notebook; no script, nothing
-from elsewhere. In every plot a line a configuration: faint dots are seeds, the strong one is their mean, the bar its 95 %
-interval; all plots of a figure share their scale. Where there is a baseline, the difference that is certain stands beside.
+In: results, and the figures to show. Out: HTML with inline SVG, for a file or a notebook, without scripts or external files. A
+plot has one line for each configuration: faint dots are seeds, the strong dot is their mean, the bar is the 95 % interval of
+the mean. All plots of a figure share a scale. With a baseline, a difference from it is printed if its interval excludes zero.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _STYLE = """
 
 
 def report_html(title: str, results: Results, figures: Sequence[str]) -> str:
-    """Return a whole page."""
+    """Return a whole HTML page."""
     return (
         f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; img-src data:\">"
@@ -35,18 +35,18 @@ def report_html(title: str, results: Results, figures: Sequence[str]) -> str:
 
 
 def small_multiples(results: Results, figures: Sequence[str], title: str = "") -> str:
-    """Return the plots of some figures, to be shown in a page or a notebook."""
+    """Return the plots as HTML, for a page or a notebook."""
     columns = list(dict.fromkeys((group[0], *group[2:]) for group in results.groups()))
     n_trials, n_failed = len(results.rows), len(results.errors)
-    said = f"{n_trials} trials{f', of which {n_failed} failed' if n_failed else ''}"
+    note = f"{n_trials} trials{f', of which {n_failed} failed' if n_failed else ''}"
     if results.baseline:
-        said += f"; in brackets the difference from {results.baseline}, seed by seed, where it is certain"
+        note += f"; in brackets the difference from {results.baseline}, seed by seed, where it is certain"
     names = [path.rpartition(".")[2] for path in results.parameters]
 
-    def told(column: Group) -> str:
+    def title_of(column: Group) -> str:
         return " · ".join([column[0], *(f"{name} {value}" for name, value in zip(names, column[1:], strict=True))])
 
-    head = "".join(f'<th scope="col">{html.escape(told(column))}</th>' for column in columns)
+    head = "".join(f'<th scope="col">{html.escape(title_of(column))}</th>' for column in columns)
     body = "".join(
         f'<tr><th scope="row">{html.escape(figure)}</th>'
         + "".join(f"<td>{plot}</td>" for plot in _plots(results, figure, columns))
@@ -55,7 +55,7 @@ def small_multiples(results: Results, figures: Sequence[str], title: str = "") -
     )
     heading = f"<h1>{html.escape(title)}</h1>" if title else ""
     return (
-        f'<div class="sweep"><style>{_STYLE}</style>{heading}<p class="note">{html.escape(said)}</p>'
+        f'<div class="sweep"><style>{_STYLE}</style>{heading}<p class="note">{html.escape(note)}</p>'
         f'<div class="wide"><table><thead><tr><th></th>{head}</tr></thead><tbody>{body}</tbody></table></div>'
         f"{_failures(results)}</div>"
     )
@@ -103,8 +103,8 @@ def _plot(
     def at(value: float) -> float:
         return round(name_wide + _EDGE + (value - low) / (high - low) * (_WIDE - 2 * _EDGE), 1)
 
-    told = ", ".join(f"{group[1]} {summary[group]}" for group in groups)
-    drawn = [f'<svg width="{wide}" height="{tall}" role="img" aria-label="{html.escape(f"{figure}: {told}")}">']
+    values_text = ", ".join(f"{group[1]} {summary[group]}" for group in groups)
+    drawn = [f'<svg width="{wide}" height="{tall}" role="img" aria-label="{html.escape(f"{figure}: {values_text}")}">']
     for i, group in enumerate(groups):
         estimate, y = summary[group], _LINE * i + _LINE / 2
         drawn.append(f'<text x="0" y="{y + 4}">{html.escape(group[1])}</text>')

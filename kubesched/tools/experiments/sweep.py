@@ -23,7 +23,7 @@ TRIALS = "trials.jsonl"
 
 
 class _Line(msgspec.Struct, frozen=True):
-    """One trial that is done."""
+    """A finished trial, one line of the file."""
 
     experiment: str
     trial: str
@@ -36,7 +36,7 @@ def sweep(
     folder: Path | None = None,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Results:
-    """Run all trials that are not done yet; return the results of all."""
+    """Run the trials that are not finished, and return the results of all."""
     trials, digest = list(experiment.trials()), experiment.digest
     kept = _Kept(folder, digest) if folder is not None else None
     known = kept.known if kept is not None else {}
@@ -61,13 +61,13 @@ def sweep(
 
 
 class _Kept:
-    """The trials that are done, in a file."""
+    """The file of finished trials, by which a stopped sweep continues."""
 
     def __init__(self, folder: Path, digest: str) -> None:
         self._digest = digest
         self._file = folder / TRIALS
         self.known: dict[str, Outcome] = {}
-        """By the trial's name."""
+        """Outcomes by the name of the trial."""
         try:
             folder.mkdir(parents=True, exist_ok=True)
             written = self._file.read_bytes() if self._file.is_file() else b""
@@ -85,7 +85,7 @@ class _Kept:
                 self.known[found.trial] = found.outcome
 
     def write(self, trial: Trial, outcome: Outcome) -> None:
-        """Write down a trial that is done, whole or not at all."""
+        """Append a finished trial."""
         line = msgspec.json.encode(_Line(self._digest, trial.name, outcome)) + b"\n"
         try:
             with self._file.open("ab") as file:

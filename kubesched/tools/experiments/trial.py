@@ -1,7 +1,7 @@
-"""One trial: a pure function from an experiment and a trial of it to figures.
+"""Runs one trial: a pure function from an experiment and a trial to figures.
 
-In: the experiment with its files, and a trial. Out: a flat row of figures, or in one line why there is none. The files are
-laid out once in a folder of the worker's; a trial changes nothing in it.
+In: the experiment with its files, and a trial. Out: a flat row of figures, or an error in one line. A worker writes the files
+once to a folder of its own, and no trial changes them.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Measure = Callable[[Simulation], Mapping[str, Any]]
 
 
 class Outcome(msgspec.Struct, frozen=True):
-    """What came of a trial: figures by their dotted names, or what was wrong."""
+    """The result of a trial: figures by dotted names, or an error."""
 
     figures: Figures
     error: str = ""
@@ -45,7 +45,7 @@ class Worker:
         gc.set_threshold(50_000, 20, 100)  # a simulation makes hundreds of thousands of objects that stay
 
     def run(self, trial: Trial) -> Outcome:
-        """Run one trial to its end. Whatever breaks in it, a plugin, a measure or we, costs this trial and no other."""
+        """Run one trial. Any exception, from a plugin, a measure or kubesched, becomes the error of this trial."""
         flat: Figures = {}
         try:
             measures = [_function(text, Path(self._folder.name)) for text in self._experiment.measures]
@@ -61,6 +61,7 @@ class Worker:
         return Outcome(flat)
 
     def _simulation(self, trial: Trial) -> tuple[Simulation, float | None]:
+        """Return the simulation of a trial, and the time at which it ends."""
         experiment, folder = self._experiment, Path(self._folder.name)
         document = msgspec.json.decode(experiment.scenarios[trial.scenario])
         policy = configuration_of(experiment, trial.configuration, trial.parameters)
@@ -81,7 +82,7 @@ class Worker:
 
 
 def configuration_of(experiment: Experiment, name: str, parameters: Sequence[tuple[str, Any]]) -> dict[str, Any] | None:
-    """Return the document of a configuration with parameters set; None for the default one as it is."""
+    """Return a configuration with the parameters set; None for the unchanged default configuration."""
     text = experiment.configurations[name]
     document = msgspec.yaml.decode(text) if text else None
     for path, value in parameters:
@@ -101,7 +102,7 @@ def _measured(measure: Measure, sim: Simulation) -> Mapping[str, Any]:
     name = getattr(measure, "__name__", repr(measure))
     try:
         found = measure(sim)
-    except Exception as error:  # somebody else's code
+    except Exception as error:  # user code may raise anything
         raise SchedulerError(f"measure {name}: {type(error).__name__}: {error}") from error
     if not isinstance(found, Mapping):
         raise SchedulerError(f"measure {name}: expected figures by name, returned {type(found).__name__}")
@@ -109,6 +110,7 @@ def _measured(measure: Measure, sim: Simulation) -> Mapping[str, Any]:
 
 
 def _flatten(document: Mapping[str, Any], prefix: str, into: Figures) -> None:
+    """Add figures to a flat dict by dotted names; lists are left out."""
     for name, value in document.items():
         if isinstance(value, Mapping):
             _flatten(value, f"{prefix}{name}.", into)
@@ -117,6 +119,7 @@ def _flatten(document: Mapping[str, Any], prefix: str, into: Figures) -> None:
 
 
 def _function(text: str, folder: Path) -> Measure:
+    """Return a measure by `module:function`, or `FILE:function` of a collected file."""
     where, _, name = text.rpartition(":")
     try:
         found = getattr(run_module(str(folder / where) if where.endswith(".py") else where), name, None)

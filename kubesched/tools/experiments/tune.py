@@ -1,9 +1,9 @@
-"""Tuning: the weights, arguments and strategies that serve an objective best, and whether that holds elsewhere.
+"""Tuning: search the weights, arguments and strategies that are best for an objective, and test them on held-out seeds.
 
-In: an experiment with a `tune` section: what may be searched, what counts. Out: the best candidate that was found on the
-training scenarios and seeds, and what it does on held-out ones beside the baseline, paired by scenario and seed, with a
-confidence interval. What does not hold out is never recommended. Optuna proposes, any executor runs; with the same seed
-and the same size of batches the same candidates are tried, wherever they run.
+In: an experiment with a `tune` section. Out: the best candidate on the training scenarios and seeds, and its difference from
+the baseline on held-out ones. The difference is paired by scenario and seed, and has a confidence interval. A candidate whose
+interval includes zero is not recommended. Optuna proposes candidates and any executor runs them. The same seed and batch size
+give the same candidates.
 """
 
 from __future__ import annotations
@@ -22,30 +22,30 @@ if TYPE_CHECKING:
     import optuna
 
 Candidate = tuple[tuple[str, Any], ...]
-"""Parameters, by path."""
+"""Parameters as pairs of path and value."""
 Judged = tuple[Candidate, dict[str, float]]
 """A candidate and its mean figures."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tuned:
-    """What came of tuning."""
+    """The result of tuning."""
 
     candidate: Candidate
-    """The best on the training scenarios."""
+    """The best candidate on the training scenarios."""
     n_candidates: int
     objectives: tuple[Objective, ...]
     train: dict[str, Estimate]
-    """By figure, how the candidate differs from the baseline where it was trained, and below where it was not."""
+    """By figure, the difference from the baseline on the training seeds; `held_out` is that on the held-out ones."""
     held_out: dict[str, Estimate]
     score: Estimate
-    """The weighted sum of all objectives on what was held out, as a difference from the baseline: more is better."""
+    """The weighted sum of the objectives on the held-out seeds, as a difference from the baseline: more is better."""
     front: tuple[Judged, ...]
-    """Candidates that no other beats in everything, with their figures; for a single objective the best alone."""
+    """The Pareto front with its figures; for a single objective only the best."""
 
     @property
     def holds_out(self) -> bool:
-        """Return whether the candidate is better than the baseline beyond doubt, where nobody trained it."""
+        """Return whether the candidate is better than the baseline on held-out seeds, with 95 % confidence."""
         return self.score.is_other_than_zero and self.score.mean > 0
 
 
@@ -56,7 +56,7 @@ def tune(
     batch: int = 1,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Tuned:
-    """Search for the best candidate and judge it; raise ConfigError where the experiment says nothing about tuning."""
+    """Search for the best candidate and test it; raise ConfigError if the experiment has no `tune` section."""
     wanted = experiment.file.tune
     if wanted is None:
         raise ConfigError("tune", "missing: what may be searched, and what counts")
@@ -85,7 +85,7 @@ def tune(
 
 
 class _Arena:
-    """Runs candidates on scenarios and seeds; the same run is never done twice."""
+    """Runs candidates on scenarios and seeds, and keeps the outcomes, so that no run is repeated."""
 
     def __init__(self, experiment: Experiment, execute: Executor, configuration: str) -> None:
         self._experiment = experiment
@@ -95,7 +95,7 @@ class _Arena:
         self.first_error = ""
 
     def run(self, candidates: Sequence[Candidate], places: Sequence[tuple[str, int]]) -> None:
-        """Run what is not known yet, all at once."""
+        """Run the trials without an outcome, as one batch."""
         trials = [self._trial(candidate, *place) for candidate in candidates for place in places]
         new = list({trial.name: trial for trial in trials if trial.name not in self._known}.values())
         for i, outcome in self._execute(self._experiment, new) if new else ():
@@ -103,7 +103,7 @@ class _Arena:
             self.first_error = self.first_error or outcome.error
 
     def figures(self, candidate: Candidate, places: Sequence[tuple[str, int]]) -> list[dict[str, Any]]:
-        """Return the figures of a candidate in each place; raise SchedulerError for one that failed."""
+        """Return the figures of a candidate for each scenario and seed; raise SchedulerError if a run failed."""
         self.run([candidate], places)
         outcomes = [self._known[self._trial(candidate, *place).name] for place in places]
         for place, outcome in zip(places, outcomes, strict=True):
@@ -123,16 +123,16 @@ def _searched(
     batch: int,
     progress: Callable[[int, int], None],
 ) -> Iterator[Judged]:
-    """Yield candidates and their mean figures; those that fail are told to the search and left out."""
+    """Yield candidates and their mean figures. A failed candidate is reported to Optuna and left out."""
     from optuna.trial import TrialState
 
-    n_asked, failed = 0, TrialState.FAIL
-    while n_asked < wanted.candidates:
-        asked = [study.ask() for _ in range(min(batch, wanted.candidates - n_asked))]
-        candidates = [tuple((path, _suggested(each, path, span)) for path, span in wanted.search.items()) for each in asked]
+    n_tried, failed = 0, TrialState.FAIL
+    while n_tried < wanted.candidates:
+        trials = [study.ask() for _ in range(min(batch, wanted.candidates - n_tried))]
+        candidates = [tuple((path, _suggested(each, path, span)) for path, span in wanted.search.items()) for each in trials]
         arena.run(candidates, places)
-        for each, candidate in zip(asked, candidates, strict=True):
-            n_asked += 1
+        for each, candidate in zip(trials, candidates, strict=True):
+            n_tried += 1
             try:
                 rows = arena.figures(candidate, places)
             except SchedulerError:
@@ -142,10 +142,11 @@ def _searched(
             worths = [o.weight * o.sign * means[o.figure] for o in wanted.objectives]
             study.tell(each, worths if wanted.pareto else sum(worths))
             yield candidate, means
-        progress(n_asked, wanted.candidates)
+        progress(n_tried, wanted.candidates)
 
 
 def _study(wanted: Tune) -> optuna.Study:
+    """Return a seeded Optuna study with one direction, or one for each objective."""
     try:
         import optuna
     except ImportError as error:
@@ -156,6 +157,7 @@ def _study(wanted: Tune) -> optuna.Study:
 
 
 def _suggested(trial: optuna.Trial, path: str, span: Search) -> Any:
+    """Return the value that Optuna proposes for a parameter."""
     if span.choices:
         return span.choices[trial.suggest_categorical(path, list(range(len(span.choices))))]
     assert span.low is not None and span.high is not None
@@ -172,6 +174,7 @@ def _figure(row: Mapping[str, Any], name: str) -> float:
 
 
 def _worth(row: Mapping[str, Any], objectives: Sequence[Objective]) -> float:
+    """Return the weighted sum of the objectives; more is better."""
     return float(sum(o.weight * o.sign * _figure(row, o.figure) for o in objectives))
 
 
@@ -180,7 +183,7 @@ def _difference(base: Sequence[dict[str, Any]], tried: Sequence[dict[str, Any]],
 
 
 def _front(found: Sequence[Judged], objectives: Sequence[Objective]) -> list[Judged]:
-    """Return the candidates that no other beats in everything, in the order in which they were tried, each once."""
+    """Return the Pareto front, in the order of the search: no other candidate is better in one figure and as good in all."""
     points = [[o.sign * figures[o.figure] for o in objectives] for _, figures in found]
     front: list[Judged] = []
     for each, mine in zip(found, points, strict=True):

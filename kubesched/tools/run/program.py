@@ -1,4 +1,4 @@
-"""The scheduler's program: read the command line, say what is worth knowing, and run until told to stop."""
+"""The program of the scheduler: read the command line, log warnings about it, and run until a signal."""
 
 from __future__ import annotations
 
@@ -57,10 +57,10 @@ Configure = Callable[[Configuration], Configuration]
 
 
 def main(plugins: Iterable[type[Plugin]] = (), words: Sequence[str] | None = None, configure: Configure | None = None) -> None:
-    """Be a scheduler's program with plugins of one's own built in: the flags of `run`, from the command line unless given.
+    """Run a scheduler with own plugins built in. It takes the flags of `kubesched run`, and ends the process as `run` does.
 
-    `configure` may change the configuration after it was checked, also to what no file could say: a test that wants no pauses
-    sets both backoffs to 0. Ends the process as `kubesched run` does. What --plugin names comes beside.
+    `words` replaces the command line. `configure` may change the checked configuration, also to values that no file can have:
+    a test without pauses sets both backoffs to 0. Plugins of --plugin are added.
     """
     given = sys.argv[1:] if words is None else list(words)
     columns, command = shutil.get_terminal_size().columns, Path(sys.argv[0]).name
@@ -77,7 +77,7 @@ def main(plugins: Iterable[type[Plugin]] = (), words: Sequence[str] | None = Non
 def run_scheduler(
     words: Sequence[str], columns: int, command: str, own: tuple[type[Plugin], ...] = (), configure: Configure | None = None
 ) -> None:
-    """Run until told to stop; `columns` is the width of the terminal, `command` what the user called, the rest as in `main`."""
+    """Run until a signal. `columns` is the width of the terminal, `command` the name of the program; the rest as in `main`."""
     is_logging = False
 
     def begin_to_log(settings: Logs) -> None:
@@ -110,16 +110,17 @@ def run_scheduler(
 
 
 def _say_release(server: Served, release: Version) -> None:
-    """Say what the API server is, what is emulated for it, and what differs by that."""
-    told = {"server": server.version, "emulated": text_of(release)}
+    """Log the release of the API server, the one that is emulated for it, and the differences."""
+    fields = {"server": server.version, "emulated": text_of(release)}
     if server.minor == release[1]:
-        log.info("Emulating the release of the API server", **told)
+        log.info("Emulating the release of the API server", **fields)
         return
     text = "Emulating another release than the API server's, the nearest one whose decisions were recorded"
-    log.warning(text, **told, differs=what_differs(server.minor, release))
+    log.warning(text, **fields, differs=what_differs(server.minor, release))
 
 
 def _run(options: Options, own: tuple[type[Plugin], ...], configure: Configure) -> int:
+    """Log what the options mean, then serve, or write the configuration if --write-config-to asks for it."""
     for notice in options.notices:
         click.echo(notice, err=True)
     logs.set_contextual(options.gates.is_enabled("ContextualLogging"))
@@ -166,7 +167,7 @@ def _run(options: Options, own: tuple[type[Plugin], ...], configure: Configure) 
 
 
 async def _serve(configuration: Configuration, wiring: Wiring) -> int:
-    """Run until told to stop. Ending without having led is a failure to the reference, whatever the reason."""
+    """Run until a signal and return the exit code. As in kube-scheduler, an end without leader election is an error."""
     scheduler = Scheduler(configuration, wiring)
     stop_on_signals(scheduler)
     try:
@@ -181,13 +182,14 @@ async def _serve(configuration: Configuration, wiring: Wiring) -> int:
 
 
 def _say_unspoken(given: ClientConnection) -> None:
-    """Say that a format which was asked for is not spoken; the default, which nobody asked for, is passed over."""
+    """Warn about a configured content type that is not supported. The default is passed over: no user has chosen it."""
     wanted = {given.content_type, *filter(None, given.accept_content_types.split(","))}
     for media in sorted(wanted - {ClientConnection().defaulted().content_type, "application/json"}):
         log.warning(f"clientConnection asks for {media}: the API server is spoken to in application/json")
 
 
 def _say_settled_gates(gates: Gates) -> None:
+    """Warn about gates that are set though they are GA, deprecated, or without effect here."""
     for name in sorted(gates.asked):
         value = "true" if gates.is_enabled(name) else "false"
         stage = {Stage.GA: "GA", Stage.DEPRECATED: "deprecated"}.get(spec_of(name, gates.emulated).stage)
@@ -200,31 +202,32 @@ def _say_settled_gates(gates: Gates) -> None:
 
 
 def _plugins(options: Options) -> tuple[type[Plugin], ...]:
-    """Return the plugins of --plugin; in the old world, files may register predicates and priorities instead."""
+    """Return the plugins of --plugin. For a legacy release, a file may register predicates and priorities instead."""
     found: list[type[Plugin]] = []
-    for asked in options.plugins:
+    for name in options.plugins:
         before = len(CUSTOM)
-        if options.legacy is not None and ":" not in asked:
-            module = run_module(asked)
+        if options.legacy is not None and ":" not in name:
+            module = run_module(name)
             logs.hear(module.__name__.partition(".")[0])
             if len(CUSTOM) > before:
                 found += classes_in(module)
                 continue
-        found += find_plugins(asked)
+        found += find_plugins(name)
     return tuple(found)
 
 
-def _with_plugins(world: LegacyScheduler, plugins: tuple[type[Plugin], ...]) -> LegacyScheduler:
-    if plugins and not world.release.runs_plugins:
+def _with_plugins(scheduler: LegacyScheduler, plugins: tuple[type[Plugin], ...]) -> LegacyScheduler:
+    """Return the legacy scheduler with plugins; of the old releases only 1.17 runs plugins of the framework."""
+    if plugins and not scheduler.release.runs_plugins:
         raise ConfigError(
-            "", f"plugin {plugins[0].name}: {world.release} runs no plugins; register predicates, priorities and providers"
+            "", f"plugin {plugins[0].name}: {scheduler.release} runs no plugins; register predicates, priorities and providers"
         )
-    return replace(world, brought=plugins)
+    return replace(scheduler, brought=plugins)
 
 
 @contextlib.contextmanager
 def _opened(path: str) -> Iterator[IO[bytes] | None]:
-    """Open the inbox log for writing, compressed if its name says so; None if there is to be none."""
+    """Open the inbox log for writing, compressed if its name ends in .gz; None without a path."""
     if not path:
         yield None
         return
@@ -237,6 +240,7 @@ def _opened(path: str) -> Iterator[IO[bytes] | None]:
 
 
 def _decision_log(options: Options) -> DecisionLog | None:
+    """Open the decision log; None without a path."""
     if not options.decision_log:
         return None
     try:
@@ -252,8 +256,9 @@ def _wiring(
     read: Callable[[], Configuration],
     inbox_log: IO[bytes] | None,
 ) -> Wiring:
-    world, ttl, release = options.legacy, options.assumed_pod_ttl, max(options.gates.emulated, OLDEST_RECORDED)
-    watched = world.policy_file if world is not None else options.config
+    """Return all that the scheduler needs besides its configuration."""
+    legacy, ttl, release = options.legacy, options.assumed_pod_ttl, max(options.gates.emulated, OLDEST_RECORDED)
+    watched = legacy.policy_file if legacy is not None else options.config
     face = Face(
         options.serving,
         options.authentication,
@@ -271,14 +276,14 @@ def _wiring(
             (name, spec_of(name, options.gates.emulated).stage.value, on) for name, on in sorted(options.gates.states.items())
         ),
         build={"git_version": options.reported_version, "major": str(release[0]), "minor": str(release[1])},
-        versions={  # of version_info: what runs, what it emulates, and the oldest release it gets on with
+        versions={  # of the metric version_info: the release, the emulated one, and the oldest compatible one
             "component": "kube",
             "binary": text_of(release),
             "emulation": text_of(options.gates.emulated),
             "min_compat": text_of((options.gates.emulated[0], options.gates.emulated[1] - 1)),
         },
         release=release,
-        is_legacy=world is not None,
+        is_legacy=legacy is not None,
         has_native_histograms=options.gates.is_enabled("NativeHistograms"),
     )
     return Wiring(
@@ -296,14 +301,15 @@ def _wiring(
         decision_spans=spans_to(options.otlp_endpoint) if options.otlp_endpoint else None,
         reload=read if watched else None,
         has_changed=_watched(Path(watched)) if watched else lambda: False,
-        legacy=world,
+        legacy=legacy,
     )
 
 
 def _watched(path: Path) -> Callable[[], bool]:
-    """Return a function that says whether a file has changed since it was last asked."""
+    """Return a function that returns whether a file has changed since its last call."""
 
     def mark() -> object:
+        """Return what changes with the file; None if it is missing."""
         try:
             found = path.stat()
         except OSError:
@@ -316,7 +322,7 @@ def _watched(path: Path) -> Callable[[], bool]:
         nonlocal seen
         now = mark()
         if now is None or now == seen:
-            return False  # a file that is just being replaced is looked at again
+            return False  # None: the file is being replaced; the next call finds the new one
         seen = now
         return True
 
@@ -324,4 +330,5 @@ def _watched(path: Path) -> Callable[[], bool]:
 
 
 def _cannot_open(path: str, error: OSError) -> ConfigError:
+    """Return an error in the words of Go's os.Open, as kube-scheduler prints it."""
     return ConfigError("", f"open {path}: {(error.strerror or str(error)).lower()}")

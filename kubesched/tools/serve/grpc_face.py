@@ -220,8 +220,6 @@ class GrpcFace:
         )
 
     def _session_answer(self, caller: str, name: str, reply: Reply) -> Message:
-        if reply.code:
-            raise Refusal(reply.code, reply.body.decode())
         found = msgspec.json.decode(reply.body, type=_Sizes)
         idle = int(self._service.idle_seconds(caller, name))
         return self._messages["SessionAnswer"](session=name, nodes=found.nodes, pods=found.pods, idle_seconds=idle)

@@ -70,9 +70,14 @@ def routes(service: Service) -> list[web.RouteDef]:
 
     async def watch(request: web.Request) -> web.StreamResponse:
         answer = web.StreamResponse(headers={**NO_SNIFF, "Content-Type": "application/x-ndjson", "Cache-Control": "no-store"})
-        body = await _body(request, service.limits.most_bytes)
+
+        def is_gone() -> bool:
+            # As long as the answer stays the same nothing is written, and only a write would fail.
+            return request.transport is None or request.transport.is_closing()
+
         try:
-            async for reply in service.watch(caller_of(request), body, request.query.get("session", "")):
+            body = await _body(request, service.limits.most_bytes)
+            async for reply in service.watch(caller_of(request), body, request.query.get("session", ""), is_gone=is_gone):
                 if not answer.prepared:
                     await answer.prepare(request)
                 await answer.write(reply.body + b"\n")

@@ -23,7 +23,7 @@ from urllib.parse import quote
 
 import msgspec
 
-from kubesched.errors import ApiError, Conflict, NotFound, SchedulerError
+from kubesched.errors import ApiError, Conflict, NotFound
 from kubesched.kube.client import MERGE_PATCH, Connection, Reflectors, Watched, collection_path
 from kubesched.tools.serve.questions import MOST_PODS
 from kubesched.tools.serve.service import PLACE, Service
@@ -56,6 +56,8 @@ class AdmissionChecks:
         self._flavors: dict[str, Object] = {}
         self._changed: dict[str, None] = {}
         """Workloads and checks to look at, oldest first."""
+        self._again: set[str] = set()
+        """What could not be checked, and will be looked at again after a while."""
         self._woken = asyncio.Event()
         self._promised: dict[str, tuple[float, list[Object]]] = {}
         self._version = ""
@@ -116,11 +118,14 @@ class AdmissionChecks:
                     await self._check(key)
             except (Conflict, NotFound):
                 continue  # it has changed, and comes again
-            except (SchedulerError, LookupError, TypeError, AttributeError) as error:  # also what is no such object
+            except Exception as error:  # whatever an object of another shape leads to, it must not end the service
                 log.warning("%s cannot be checked: %r", key, error)
-                asyncio.get_running_loop().call_later(_AGAIN_SECONDS, self._look_again, key)
+                if key not in self._again:  # or each change of a broken object would be one more timer for ever
+                    self._again.add(key)
+                    asyncio.get_running_loop().call_later(_AGAIN_SECONDS, self._look_again, key)
 
     def _look_again(self, key: str) -> None:
+        self._again.discard(key)
         self._changed[key] = None
         self._woken.set()
 

@@ -1,7 +1,7 @@
 """The questions that callers ask, read from JSON, and put to the library (`kubesched.solver`), whose documents are the answers.
 
 In: a call and a body. Out: the JSON of the library's `as_dict()`. What cannot be used is refused with the path of the field:
-`pods[3].spec.contaners: unknown field`. A body says how much work it is: there are bounds on all that it counts.
+`pods[3].spec.containers: unknown field`. A body says how much work it is: there are bounds on all that it counts.
 """
 
 from __future__ import annotations
@@ -197,13 +197,15 @@ class AskedCluster:
 
     def _change(self, body: bytes) -> Any:
         asked = decoded(body, Changes)
-        put = objects_in(asked.put, "put")
+        put, gone = objects_in(asked.put, "put"), []
         for i, each in enumerate(asked.remove):
             kind = next((info for info in INFO.values() if info.kind == each.kind), None)
             if kind is None:
                 raise Refusal(INVALID, f"remove[{i}].kind: {each.kind!r} is no kind that decisions depend on")
             named = {"apiVersion": kind.api_version, "kind": kind.kind}
-            self.cluster.remove({**named, "metadata": {"name": each.name, "namespace": each.namespace}})
+            gone.append({**named, "metadata": {"name": each.name, "namespace": each.namespace}})
+        for obj in gone:
+            self.cluster.remove(obj)
         self.cluster.put(*put)
         return self._sizes(b"")
 

@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import time
 from collections import OrderedDict
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 
 from kubesched.tools.serve.metrics import ServeMetrics
@@ -101,9 +101,7 @@ class Service:
         began = time.monotonic()
         code = UNAVAILABLE  # of a caller that hung up
         try:
-            reply = await self._asked(caller, call, body, session, self.deadline(seconds), seen)
-            if reply.code:
-                raise Refusal(reply.code, reply.body.decode())
+            reply = _answer(await self._asked(caller, call, body, session, self.deadline(seconds), seen))
             code = ""
             return reply
         except Refusal as error:
@@ -166,11 +164,13 @@ class Service:
         if len(self._slow_until) > _MOST_SLOW:
             self._slow_until.popitem(last=False)
 
-    async def watch(self, caller: str, body: bytes, session: str = "") -> AsyncIterator[Reply]:
-        """Yield the answer of `fits`, and again whenever it is another one."""
+    async def watch(
+        self, caller: str, body: bytes, session: str = "", *, is_gone: Callable[[], bool] = lambda: False
+    ) -> AsyncIterator[Reply]:
+        """Yield the answer of `fits`, and again whenever it is another one, until the caller is gone."""
         async with self._watches.of(caller):
             seen, last = -1, b""
-            while True:
+            while not is_gone():
                 reply = await self.ask(caller, FITS, body, session=session, seen=seen)
                 seen = reply.revision
                 if reply.body and reply.body != last:
@@ -189,11 +189,19 @@ class Service:
                 solver = await self.sessions.put(self._owner(caller), name, objects, idle_seconds)
         except TimeoutError:
             raise Refusal(LATE, f"session {name}: not there within {self.limits.most_seconds:g} s") from None
-        return await solver.ask("sizes", b"", self.limits.most_seconds)
+        return _answer(await solver.ask("sizes", b"", self.limits.most_seconds))
 
     async def change_session(self, caller: str, name: str, changes: bytes) -> Reply:
         """Apply deltas to a session."""
         if len(changes) > self.limits.most_bytes:
             raise Refusal(INVALID, f"the deltas have {len(changes)} bytes, at most {self.limits.most_bytes} are read")
         async with self._in_sessions.of(caller):
-            return await self.sessions.get(self._owner(caller), name).ask("change", changes, self.limits.most_seconds)
+            session = self.sessions.get(self._owner(caller), name)
+            return _answer(await session.ask("change", changes, self.limits.most_seconds))
+
+
+def _answer(reply: Reply) -> Reply:
+    """Return a reply that is an answer; raise `Refusal` for one that is not."""
+    if reply.code:
+        raise Refusal(reply.code, reply.body.decode())
+    return reply

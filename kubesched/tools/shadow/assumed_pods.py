@@ -1,9 +1,9 @@
-"""Pods that are decided and not yet bound, as far as what a scheduler writes in between tells.
+"""Finds pods that the live scheduler has assumed and not yet bound, by what it writes between the two.
 
-In: changes as the API tells them. Out: the same as the scheduler sees them. It counts a pod on its node from the decision on,
-but binds it only when its volumes are provisioned and its devices are allocated, which may take a minute; meanwhile all others
-are decided beside it. Three traces name the node: status.nominatedNodeName, where no preemption wrote it; the annotation
-selected-node of a claim; the node of an allocation. From the first of them on the pod is told as if it were placed.
+In: changes from the API server. Out: the changes as the scheduler sees them. The scheduler counts a pod on its node from the
+decision on. It binds the pod only when its volumes are provisioned and its devices allocated, which may take a minute, and
+decides other pods meanwhile. Three traces name the node: `status.nominatedNodeName` without a preemption, the annotation
+`selected-node` of a claim, and the node of an allocation. After the first of them the pod is shown as placed.
 """
 
 from __future__ import annotations
@@ -22,25 +22,25 @@ _NODE_FIELD = "metadata.name"
 
 
 class AssumedPods:
-    """Follows the pods that wait; `names` are those that the scheduler answers to."""
+    """Follows pending pods; `names` are the `schedulerName`s of the judged scheduler."""
 
     def __init__(self, names: Collection[str]) -> None:
         self._names = names
         self._waiting: dict[str, Pod] = {}
-        """Those that have volumes or devices to wait for, by namespace/name and by uid."""
+        """Pending pods with volumes or devices, by namespace/name and by uid."""
         self._users: dict[str, set[str]] = {}
-        """Who waits for a volume claim, both by namespace/name."""
-        self._told: dict[str, Pod] = {}
-        """Pods that were promised a node, as they were told last."""
+        """The pending pods of each volume claim, all by namespace/name."""
+        self._assumed: dict[str, Pod] = {}
+        """Assumed pods as they were shown last, by namespace/name."""
 
-    def told(self, change: Change) -> Iterator[Change]:
-        """Yield a change as the scheduler sees it, and what it has decided if the change is a trace of that."""
+    def as_seen(self, change: Change) -> Iterator[Change]:
+        """Yield a change as the scheduler sees it; if it is a trace of a decision, also the placement."""
         if change.kind == "Pod":
-            told = self._of_pod(change, change.old, change.new)
-            is_decision = told.is_placement or told.is_nomination
-            if is_decision and told.new is not None and told.new.spec.scheduler_name in self._names:
-                told = replace(told, of=told.new.metadata.uid)
-            yield told
+            seen = self._of_pod(change, change.old, change.new)
+            is_decision = seen.is_placement or seen.is_nomination
+            if is_decision and seen.new is not None and seen.new.spec.scheduler_name in self._names:
+                seen = replace(seen, of=seen.new.metadata.uid)
+            yield seen
             return
         pod, node_name = self._decided_by(change.old, change.new)
         if pod is None:
@@ -48,12 +48,12 @@ class AssumedPods:
             return
         uid = pod.metadata.uid
         yield replace(change, of=uid)
-        if node_name and pod.key not in self._told:
-            self._told[pod.key] = placed = _on(pod, node_name)
+        if node_name and pod.key not in self._assumed:
+            self._assumed[pod.key] = placed = _on(pod, node_name)
             yield Change(change.at, "Pod", pod, placed, uid, change.version)
 
     def _decided_by(self, old: Any | None, new: Any | None) -> tuple[Pod | None, str]:
-        """Return the pod that a change of a claim or volume was made for, and the node if it says one."""
+        """Return the pod for which a claim or volume was changed, and the node if the change names one."""
         if old is None or new is None:
             return None, ""
         if isinstance(new, PersistentVolumeClaim):
@@ -72,25 +72,25 @@ class AssumedPods:
         return None, ""
 
     def _user_of(self, claim: str) -> Pod | None:
-        """Return the one pod that waits for a volume claim."""
+        """Return the pending pod that uses a volume claim; None if there are several."""
         users = self._users.get(claim, ())
         return self._waiting.get(next(iter(users))) if len(users) == 1 else None
 
     def _of_pod(self, change: Change, old: Pod | None, new: Pod | None) -> Change:
         before = old
         if old is not None:
-            before = self._told.pop(old.key, old)
+            before = self._assumed.pop(old.key, old)
             self._forget(old)
         if new is None or new.spec.node_name or new.spec.scheduler_name not in self._names:
             return replace(change, old=before, new=new)
         if new.spec.volumes or new.spec.resource_claims:
             self._remember(new)
-        # After a failed attempt a nomination is a preemption's, and counts less than a placement.
+        # After a failed attempt, a nomination comes from a preemption: the pod is not assumed.
         node_name = new.status.nominated_node_name if not is_refused(new) else ""
         if not node_name and before is not old and before is not None and old is not None and not _gave_up(old, new):
             node_name = before.spec.node_name
         if node_name:
-            new = self._told[new.key] = _on(new, node_name)
+            new = self._assumed[new.key] = _on(new, node_name)
         return replace(change, old=before, new=new)
 
     def _remember(self, pod: Pod) -> None:
@@ -110,13 +110,13 @@ class AssumedPods:
 
 
 def _gave_up(old: Pod, new: Pod) -> bool:
-    """Return whether a decision was taken back: the attempt failed after all, or the node is no longer expected."""
+    """Return whether a decision was undone: the attempt failed later, or the nomination was removed."""
     lost = bool(old.status.nominated_node_name) and not new.status.nominated_node_name
     return lost or (is_refused(new) and not is_refused(old))
 
 
 def _node_of(claim: ResourceClaim) -> str:
-    """Return the one node on which what is allocated can be used; empty if there are several."""
+    """Return the only node that can use an allocation; empty if there are several."""
     allocation = claim.status.allocation
     selector = allocation.node_selector if allocation is not None else None
     terms = selector.node_selector_terms if selector is not None else ()

@@ -1,7 +1,7 @@
-"""One change to one object, as a watch tells it, and what it means to decisions.
+"""One change of one object, from a watch, and what it means for decisions.
 
-In: an object as it was and as it became. Out: which object, whether a scheduler decided something by it and about whom, on
-which node it took place, and whether a decision about another pod could depend on it.
+In: an object before and after. Out: the object's key, the pod that the scheduler decided about if the change shows a decision,
+the node, and whether decisions about other pods can depend on it.
 """
 
 from __future__ import annotations
@@ -20,30 +20,30 @@ _OF_DEVICES = frozenset({"ResourceClaim"})
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """An object as it was and as it became; None stands for "not there". `at` is a monotonic time."""
+    """An object before and after; None if it did not exist. `at` is a monotonic time."""
 
     at: float
     kind: str
     old: Any | None
     new: Any | None
     of: str = ""
-    """The uid of the pod about which the scheduler that is judged decided, if this is what it wrote about it."""
+    """The uid of the pod, if the judged scheduler wrote this change because of a decision about it."""
     version: int = 0
-    """The version of the cluster with which it came, if that is known: the order in which things happened, over all kinds."""
+    """Its resource version, 0 if unknown. It orders changes of all kinds."""
     key: Key = field(init=False)
     matters: bool = field(init=False)
-    """Whether any decision could depend on it: most of what kubelets write is of no concern."""
+    """Whether a decision can depend on it; most writes of kubelets are irrelevant."""
 
     is_from_watch_of_pods: bool = field(init=False)
-    """Whether the watch of pods told it, and we did not conclude it from something else."""
+    """Whether it came by the watch of pods, and was not concluded from another change."""
 
     def __post_init__(self) -> None:
         some = self.new if self.new is not None else self.old
         assert some is not None
         object.__setattr__(self, "key", (self.kind, some.key))
         object.__setattr__(self, "matters", _matters(self.old, self.new))
-        is_told = self.kind == POD and (self.new is None or self.new.metadata.resource_version == str(self.version))
-        object.__setattr__(self, "is_from_watch_of_pods", is_told)
+        is_direct = self.kind == POD and (self.new is None or self.new.metadata.resource_version == str(self.version))
+        object.__setattr__(self, "is_from_watch_of_pods", is_direct)
 
     @property
     def is_placement(self) -> bool:
@@ -53,7 +53,7 @@ class Change:
 
     @property
     def is_nomination(self) -> bool:
-        """Return whether a pod that waits was promised a node, or lost it."""
+        """Return whether a pending pod was nominated, or lost its nomination."""
         old, new = self.old, self.new
         if not isinstance(old, Pod) or not isinstance(new, Pod) or new.spec.node_name:
             return False
@@ -61,7 +61,7 @@ class Change:
 
     @property
     def where(self) -> str:
-        """Return the node on which it took place; empty for what may concern every node."""
+        """Return the node that it concerns; empty if it may concern every node."""
         for each in (self.new, self.old):
             if isinstance(each, Node):
                 return each.metadata.name
@@ -79,10 +79,11 @@ class Change:
 
 
 def _matters(old: Any | None, new: Any | None) -> bool:
+    """Return whether a decision can depend on a change."""
     if isinstance(old, Pod) or isinstance(new, Pod):
         known = [each for each in (old, new) if each is not None]
         placed = [each for each in known if each.spec.node_name]
-        if not placed:  # a waiting pod that comes or goes matters to its group, and where a node is promised to it
+        if not placed:  # a pending pod matters to its group, and on its nominated node
             only = known[0]
             return len(known) == 1 and (only.spec.scheduling_group is not None or bool(only.status.nominated_node_name))
         return len(placed) == 1 or _of_pod(placed[0]) != _of_pod(placed[1])
@@ -92,11 +93,13 @@ def _matters(old: Any | None, new: Any | None) -> bool:
 
 
 def _of_pod(pod: Pod) -> tuple[object, ...]:
+    """Return the parts of a pod that decisions depend on."""
     meta = pod.metadata
     return meta.uid, meta.labels, meta.deletion_timestamp is None, pod.spec, is_finished(pod)
 
 
 def _of_node(node: Node) -> tuple[object, ...]:
+    """Return the parts of a node that decisions depend on."""
     status = node.status
     return node.metadata.labels, node.spec, status.allocatable, status.images, status.declared_features
 
@@ -107,12 +110,12 @@ def is_refused(pod: Pod) -> bool:
 
 
 def priority_of(pod: Pod) -> int:
-    """Return how important a pod is."""
+    """Return a pod's priority."""
     return pod.spec.priority or 0
 
 
 def uses_devices(pod: Pod) -> bool:
-    """Return whether a pod may be given devices: by claims, or by an extended resource that a class stands for."""
+    """Return whether a pod may use devices: by claims, or by an extended resource of a DeviceClass."""
     if pod.spec.resource_claims:
         return True
     return any("/" in name for container in pod.spec.containers for name in container.resources.requests)

@@ -1,7 +1,7 @@
-"""Following a live cluster for a judge: reflectors, and nothing that could write.
+"""Follows a live cluster for a judge, with reflectors only: nothing is written.
 
-In: a connection. Out: every change delivered to the judge, until told to stop. What we may not list is left out and said, so
-that the rights of `view` are enough to begin with; without pods or nodes there is nothing to judge.
+In: a connection. Out: every change delivered to the judge, until `stopped` is set. Kinds that may not be listed are left out
+with a warning, so the rights of `view` are enough. Pods and nodes are required.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""A store that follows a cluster and can be taken back to its recent states.
+"""A store that follows a cluster and can show its recent states.
 
-In: changes as reflectors deliver them. Out: the store as it is now, or as it was with some of the last changes undone. The
-newest state is always one call away (`show_newest`), and new changes are taken in only there. A change that is too old to
-matter is forgotten: the history is bounded in time and in number. Nothing is decided here.
+In: changes from reflectors. Out: the store as it is now, or with some of the last changes undone. `show_newest` returns to the
+present, and `take` does so before it adds a change. Old changes are dropped: the history is bounded in time and in number.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ log = logging.getLogger(__name__)
 MOST_CHANGES = 20_000
 _FORGET_EVERY = 256
 HELD_BACK = "kubesched.io/not-part-of-this-decision"
-"""The gate by which a snapshot keeps a nominated pod from being tried: it is there for the pod that is decided beside it."""
+"""The scheduling gate of other nominated pods in a snapshot: they hold their place, and are not tried themselves."""
 CLAIM, DEVICES = "PersistentVolumeClaim", "ResourceClaim"
 
 
@@ -38,7 +37,7 @@ def _at(change: Change) -> float:
 
 
 class History:
-    """The cluster and its recent past. Changes are numbered from 0 on; `end` is the number of the next one."""
+    """The cluster and its recent changes, numbered from 0; `end` is the number of the next change."""
 
     def __init__(self, engine: Engine, keep_seconds: float) -> None:
         self.store = engine.store
@@ -46,23 +45,23 @@ class History:
         self.nominated = Nominated(self._pending.get)
         engine.handle.nominations = self.nominated
         self.arrived: dict[str, int] = {}
-        """The numbers of the changes with which pods came, by uid; not of those that were listed at first."""
+        """By uid, the number of the change that created a pod; pods of the first list have none."""
         self.forgotten_until = -inf
-        """When the newest change was made that is no longer remembered."""
+        """The time of the newest change that was dropped."""
         self.needed_since: Callable[[], float] = lambda: inf
-        """Since when changes are still needed, though they are old."""
+        """Returns the time from which changes must be kept, however old they are."""
         self.end = 0
         self._names = frozenset(engine.profiles)
         self._keep_seconds = keep_seconds
         self._changes: list[Change] = []
         self._about: dict[str | Key, list[int]] = {}
-        """The numbers of changes by which pods may have been prepared for, by their uids and by their claims."""
+        """The numbers of changes that may prepare a pod's placement, by the uid of the pod and by its claims."""
         self._shown: dict[Key, Any] = {}
         self._newest: dict[Key, Any | None] = {}
-        """Of the objects that are shown in another version, the newest one."""
+        """The newest version of each object that is shown in another one."""
 
     def take(self, change: Change) -> int:
-        """Take in a change; return its number."""
+        """Add a change and return its number."""
         self.show_newest()
         self._changes.append(change)
         self.end += 1
@@ -78,13 +77,13 @@ class History:
         return self.end - 1
 
     def forget(self) -> None:
-        """Forget how the present state came about: a first list is no history."""
+        """Drop all changes and keep the state, after the first lists."""
         self._changes.clear()
         self._about.clear()
         self.arrived.clear()
 
     def _forget(self, n_old: int) -> None:
-        """Forget the oldest changes."""
+        """Drop the oldest changes."""
         for old in self._changes[:n_old]:
             if old.kind == "Pod" and old.new is None and old.old is not None:
                 self.arrived.pop(old.old.metadata.uid, None)
@@ -98,7 +97,7 @@ class History:
 
     @property
     def begin(self) -> int:
-        """Return the number of the oldest change that is remembered."""
+        """Return the number of the oldest change that is kept."""
         return self.end - len(self._changes)
 
     def first_at(self, at: float) -> int:
@@ -106,13 +105,16 @@ class History:
         return self.begin + bisect_left(self._changes, at, key=_at)
 
     def since(self, number: int) -> Iterator[tuple[int, Change]]:
-        """Yield changes with their numbers, from one on that may be forgotten already."""
+        """Yield numbers and changes from a number on, or from the oldest change that is kept."""
         first = max(number, self.begin)
         return enumerate(islice(self._changes, first - self.begin, None), first)
 
     def traces(self, pod: Pod, end: int) -> dict[int, Change]:
-        """Return the changes by which the scheduler prepared for a pod: the node that it expects, up to a change; the volumes
-        of its claims, its devices. And what became of its claims afterwards, as their watches may be far ahead."""
+        """Return the traces that the scheduler left of its decision about a pod, by number.
+
+        These are its nominations before number `end`, and changes of its volume and device claims. Later changes of the
+        claims count too, as their watches may be ahead of the watch of pods.
+        """
         found = {}
         for number in self._about.get(pod.metadata.uid, ()):
             change = self._changes[number - self.begin]
@@ -122,7 +124,7 @@ class History:
         for about in (*((CLAIM, each) for each in volume_claims(pod)), *((DEVICES, each) for each in device_claims(pod))):
             for number in self._about.get(about, ()):
                 change = self._changes[number - self.begin]
-                if change.old is None:  # others of this name were there before
+                if change.old is None:  # earlier changes are of another object of this name
                     found = {n: each for n, each in found.items() if each.key != change.key}
                 elif (
                     change.kind != DEVICES
@@ -132,10 +134,8 @@ class History:
                     found[number] = change
         return dict(sorted(found.items()))
 
-    # Going back
-
     def show(self, versions: Mapping[Key, Any | None]) -> None:
-        """Show the cluster as it is, but for some objects in an older version."""
+        """Show the present cluster with some objects in an older version."""
         for key in [key for key in self._newest if key not in versions]:
             self._show(key, self._newest.pop(key))
         for key, version in versions.items():
@@ -145,19 +145,19 @@ class History:
                 self._show(key, version)
 
     def show_before(self, number: int, but: Mapping[Key, Any | None] = MappingProxyType({})) -> None:
-        """Show the cluster as it was before a change, but for some objects in an older version."""
+        """Show the cluster before a change, with some objects in an older version."""
         versions = dict(but)
         for _, change in self.since(number):
             versions.setdefault(change.key, change.old)
         self.show(versions)
 
     def show_newest(self) -> None:
-        """Show the cluster as it is."""
+        """Show the present cluster."""
         self.show({})
 
     def objects_for(self, pod: Pod) -> list[Any]:
-        """Return the shown state with one pod that waits; others that wait are left out, unless a node is promised to them."""
-        found: list[Any] = list(self.store.nodes.objects)  # in the order of their rows, which breaks ties
+        """Return the shown objects with one pending pod. Of the other pending pods only nominated ones are included."""
+        found: list[Any] = list(self.store.nodes.objects)  # in the order of their rows, as ties depend on it
         for obj in self._shown.values():
             if isinstance(obj, Node):
                 continue
@@ -166,8 +166,6 @@ class History:
             elif obj.status.nominated_node_name and obj.metadata.uid != pod.metadata.uid:
                 found += _held_back(obj)
         return [*found, pod]
-
-    # Showing one version of one object
 
     def _show(self, key: Key, new: Any | None) -> None:
         old = self._shown.pop(key, None)
@@ -215,7 +213,7 @@ class History:
 
 
 def _about(change: Change) -> Iterator[str | Key]:
-    """Yield for whom a change may be a preparation: a pod, or the pods of a claim."""
+    """Yield the uid of the pod, or the claim, whose placement a change may prepare."""
     if change.of:
         yield change.of
     if change.kind in (CLAIM, DEVICES):
@@ -227,7 +225,8 @@ def _about(change: Change) -> Iterator[str | Key]:
 
 
 def _held_back(pod: Pod) -> tuple[Pod, Pod]:
-    """Return a nominated pod, gated, in two versions: a gate keeps a new pod from being nominated, but not a known one."""
+    """Return a nominated pod with a gate, in two versions: the first has no nomination, as a gated pod cannot be created with
+    one."""
     replace = msgspec.structs.replace
     gates = (*pod.spec.scheduling_gates, PodSchedulingGate(name=HELD_BACK))
     gated = replace(pod, spec=replace(pod.spec, scheduling_gates=gates))

@@ -1,9 +1,9 @@
-"""Judging a live scheduler: every pod that it places is decided again, on the state that it saw.
+"""Judges a live scheduler: every pod that it places is decided again, on the state that it saw.
 
-In: changes as reflectors deliver them. Out: a `Judged` for every placement. A choice that our decision on the state just
-before it agrees with is told at once. Any other is looked at again a little later, when what was under way has arrived: a
-state near by in which we agree makes it a race and no difference (`races`). What none of them explains is a real one, and the
-state is handed on with both decisions, to be kept and replayed. Nothing is ever written to the cluster.
+In: changes from reflectors. Out: a `Judged` for each placement. If our decision on the state just before the placement agrees,
+it is reported at once. Otherwise the placement is judged again a little later, when changes that were under way have arrived.
+If we agree on a state near by, it was a race (`races`). If we agree on none, it is a difference: it is reported with both
+decisions and the state, to be saved and replayed. Nothing is ever written to the cluster.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ from kubesched.tools.shadow.races import LONGEST_SKEW_SECONDS, MOST_STATES, Mome
 from kubesched.tools.snapshots.captured import Captured
 
 RACE = "race"
-"""We agree on a state that the scheduler may have seen, though we had not yet, or no longer."""
+"""We agree on a state that the scheduler may have seen, and that differs from the one that we saw."""
 PROMISED = "promised"
-"""We agree given what the scheduler had promised before: the pod's nomination, or what its claims are bound to."""
+"""We agree if the pod's nomination, or what its claims were bound to before, is taken into account."""
 _LONGEST_PROMISE_SECONDS = 60.0
 _LONGEST_SETTLING_SECONDS = 0.1
 
@@ -49,16 +49,16 @@ class Judged:
     comparison: Comparison
     note: str = ""
     state_seen: str = ""
-    """For a race, how the state that explains it differs from the one that we saw."""
+    """For a race, how the state on which we agree differs from the one that we saw."""
     state: Callable[[], Captured] | None = None
-    """Where we do not agree, the state on which that was found; to be called at once."""
+    """For a difference, returns the state on which we decided. Call it at once: the state is shown only now."""
     is_control: bool = False
-    """Whether nobody chose so: the node was drawn by lot, to see whether it would be found out."""
+    """Whether the node is a random one instead of the scheduler's: does the judge notice wrong choices?"""
 
     def document(self) -> dict[str, Any]:
         """Return it as plain values."""
         found = self.comparison
-        told: dict[str, Any] = {
+        document: dict[str, Any] = {
             "at": round(self.at, 3),
             "pod": self.pod,
             "scheduler": self.scheduler,
@@ -70,22 +70,22 @@ class Judged:
             "bestNodes": found.n_best,
         }
         if self.state_seen:
-            told["stateSeen"] = self.state_seen
+            document["stateSeen"] = self.state_seen
         if found.behind:
-            told |= {"behind": found.behind, "byPlugin": found.by_plugin}
+            document |= {"behind": found.behind, "byPlugin": found.by_plugin}
         if found.reasons:
-            told |= {"refusedBy": found.refused_by, "reasons": list(found.reasons)}
-        return told
+            document |= {"refusedBy": found.refused_by, "reasons": list(found.reasons)}
+        return document
 
 
 @dataclass(frozen=True, slots=True)
 class _Placement:
-    """A placement that is not explained yet."""
+    """A placement on which we did not agree at once."""
 
     number: int
     at: float
     pod: Pod
-    """As it waited."""
+    """The pod before it was placed."""
     chosen: str
     found: Comparison
     is_control: bool
@@ -93,22 +93,22 @@ class _Placement:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """How a live scheduler is judged, and by what."""
+    """The configuration that judges, and how far it looks for an explanation."""
 
     configuration: config.Configuration
     gates: config.Gates
     registry: Registry
     seed: int = 0
     window_seconds: float = 2.0
-    """How far the states that explain a race may lie before or after a placement."""
+    """How long before or after a placement a state may be that explains a race."""
     control: float = 0.0
-    """For this share of the placements a node drawn by lot is judged as well: how many of these would pass as races?"""
+    """The share of placements for which a random node is judged too, to measure how many wrong choices pass as races."""
 
 
 class Judge:
-    """Follows a cluster as a sink of reflectors, and judges from `begin` on."""
+    """A sink of reflectors that judges every placement after `begin`."""
 
-    def __init__(self, settings: Settings, tell: Callable[[Judged], None], clock: Clock) -> None:
+    def __init__(self, settings: Settings, on_judged: Callable[[Judged], None], clock: Clock) -> None:
         self.settings = settings
         self.engine: Engine = assemble(
             settings.configuration, settings.gates, Ports(clock=clock, seed=settings.seed), registry=settings.registry
@@ -118,39 +118,36 @@ class Judge:
         self.is_judging = False
         self.is_relisting: Callable[[], bool] = lambda: False
         self.version_of: Callable[[str], str] = lambda kind: ""
-        """Up to which version a kind of objects is followed."""
+        """Returns the resource version up to which a kind of objects has been read."""
         self.n_missed = 0
-        """Placements that were made while we were cut off, or were behind by more than is remembered: on which states is not
-        known."""
+        """Placements during a relist, or older than the history: the states of these are not known."""
         self.skipped: dict[str, int] = {}
-        """Placements by schedulers that the configuration does not name."""
-        self._tell, self._clock = tell, clock
+        """Placements by other schedulers, counted by name."""
+        self._on_judged, self._clock = on_judged, clock
         self._open: deque[_Placement] = deque()
         self._assumed = AssumedPods(self.engine.profiles)
         self._rules = Rules(SeededTies(settings.seed), self.history.nominated)
         self._lot = random.Random(settings.seed)
 
-    # What the reflectors tell
-
     def deliver(self, kind: str, old: Any | None, new: Any | None) -> None:
-        """Take in a change; judge it if it is a placement."""
+        """Judge a change if it is a placement, then add it to the history."""
         version = self.version_of(kind)
         change = Change(self._clock.monotonic(), kind, old, new, version=int(version) if version.isdecimal() else 0)
         if self.is_judging and change.is_placement:
             self._placed(change)
-        for told in self._assumed.told(change):
-            self.history.take(told)
+        for seen in self._assumed.as_seen(change):
+            self.history.take(seen)
 
     def synced(self, kind: str) -> None:
-        """Take notice that a kind's first list has been delivered."""
+        """Do nothing when the first list of a kind is complete."""
 
     def begin(self) -> None:
-        """Judge from now on: the first lists are in."""
+        """Judge from now on. The first lists are complete."""
         self.history.forget()
         self.is_judging = True
 
     def settle(self) -> None:
-        """Judge placements around which everything has arrived by now; for a moment only, so that others go on arriving."""
+        """Judge the open placements whose window is over, for a tenth of a second at most, so that changes can be read."""
         now = began = self._clock.monotonic()
         while self._open and self._open[0].at + self.settings.window_seconds < now:
             self._explain(self._open.popleft())
@@ -159,21 +156,18 @@ class Judge:
         self.history.show_newest()
 
     def finish(self) -> None:
-        """Judge what is open, with what has arrived so far."""
+        """Judge all open placements with the changes so far."""
         while self._open:
             self._explain(self._open.popleft())
         self.history.show_newest()
 
     def _needed_since(self) -> float:
-        """Return from when on changes are needed for what is to be looked at again: we may be minutes behind."""
+        """Return the time from which changes must be kept for the open placements, which may be minutes old."""
         back = self.settings.window_seconds + LONGEST_SKEW_SECONDS
         return self._open[0].at - back if self._open else inf
 
-    # Judging
-
     def _placed(self, change: Change) -> None:
-        """Judge the next change, a placement, on the state just before it; or, where the scheduler has left traces of its
-        decision, on the state before these."""
+        """Judge a placement, and a random node beside it as a control. The change is not in the history yet."""
         pod, chosen = change.old, change.new.spec.node_name  # type: ignore[union-attr]
         assert isinstance(pod, Pod)
         name = pod.spec.scheduler_name
@@ -190,25 +184,27 @@ class Judge:
                 self._judge(change.at, pod, self._lot.choice(others), is_control=True)
 
     def _judge(self, at: float, pod: Pod, chosen: str, *, is_control: bool = False) -> None:
-        """Judge a choice that the next change brings; put it aside if we do not agree at once."""
+        """Judge a choice on the state before the first trace of the decision; keep it open if we do not agree."""
         number = self.history.end
         traces = self.history.traces(pod, number)
         if traces:
             self._show_decided(number, traces)
         found, note = self._compare(_without_nomination(pod), chosen), ""
-        if pod.status.nominated_node_name and not found.n_feasible:  # so it was freed for this pod, by evicting others
+        if pod.status.nominated_node_name and not found.n_feasible:  # a preemption made room for this pod on its nominated node
             promised = self._compare_promised(pod, chosen, number, traces)
             if promised.kind.is_agreement:
                 found, note = promised, PROMISED
         self.history.show_newest()
         if found.kind.is_agreement:
-            self._told(pod, found, note, is_control=is_control)
+            self._report(pod, found, note, is_control=is_control)
         else:
             self._open.append(_Placement(number, at, pod, chosen, found, is_control))
 
     def _explain(self, placement: _Placement) -> None:
-        """Look for a state near by in which we agree; tell the difference if there is none. An old state is left shown: the
-        next one to look at is hardly ever far from it."""
+        """Search for a state near by on which we agree; report a difference if there is none.
+
+        The last state stays shown, as the next one is mostly close to it.
+        """
         pod, chosen = placement.pod, placement.chosen
         is_control = placement.is_control
         if self.history.forgotten_until > placement.at - self.settings.window_seconds:
@@ -224,24 +220,26 @@ class Judge:
         for note, around in self._around(placement, traces):
             for moment, raced in islice(around.search(partial(compare_at, around)), MOST_STATES):
                 if raced.kind.is_agreement:
-                    self._told(pod, raced, note, state_seen=around.words_for(moment), is_control=is_control)
+                    self._report(pod, raced, note, state_seen=around.words_for(moment), is_control=is_control)
                     return
         if (promised := self._compare_promised(pod, chosen, placement.number, traces)).kind.is_agreement:
-            self._told(pod, promised, PROMISED, is_control=is_control)
+            self._report(pod, promised, PROMISED, is_control=is_control)
             return
         self._show_decided(placement.number, traces)
-        if traces and found.kind is Agreement.INFEASIBLE:  # for want of what it was promised, say
+        if traces and found.kind is Agreement.INFEASIBLE:  # perhaps because a trace was undone that the pod needs
             self.history.show_before(placement.number)
             found = self._compare(_without_nomination(pod), chosen)
-        self._told(pod, found, state=lambda: self._captured(pod), is_control=is_control)
+        self._report(pod, found, state=lambda: self._captured(pod), is_control=is_control)
 
     def _show_decided(self, number: int, traces: dict[int, Change]) -> None:
-        """Show the state on which a placement was decided, as far as one can say at once: before the first trace of it."""
+        """Show the state before the first trace of a decision: the most likely one on which it was made."""
         self.history.show_before(_decided_at(number, traces), _first_versions(traces.values()))
 
     def _compare_promised(self, pod: Pod, chosen: str, number: int, traces: dict[int, Change]) -> Comparison:
-        """Judge a choice on the state just before it, with all that was promised to the pod in place: the node that was freed
-        for it is tried before all others, and a volume that is bound can be used where it is."""
+        """Judge a choice on the state just before it, with the pod's nomination and the bindings of its claims in place.
+
+        Then its nominated node is tried first, and a bound volume is used where it is.
+        """
         self.history.show_before(number, _first_versions(each for each in traces.values() if each.kind == "Pod"))
         found = self._compare(pod, chosen)
         return found if found.kind.is_agreement else self._compare(_without_nomination(pod), chosen)
@@ -255,9 +253,11 @@ class Judge:
         return compare(view, store.snapshot(), profile, self._rules, chosen, percentage=percentage)
 
     def _around(self, placement: _Placement, traces: dict[int, Change]) -> Iterator[tuple[str, Surroundings]]:
-        """Yield what happened around the decision that led to a placement, which was before the first of its traces, unless
-        others had to be evicted first. And if there are any, around the placement itself, with what was promised to the pod in
-        place: with volumes and devices that are given already hardly any node is left."""
+        """Yield the surroundings to search: first of the decision, then of the placement itself.
+
+        The decision was before the first trace of it, unless victims had to be evicted first. Around the placement, volumes
+        and devices of the pod are already assigned, which leaves few feasible nodes.
+        """
         of_pod = {number for number, change in traces.items() if change.kind == "Pod"}
         is_given = len(traces) > len(of_pod)
         if is_given or (traces and placement.found.n_feasible):
@@ -276,7 +276,7 @@ class Judge:
         objects, release = self.history.objects_for(_without_nomination(pod)), self.settings.gates.emulated
         return Captured(self._clock.now(), objects, self.settings.seed, release)
 
-    def _told(
+    def _report(
         self,
         pod: Pod,
         found: Comparison,
@@ -287,11 +287,11 @@ class Judge:
         is_control: bool = False,
     ) -> None:
         name = pod.spec.scheduler_name
-        self._tell(Judged(self._clock.now(), pod.key, name, found, note, state_seen, state, is_control))
+        self._on_judged(Judged(self._clock.now(), pod.key, name, found, note, state_seen, state, is_control))
 
 
 def _decided_at(number: int, traces: dict[int, Change]) -> int:
-    """Return before which change of a pod it was decided: what was written first about it, or its placement."""
+    """Return the number of the first change that shows the decision: a trace on the pod, or its placement."""
     return min((number, *(each for each, change in traces.items() if change.kind == "Pod")))
 
 

@@ -120,6 +120,7 @@ class Surroundings:
         return wanted
 
     def _is_before(self, other: Other, moment: Moment) -> bool:
+        """Return whether another decision counts as made before this one in a state."""
         if other.order is Order.AFTER or other.came >= max(moment.read, self.floor):
             return False
         if other.order in (Order.BEFORE, Order.AS_READ):

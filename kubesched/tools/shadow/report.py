@@ -1,7 +1,7 @@
-"""What came of it: placements counted by how they compare, the differences in full, the same as metrics.
+"""The report of a shadow run: counts of placements by agreement, and the differences in full.
 
-In: `Judged`. Out: a document for `-o json` and for the page, and the families of /metrics. Of the differences the first
-ones are kept, so many that nobody reads more; all of them are counted.
+In: `Judged`. Out: a document for `-o json` and for the page, and the families of /metrics. All differences are counted, and the
+first 1000 are kept.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from kubesched.tools.shadow.judging import PROMISED, RACE, Judge, Judged
 
 MOST_DIFFERENCES = 1000
 UNNAMED = "none"
-"""Stands in metrics for a difference that no plugin accounts for."""
+"""The plugin label of a difference that no plugin explains."""
 
 
 class Report:
-    """Counts what is judged."""
+    """Counts judged placements; a collector for Prometheus."""
 
     def __init__(self, now: float) -> None:
         self.started = now
@@ -30,12 +30,12 @@ class Report:
         """By the scheduler's name, how it compares, and the note."""
         self.by_plugin: Counter[tuple[str, Agreement]] = Counter()
         self.points: Counter[str] = Counter()
-        """How many points of all lower scores each plugin accounts for."""
+        """By plugin, the points by which the chosen nodes score lower than ours."""
         self.control: Counter[str] = Counter()
-        """What became of choices that were drawn by lot: `level` with ours, `race`, or `found` out."""
+        """Random choices by result: `level` is as good as ours, `race` passed as a race, `found` is a difference."""
         self.differences: list[dict[str, Any]] = []
         self.judge: Judge | None = None
-        """Who knows what could not be judged, and how large the cluster is."""
+        """Has the number of placements that were not judged, and the size of the cluster."""
 
     def add(self, judged: Judged, snapshot: str = "") -> dict[str, Any]:
         """Count a placement; return it as a document."""
@@ -61,18 +61,18 @@ class Report:
 
     @property
     def n_differences(self) -> int:
-        """Return how many of them are not explained."""
+        """Return how many placements are differences."""
         return sum(n for (_, kind, _), n in self.counts.items() if not kind.is_agreement)
 
     def agreement(self) -> dict[str, int]:
-        """Return how many placements compare how."""
+        """Return the number of placements for each agreement."""
         found = Counter[str]()
         for (_, kind, _), n in self.counts.items():
             found[kind] += n
         return {str(kind): found[kind] for kind in Agreement}
 
     def document(self, now: float | None = None) -> dict[str, Any]:
-        """Return all of it as plain values."""
+        """Return the report as plain values."""
         judge, n_judged = self.judge, self.n_judged
         notes = Counter[str]()
         for (_, _, note), n in self.counts.items():
@@ -98,7 +98,7 @@ class Report:
         }
 
     def _of_control(self) -> dict[str, Any]:
-        """Return what became of choices drawn by lot, and how many in a hundred of the wrong ones passed as races."""
+        """Return the results of the random choices, and the percentage of the wrong ones that passed as races."""
         wrong = self.control["race"] + self.control["found"]
         return {
             "drawn": self.control.total(),

@@ -1,4 +1,4 @@
-"""One run of `shadow`: follow a cluster, judge what is placed, count, keep differences, and serve what was found so far.
+"""One run of `shadow`: follow a cluster, judge placements, save differences, and serve the report.
 
 In: the cluster's credentials, how to judge, when to stop. Out: lines for stderr (`say`), each placement as a document (`show`),
 and the report. SIGINT and SIGTERM end it.
@@ -32,7 +32,7 @@ _QPS = 50.0
 
 @dataclass(slots=True)
 class Run:
-    """One run, and what came of it."""
+    """One run, and its report."""
 
     source: CredentialSource
     judged_by: Settings
@@ -42,14 +42,14 @@ class Run:
     served_at: tuple[str, int] | None
     say: Callable[[str], None]
     show: Callable[[dict[str, Any], bool], None]
-    """Called with each placement that was judged, and whether it agrees with ours."""
+    """Called with each judged placement, and whether we agree."""
     report: Report = field(default_factory=lambda: Report(time.time()))
     verbs: Counter[str] = field(default_factory=Counter)
-    """How many requests of each verb were answered; watches, which are GETs, aside."""
+    """How many requests of each verb were answered, without watches."""
     _stopped: asyncio.Event = field(default_factory=asyncio.Event)
 
     def document(self) -> dict[str, Any]:
-        """Return what was found so far."""
+        """Return the report so far."""
         return {**self.report.document(), "requests": dict(self.verbs)}
 
     async def run(self) -> None:
@@ -57,7 +57,7 @@ class Run:
         loop, clock = asyncio.get_running_loop(), SystemClock()
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, self._stopped.set)
-        judge = self.report.judge = Judge(self.judged_by, self._tell, clock)
+        judge = self.report.judge = Judge(self.judged_by, self._judged, clock)
         observers = Observers(answer=self._count)
         connection = await connect(self.source, name="shadow", qps=_QPS, burst=int(2 * _QPS), observers=observers)
         try:
@@ -99,7 +99,7 @@ class Run:
         if self.seconds is not None:
             asyncio.get_running_loop().call_later(self.seconds, self._stopped.set)
 
-    def _tell(self, judged: Judged) -> None:
+    def _judged(self, judged: Judged) -> None:
         if judged.is_control:
             self.report.add(judged)
             return

@@ -1,7 +1,7 @@
-"""Differences kept as files: each is the state on which a pod was decided, with both decisions in its first line.
+"""Saves differences as files: the state on which a pod was decided, with both decisions in the first line.
 
-In: a `Judged` whose state is shown just now. Out: a gzipped snapshot in a folder, for its owner alone, which `replay` and
-`why --snapshot` read. Only so many are written, as every one holds a whole cluster; encoding and writing happen in a thread.
+In: a `Judged` whose state is shown now. Out: a gzipped snapshot that only its owner can read, for `replay` and `why
+--snapshot`. The number of files is limited, as each holds a whole cluster. A thread encodes and writes them.
 """
 
 from __future__ import annotations
@@ -53,6 +53,6 @@ class Snapshots:
                 raise error
 
 
-def _write(file: Path, captured: Captured, told: dict[str, Any]) -> None:
-    data = b"".join(captured.without_applied_manifests().lines(told))
+def _write(file: Path, captured: Captured, first_line: dict[str, Any]) -> None:
+    data = b"".join(captured.without_applied_manifests().lines(first_line))
     write_private(file, gzip.compress(data, 6, mtime=0))

@@ -1,7 +1,7 @@
-"""What will happen, and when: the appointments of a simulation.
+"""The agenda of a simulation: functions to call at virtual times.
 
-In: times and things to do. Out: the same, in the order of their times; what has the same time happens in the order in which
-it was entered. Nothing else decides the order, so the same entries always happen in the same way.
+In: times and functions. Out: calls in the order of their times; at the same time, in the order in which they were added. So the
+same entries always run in the same order.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ Act = Callable[[], object]
 
 
 class Agenda:
-    """Appointments by virtual seconds."""
+    """A heap of calls by virtual seconds."""
 
     __slots__ = ("_entries", "_n_entered")
 
@@ -26,16 +26,16 @@ class Agenda:
 
     @property
     def next_time(self) -> float | None:
-        """Return when something happens next, or None if nothing will."""
+        """Return the time of the next call; None if there is none."""
         return self._entries[0][0] if self._entries else None
 
     def add(self, at: float, act: Act) -> None:
-        """Enter something; what lies in the past happens at once."""
+        """Add a call; one in the past runs with the next `do_due`."""
         self._n_entered += 1
         heappush(self._entries, (at, self._n_entered, act))
 
     def do_due(self, now: float) -> bool:
-        """Do what is due, also what that enters for now; return whether there was anything."""
+        """Run all calls that are due, with those that they add for now; return whether there were any."""
         entries = self._entries
         if not entries or entries[0][0] > now:
             return False

@@ -1,8 +1,8 @@
-"""Virtual time: hours of waiting in milliseconds, and always the same hours.
+"""Virtual time: hours of waiting pass in milliseconds, and are the same in every run.
 
-An event loop whose clock stands still while there is anything to do and jumps to the next timer when there is not. Code
-that waits with asyncio (sleeps, timers, time-outs) runs on it unchanged. There is no real input or output on such a loop:
-whatever happens, happens because of what happened before.
+The clock of this event loop stands still while a task is ready, and jumps to the next timer when none is. Code that waits with
+asyncio (sleeps, timers, timeouts) runs on it unchanged. There is no real input or output on such a loop, so a run depends on
+nothing outside.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ EPOCH = 1_767_225_600.0
 
 
 class _NoWaiting(selectors.SelectSelector):
-    """Says at once that nothing is ready, and tells the loop how long it would have waited."""
+    """Returns at once, and advances the loop's clock by the time that it would have waited."""
 
     def __init__(self, loop: VirtualLoop) -> None:
         super().__init__()
         self._loop = loop
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
-        if timeout == 0:  # the loop has something to do: whoever calls from a thread is heard of once it has not
+        if timeout == 0:  # a task is ready; calls from other threads wait until none is
             return []
         ready = super().select(0)
         if not ready and timeout is None:
@@ -48,21 +48,23 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         return self._virtual_seconds
 
     @property
-    def is_anybody_next(self) -> bool:
-        """Return whether somebody besides the caller waits for a turn."""
+    def has_ready_tasks(self) -> bool:
+        """Return whether a task other than the caller is ready to run."""
         return bool(self._ready)  # type: ignore[attr-defined]
 
     async def pass_time(self, until: float) -> None:
-        """Let time pass while nobody waits for a turn, to that time or to the next timer if one is due before; as a sleep
-        would, at a tenth of its cost."""
+        """Advance the clock to a time, or to the next timer if that is earlier. No task may be ready.
+
+        It has the effect of a sleep at a tenth of its cost.
+        """
         timers: list[asyncio.TimerHandle] = self._scheduled  # type: ignore[attr-defined]
         self.advance((min(timers[0].when(), until) if timers else until) - self._virtual_seconds)
         if timers:
             await asyncio.sleep(0)
 
     def advance(self, seconds: float) -> None:
-        """Let time pass."""
-        # The loop's own arithmetic may leave a timer a hair short of due: never stand still.
+        """Advance the clock."""
+        # Rounding may leave a timer just short of due. A minimal step keeps the loop from standing still.
         self._virtual_seconds += max(seconds, 1e-9)
 
 
@@ -96,7 +98,7 @@ def run_virtually(main: Coroutine[Any, Any, T]) -> T:
         tasks = asyncio.all_tasks(loop)
         for task in tasks:
             task.cancel()
-        if tasks:  # what they do to end may take more than a turn
+        if tasks:  # their cleanup may take several turns of the loop
             loop.run_until_complete(asyncio.wait(tasks))
         asyncio.set_event_loop(None)
         loop.close()

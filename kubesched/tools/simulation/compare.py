@@ -1,7 +1,7 @@
-"""Two configurations on the same scenario or the same cluster: what moves, and what it costs.
+"""Compare two configurations on the same scenario or cluster: which pods move, and how the figures change.
 
-In: two simulations that have run, or a captured cluster to decide anew. Out: one document: the figures of both, and the pods
-that one placed elsewhere than the other, by workload. A pod is the same pod in both if it has the same namespace and name.
+In: two simulations that have run, or a captured cluster to decide again. Out: one document with the figures of both, and the
+pods that they placed on different nodes, by workload. Pods are matched by namespace and name.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ class Moves(msgspec.Struct, rename="camel"):
 
     workload: str
     placed: int = 0
-    """By both."""
+    """Placed by both."""
     moved: int = 0
-    """To another node."""
+    """On different nodes."""
     other_zone: int = 0
     only_a: int = 0
     """Placed by the first only."""
@@ -61,22 +61,22 @@ def compare(a: Simulation, b: Simulation) -> dict[str, Any]:
             moves.moved += 1
             moved.append({"pod": key, "workload": mine.workload, "a": mine.node, "b": other.node})
     rows = sorted(by_workload.values(), key=lambda row: (-row.moved - row.only_a - row.only_b, row.workload))
-    told = [msgspec.to_builtins(row) for row in rows]
-    summary = {name: sum(row[name] for row in told) for name in Moves.__struct_encode_fields__[1:]}
-    return {"a": a.metrics(), "b": b.metrics(), "moves": {**summary, "workloads": told, "pods": moved}}
+    workloads = [msgspec.to_builtins(row) for row in rows]
+    summary = {name: sum(row[name] for row in workloads) for name in Moves.__struct_encode_fields__[1:]}
+    return {"a": a.metrics(), "b": b.metrics(), "moves": {**summary, "workloads": workloads, "pods": moved}}
 
 
 def decide_both(
-    cluster: Captured, ways: Iterable[tuple[configs.Configuration, configs.Gates, Registry]], *, reschedule: bool
+    cluster: Captured, policies: Iterable[tuple[configs.Configuration, configs.Gates, Registry]], *, reschedule: bool
 ) -> list[Simulation]:
-    """Return a simulation for each way to decide; only pods of schedulers that all of them have are taken off their nodes."""
-    ways = list(ways)
-    movable = set.intersection(*({profile.scheduler_name for profile in each.profiles} for each, _, _ in ways))
+    """Return a simulation for each configuration. Only pods of schedulers that all configurations have are moved."""
+    policies = list(policies)
+    movable = set.intersection(*({profile.scheduler_name for profile in each.profiles} for each, _, _ in policies))
     return [
         decide_anew(
             cluster, reschedule=reschedule, movable=movable, configuration=configuration, gates=gates, registry=registry
         )
-        for configuration, gates, registry in ways
+        for configuration, gates, registry in policies
     ]
 
 
@@ -112,6 +112,7 @@ def decide_anew(
 
 
 def _may_move(pod: Pod, schedulers: Collection[str]) -> bool:
+    """Return whether a pod may be decided again: not terminating, not a static pod, of one of these schedulers."""
     meta = pod.metadata
     return (
         pod.spec.scheduler_name in schedulers and meta.deletion_timestamp is None and MIRROR_POD not in (meta.annotations or {})

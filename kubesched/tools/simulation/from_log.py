@@ -47,13 +47,13 @@ def simulation_of_log(
         epoch=began,
         journal=journal,
     )
-    told = [(entry, entry.decoded()) for entry in entries if entry.kind]
-    told.sort(key=lambda each: (each[0].at, after_what_it_needs(each[1])))
+    changes = [(entry, entry.decoded()) for entry in entries if entry.kind]
+    changes.sort(key=lambda each: (each[0].at, after_what_it_needs(each[1])))
     sim.world.replaces = False
     player = _LogPlayer(sim)
-    for entry, obj in told:
+    for entry, obj in changes:
         sim.at(max(entry.at - began, 0.0), partial(player.tell, entry.key, obj))
-    sim.at(max(told[-1][0].at - began, 0.0) if told else 0.0, player.end)
+    sim.at(max(changes[-1][0].at - began, 0.0) if changes else 0.0, player.end)
     return sim
 
 

@@ -1,8 +1,9 @@
-"""The figures of a simulation: how many, how long, how full, how even.
+"""The figures of a simulation: counts, waiting times, utilisation, spread.
 
-In: word of every pod that comes, is placed and goes, and of the nodes. Out: one document of figures, and rows of a series.
-Utilisation is exact: what is asked for on the nodes over what they offer, weighed by how long it was so. What costs a look
-at all nodes (fragmentation, skew, queue lengths) is looked at in even steps of virtual time. Nothing here reads a clock.
+In: calls for each pod that arrives, is placed or ends, and for each node. Out: one document of figures, and rows of a series.
+Utilisation is exact: requests over allocatable, weighted by time. For example 50 % for 10 s and 100 % for 30 s have a mean of
+87.5 %. Figures that need a pass over all nodes (fragmentation, skew, queue lengths) are sampled at an interval of virtual time.
+Nothing here reads a clock.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ _SAME_TIME = 1e-7
 
 
 class Level:
-    """A value over time: its mean weighed by time, its highest, and what it is now."""
+    """A value over time: its time-weighted mean, its peak, and its present value."""
 
     __slots__ = ("area", "now", "peak")
 
@@ -28,7 +29,7 @@ class Level:
         self.now = self.peak = self.area = 0.0
 
     def hold(self, seconds: float) -> None:
-        """Let the value stand for some time."""
+        """Add a time during which the value did not change."""
         self.area += self.now * seconds
         self.peak = max(self.peak, self.now)
 
@@ -42,19 +43,19 @@ class Level:
 
 
 class Usage:
-    """What is asked for of one resource, over what there is."""
+    """Requests for one resource, over the allocatable amount."""
 
-    __slots__ = ("asked", "level", "offered")
+    __slots__ = ("level", "offered", "requested")
 
     def __init__(self) -> None:
-        self.asked = self.offered = 0
+        self.requested = self.offered = 0
         self.level = Level()
 
-    def change(self, asked: int = 0, offered: int = 0) -> None:
-        """Add to what is asked for and to what there is."""
-        self.asked += asked
+    def change(self, requested: int = 0, offered: int = 0) -> None:
+        """Add to the requests and to the allocatable amount."""
+        self.requested += requested
         self.offered += offered
-        self.level.now = self.asked / self.offered if self.offered else 0.0
+        self.level.now = self.requested / self.offered if self.offered else 0.0
 
 
 class Measures:
@@ -63,25 +64,25 @@ class Measures:
     def __init__(self, sample_seconds: float) -> None:
         self.sample_seconds = sample_seconds
         self.look: Callable[[], dict[str, Any]] = dict
-        """Returns the lengths of the queue, and under `snapshot` and `out` the nodes and the names of those out of service."""
+        """Returns the lengths of the queue, the nodes as `snapshot`, and the names of unreachable nodes as `out`."""
         self.on_row: Callable[[dict[str, Any]], None] | None = None
         """Takes each row of the series."""
         self.states: Counter[str] = Counter()
         self.because: Counter[str] = Counter()
         self.n_scaled_up = self.n_scaled_down = self.n_reclaimed = self.n_refused_by_quota = self.n_waiting_for_quota = 0
         self.rollouts: list[float] = []
-        """How long each that is through took."""
+        """The seconds that each finished rollout took."""
         self.n_there = self.n_arrived = self.n_again = self.n_placed = self.n_preempted = self.n_refused = 0
         self.cpu, self.memory, self.nodes_used = Usage(), Usage(), Level()
         self.n_nodes = 0
         self._seconds = 0.0
         self._n_samples = 0
         self._waits: list[float] = []
-        self._n_told = (0, 0)
-        """How many placements and preemptions the rows have told so far."""
+        self._n_in_rows = (0, 0)
+        """How many placements and preemptions are in rows already."""
         self._sizes: tuple[list[int], list[int]] = ([], [])
         self.pending: dict[str, PodRecord] = {}
-        """By uid, in the order in which they came."""
+        """Pending pods by uid, oldest first."""
         self._price = Level()
         self._users: Counter[str] = Counter()
         self._in_zones: dict[str, Counter[str]] = {}
@@ -90,7 +91,7 @@ class Measures:
         self._widest: tuple[int, str] = (0, "")
 
     def advance(self, now: float) -> None:
-        """Let time pass until now; called before anything changes."""
+        """Advance to a time, with the values unchanged since the last call. Call it before each change."""
         if now <= self._seconds:
             return
         while (at := self._n_samples * self.sample_seconds) < now - _SAME_TIME:
@@ -101,10 +102,8 @@ class Measures:
             level.hold(passed)
         self._seconds = now
 
-    # What happens
-
     def arrived(self, record: PodRecord) -> None:
-        """A pod came."""
+        """Count a pod that arrived."""
         self.states[record.state] += 1
         if record.state == RUNNING:
             self.n_there += 1
@@ -117,7 +116,7 @@ class Measures:
         insort(self._sizes[1], record.memory_bytes)
 
     def placed(self, record: PodRecord) -> None:
-        """A pending pod was bound."""
+        """Count a pending pod that was bound."""
         self.states[PENDING] -= 1
         self.states[RUNNING] += 1
         del self.pending[record.pod.metadata.uid]
@@ -127,7 +126,7 @@ class Measures:
         self._settle(record, 1)
 
     def ended(self, record: PodRecord, before: str) -> None:
-        """A pod finished or was deleted; `before` is what it did until then."""
+        """Count a pod that finished or was deleted; `before` is its last state."""
         self.states[before] -= 1
         self.states[record.state] += 1
         self.pending.pop(record.pod.metadata.uid, None)
@@ -137,12 +136,12 @@ class Measures:
             self._settle(record, -1)
 
     def pay(self, now: float, price: float) -> None:
-        """So much more (or less) is paid an hour from now on."""
+        """Add to the price per hour, from now on."""
         self.advance(now)
         self._price.now += price
 
     def node_offers(self, cpu_milli: int, memory_bytes: int, zone: str, sign: int) -> None:
-        """A node came (1) or went (-1)."""
+        """Count a node that joined (1) or left (-1)."""
         self.n_nodes += sign
         self.cpu.change(offered=sign * cpu_milli)
         self.memory.change(offered=sign * memory_bytes)
@@ -150,8 +149,8 @@ class Measures:
             self._zones[zone] += sign
 
     def _settle(self, record: PodRecord, sign: int) -> None:
-        self.cpu.change(asked=sign * record.cpu_milli)
-        self.memory.change(asked=sign * record.memory_bytes)
+        self.cpu.change(requested=sign * record.cpu_milli)
+        self.memory.change(requested=sign * record.memory_bytes)
         if record.zone:
             self._in_zones.setdefault(record.workload, Counter())[record.zone] += sign
         if not record.is_daemon:
@@ -159,15 +158,13 @@ class Measures:
             self._users[record.node] = before + sign
             self.nodes_used.now += (before + sign > 0) - (before > 0)
 
-    # Looking
-
     @property
     def n_pods(self) -> int:
-        """Return how many pods were there or came so far."""
+        """Return the number of pods so far."""
         return self.n_there + self.n_arrived
 
     def longest_pending(self) -> float:
-        """Return how long the pod that came first of those that are pending has waited."""
+        """Return how long the oldest pending pod has waited."""
         return self._seconds - min((record.arrived for record in self.pending.values()), default=self._seconds)
 
     def _sample(self, at: float) -> None:
@@ -196,9 +193,9 @@ class Measures:
             )
 
     def _since_last_row(self) -> dict[str, Any]:
-        """Return what was placed and preempted since the last row, and how long those placed had waited."""
-        n_placed, n_preempted = self._n_told
-        self._n_told = len(self._waits), self.n_preempted
+        """Return the placements and preemptions since the last row, and percentiles of the waiting times."""
+        n_placed, n_preempted = self._n_in_rows
+        self._n_in_rows = len(self._waits), self.n_preempted
         waits = sorted(self._waits[n_placed:])
         return {
             "placed": len(waits),
@@ -207,8 +204,12 @@ class Measures:
         }
 
     def fragmentation(self, nodes: Snapshot, out_of_service: set[str]) -> float:
-        """Return the share of the free cpu of schedulable nodes that is left when each is filled with as many pods of the
-        median size as it takes: the median of the pods that are pending, or if none is, of all that arrived so far."""
+        """Return the share of the free CPU that pods of median size cannot use.
+
+        Each schedulable node is filled with as many such pods as fit; the CPU that is left over counts. The median is that
+        of the pending pods, or of all pods so far if none is pending. Example: two nodes with 3 free cores each, a median of
+        2 cores: one pod fits on each node, and 2 of 6 cores are left over, a share of 0.33.
+        """
         usable = ~nodes.is_unschedulable
         usable[nodes.rows_of(out_of_service)] = False
         return fragmentation(nodes, *self._median(), usable)
@@ -221,7 +222,7 @@ class Measures:
         return (cpus[len(cpus) // 2], memories[len(memories) // 2]) if cpus else (0, 0)
 
     def _skew(self) -> tuple[int, str]:
-        """Return the widest gap between two zones in the pods of one workload, and the workload."""
+        """Return the largest difference between two zones in pods of one workload, and the workload."""
         zones = [zone for zone, n in self._zones.items() if n]
         if len(zones) < 2:
             return 0, ""
@@ -234,7 +235,7 @@ class Measures:
         )
 
     def figures(self) -> dict[str, Any]:
-        """Return all figures as they are now; times in virtual seconds, shares between 0 and 1."""
+        """Return all figures at this time; times in virtual seconds, shares between 0 and 1."""
         seconds, waits, seen = self._seconds, sorted(self._waits), self.look()
         shares, end_skew = self._fragmentation, self._skew()
         peak_skew = max(self._widest, end_skew)
@@ -279,10 +280,10 @@ class Measures:
 
 
 def percentile(ordered: list[float], percent: int) -> float:
-    """Return the smallest value that so many percent of the values do not exceed."""
+    """Return a percentile of sorted values by the nearest-rank method."""
     return ordered[max(-(-len(ordered) * percent // 100), 1) - 1] if ordered else 0.0
 
 
 def rounded(value: float) -> float:
-    """Return a figure as it is printed: rounding noise of virtual time cut off."""
+    """Return a figure rounded for output, without the rounding noise of virtual time."""
     return round(value, _DIGITS) + 0.0

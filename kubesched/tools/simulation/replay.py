@@ -1,4 +1,4 @@
-"""Decide again: an inbox log played to a new engine in virtual time.
+"""Replay: play an inbox log to a new engine in virtual time.
 
 In: the lines that `engine/arrivals/inbox_log.py` wrote. Out: what the engine decided, one line a decision. The same log,
 the same configuration and the same seed give the same bytes; another configuration shows what it would have done with the
@@ -37,27 +37,26 @@ _AFTERWARDS_SECONDS = 60.0
 
 
 class Decisions:
-    """Takes the engine's events and turns them into lines."""
+    """The Recorder port: keeps each event of the engine as a line."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: VirtualClock) -> None:
         self.lines: list[dict[str, Any]] = []
-        self.clock: VirtualClock | None = None
+        self._clock = clock
 
     def event(self, regarding: PodView, kind: str, reason: str, action: str, note: str) -> None:
-        """Keep what people would be told."""
-        assert self.clock is not None
-        self.lines.append({"at": round(self.clock.now(), 6), "pod": regarding.key, "event": reason, "note": note})
+        """Keep an event."""
+        self.lines.append({"at": round(self._clock.now(), 6), "pod": regarding.key, "event": reason, "note": note})
 
 
 class RecordedOutcomes:
-    """A writer that knows how every binding ended, and when; what it does not know succeeds at once."""
+    """The Writer port: each binding ends as it was recorded, and when. Other writes succeed at once."""
 
     def __init__(self, outcomes: Mapping[str, list[tuple[float, str]]], clock: VirtualClock) -> None:
         self._outcomes = {uid: list(ends) for uid, ends in outcomes.items()}
         self._clock = clock
 
     async def bind(self, pod: PodView, node_name: str) -> None:
-        """Wait until the recorded end, and end that way."""
+        """Wait until the recorded end, and raise the recorded error if there is one."""
         ends = self._outcomes.get(pod.uid)
         if not ends:
             return
@@ -67,13 +66,13 @@ class RecordedOutcomes:
             raise ServerFault(500, "Recorded", why.removeprefix('running Bind plugin "DefaultBinder": '))
 
     async def patch_pod_status(self, pod: PodView, status: Mapping[str, Any]) -> None:
-        """Do nothing: if it was written, the log has it."""
+        """Do nothing: the log has the change that followed."""
 
     async def patch_status(self, obj: Any, status: Mapping[str, Any]) -> None:
-        """Do nothing: if it was written, the log has it."""
+        """Do nothing: the log has the change that followed."""
 
     async def delete_pod(self, pod: PodView) -> None:
-        """Do nothing: if it was deleted, the log has it."""
+        """Do nothing: the log has the deletion that followed."""
 
     async def update(self, changed: Any, subresource: str = "") -> Any:
         """Return the object as if it were stored."""
@@ -117,14 +116,14 @@ class _Meta(msgspec.Struct, frozen=True):
 
 
 class _Head(msgspec.Struct, frozen=True):
-    """What is read of an object before it is decoded."""
+    """The fields that are read before an object is decoded."""
 
     metadata: _Meta
     kind: str = ""
 
 
 class LogEntry(msgspec.Struct, frozen=True):
-    """One line of an inbox log: a change of an object, the end of a binding, or that the program leads from now on."""
+    """One line of an inbox log: a change of an object, the end of a binding, or the begin of leadership."""
 
     at: float = nan
     format: Any = 1
@@ -138,7 +137,7 @@ class LogEntry(msgspec.Struct, frozen=True):
     why: str = ""
     leading: bool = False
     objects: Any = 0
-    """In the first line of a snapshot, how many there are; an inbox log does not say it."""
+    """In the first line of a snapshot, the number of objects; an inbox log has none."""
     release: Any = None
 
     @property
@@ -148,7 +147,7 @@ class LogEntry(msgspec.Struct, frozen=True):
         return self.kind, meta.namespace, meta.name
 
     def decoded(self) -> Any | None:
-        """Return the object; None for one that is gone."""
+        """Return the decoded object; None for a deletion."""
         try:
             return codec.decode(bytes(self.object)) if self.object else None
         except MalformedObject as error:
@@ -156,7 +155,7 @@ class LogEntry(msgspec.Struct, frozen=True):
 
     @property
     def emulated_release(self) -> Version | None:
-        """Return the release that the first line of a log tells, as near as we can emulate it."""
+        """Return the release in the first line of a log, or the nearest one that can be emulated."""
         found = re.fullmatch(r"1\.([0-9]{1,4})", str(self.release))
         return min(max((1, int(found[1])), OLDEST_EMULATED), NEWEST) if found is not None else None
 
@@ -206,8 +205,7 @@ async def _play(
     for entry in entries:
         if uid := entry.bound or entry.unbound:
             outcomes.setdefault(uid, []).append((entry.at, entry.why))
-    decisions = Decisions()
-    decisions.clock = clock
+    decisions = Decisions(clock)
     ports = Ports(
         clock=clock,
         writer=RecordedOutcomes(outcomes, clock),

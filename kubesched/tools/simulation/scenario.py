@@ -297,6 +297,7 @@ def check_amounts(part: msgspec.Struct, where: str = "") -> None:
 
 
 def _check_rollout(rollout: Rollout, where: str) -> None:
+    """Raise ConfigError, with the field, for a rollout that contradicts itself."""
     if rollout.pod is not None and rollout.requests:
         raise ConfigError(f"{where}.requests", "a rollout has either requests or a pod that makes its own")
     for name, value in (("maxSurge", rollout.max_surge), ("maxUnavailable", rollout.max_unavailable)):
@@ -314,6 +315,7 @@ def check_group(group: NodeGroup, where: str) -> None:
 
 
 def _check_workload(workload: Workload, where: str) -> None:
+    """Raise ConfigError, with the field, for a workload that contradicts itself."""
     arrivals = workload.arrivals
     given = [name for name in ("at", "every", "rate") if getattr(arrivals, name) is not None]
     if arrivals.trace:

@@ -1,13 +1,13 @@
-"""A cluster to try policies in: the real engine in virtual time, against an API server kept in memory.
+"""A simulated cluster: the real engine in virtual time, with an API server in memory.
 
     sim = Simulation(nodes=[...], plugins=[MyPlugin], seed=1)
     sim.submit(pod, at=10, runs=300)
     sim.run(until=3600)
     sim.metrics()
 
-In: nodes, pods and when they come, a configuration, plugins. Out: where every pod went and when, and the figures. The same
-calls with the same seed give the same answers, in any process. Decisions take no time unless they are told to; whatever waits
-(pauses, permits, grace periods, bindings that take their time) waits in virtual seconds.
+In: nodes, pods and their arrival times, a configuration, plugins. Out: the node and the times of each pod, and figures. The
+same calls with the same seed give the same results, in any process. A decision takes no time unless `decision_seconds` is set.
+All waiting (backoff, Permit, grace periods, bindings) happens in virtual seconds.
 """
 
 from __future__ import annotations
@@ -46,14 +46,14 @@ from kubesched.tools.simulation.pod_record import PodRecord
 T = TypeVar("T")
 
 DEFAULT_SAMPLE_SECONDS = 60.0
-_HAIR = 1e-9
-"""The virtual clock's own step: what is due within it is due now."""
+_EPSILON = 1e-9
+"""The smallest step of the virtual clock; an entry of the agenda that is due within it is due now."""
 _PATIENCE_SECONDS = 600.0
-"""How long pods are tried again and again, with nothing else happening, before a run without an end is over."""
+"""A run without an end stops after this time in which pods were only retried."""
 
 
 class Decided(Struct, frozen=True):
-    """One decision: the node that a pod goes to, or none and why."""
+    """One decision: the node of a pod, or an empty name and the reason."""
 
     at: float
     pod: str
@@ -83,13 +83,13 @@ class Simulation:
         ties: Ties | None = None,
         build: Callable[[Ports], Engine] | None = None,
     ) -> None:
-        """Build a cluster and its scheduler; nothing happens before `run` or `step`.
+        """Create a cluster and its scheduler. Time stands still until `run` or `step`.
 
-        `config` is a configuration, the path or the text of one, or None for the default. `plugins` run in every profile
-        that does not name them itself, with weight 1 or the weight given beside them. `objects` are there from the
-        beginning: priority classes, claims, pods. An attempt takes `decision_seconds`, a binding `binding_seconds` beside
-        it. `journal` is called with everything that happens. `ties` chooses among equally good nodes; by default the seed
-        does. Whoever has a way of their own to `build` an engine hands that in, and neither `config` nor `plugins`.
+        `config` is a configuration, its path or text, or None for the default. `plugins` are enabled in every profile that
+        does not name them, with weight 1 or the weight of the pair. `objects` exist from the beginning: priority classes,
+        claims, pods. An attempt takes `decision_seconds`; a binding takes `binding_seconds`, and the scheduler goes on
+        meanwhile. `journal` is called with each event. `ties` chooses among equally good nodes; by default the seed does.
+        `build` makes the engine in another way; then `config` and `plugins` are ignored.
         """
         self._loop = VirtualLoop()
         self._clock = VirtualClock(self._loop, epoch)
@@ -126,8 +126,6 @@ class Simulation:
         options = options or engine_options(configuration, self.gates)
         return assemble(configuration, self.gates, ports, registry=registry, options=options)
 
-    # What is there, and what happens
-
     @property
     def now(self) -> float:
         """Return the virtual seconds since the beginning."""
@@ -135,7 +133,7 @@ class Simulation:
 
     @property
     def pods(self) -> dict[str, PodRecord]:
-        """Return every pod that came so far by its namespace/name: its state, node and times."""
+        """Return every pod so far by namespace/name: its state, node and times."""
         return {key: self.world.records[uid] for key, uid in self.world.uids.items()}
 
     @property
@@ -144,7 +142,7 @@ class Simulation:
         return dict(self.world.nodes)
 
     def add(self, obj: TopLevel | Mapping[str, Any]) -> None:
-        """Take in an object now: a node, a pod, or what plugins read besides."""
+        """Add a node, a pod or another object now."""
         made = codec.decode(dict(obj)) if isinstance(obj, Mapping) else obj
         if isinstance(made, Node):
             self.world.put_node(made)
@@ -162,37 +160,34 @@ class Simulation:
         workload: str = "",
         restarts: bool | None = None,
     ) -> None:
-        """Let a pod come at a time (now, if none is given).
+        """Create a pod at a time; now if it is None.
 
-        It runs for `runs` seconds once it is placed, forever if None. `workload` is what it is counted under, its owner if
-        it is not given. `restarts` says whether another one comes when it is evicted or lost with its node; by default that
-        is so if it has a controller.
+        It runs for `runs` seconds after its placement; forever if None. It is counted under `workload`; by default under its
+        owner. With `restarts` it is replaced when it is evicted or lost with its node; by default if it has a controller.
         """
         made = codec.convert(dict(pod), Pod) if isinstance(pod, Mapping) else pod
         self.at(at, lambda: self.world.arrive(made, workload=workload, runs=runs, restarts=restarts))
 
     def at(self, seconds: float | None, act: Callable[[], object]) -> None:
-        """Have something done at a time (now, if None): `sim.at(60, lambda: sim.world.drop_node("n1"))`."""
+        """Call a function at a time; now if it is None: `sim.at(60, lambda: sim.world.drop_node("n1"))`."""
         self._agenda.add(self.now if seconds is None else seconds, act)
 
-    # Running
-
     def run(self, until: float | None = None, progress: Callable[[float], None] | None = None) -> dict[str, Any]:
-        """Run to a time, or until nothing happens any more; return the figures."""
+        """Run until a time, or until nothing is left to happen; return the figures."""
         self._wait(self._live(until, progress=progress))
         return self.metrics()
 
     def step(self) -> Decided | None:
-        """Run to the next decision and return it; None if there will be none.
+        """Run to the next decision and return it; None if there is none.
 
-        Bindings and evictions get their turn after every decision; `run`, as a scheduler does, makes a few before it looks.
+        Bindings and evictions proceed after each decision. `run` decides several pods before they do, as the scheduler does.
         """
         self._decided.clear()
         self._wait(self._live(None, (self.engine.step, lambda: bool(self._decided))))
         return self._decided[0] if self._decided else None
 
     def next_pod(self, until: float | None = None) -> PoppedPod | None:
-        """Run until a pod is to be tried and take it out of the queue, for `decide`; None if none will be before that time."""
+        """Run until a pod is ready to be tried, and take it out of the queue for `decide`; None if there is none in time."""
         self._decided.clear()
         taken: list[PoppedPod] = []
 
@@ -206,7 +201,7 @@ class Simulation:
         return taken[0] if taken else None
 
     def decide(self, tried: PoppedPod) -> Decided | None:
-        """Decide a pod that `next_pod` took out of the queue, and act on it; None if it was not refused and has no node."""
+        """Decide a pod from `next_pod` and act on the decision; None if the pod was neither placed nor refused."""
 
         async def act() -> None:
             self.engine.attempts.act(tried, self.engine.attempts.decide(tried))
@@ -216,7 +211,7 @@ class Simulation:
         return self._decided[-1] if self._decided else None
 
     def metrics(self) -> dict[str, Any]:
-        """Return the figures as they are now; docs/reference/scenario.md says what each of them means."""
+        """Return the figures at this time; docs/reference/scenario.md explains each of them."""
         self.measures.advance(self.now)
         return {"seed": self.seed, **self.measures.figures()}
 
@@ -247,7 +242,7 @@ class Simulation:
     # The Recorder port
 
     def event(self, regarding: PodView, kind: str, reason: str, action: str, note: str) -> None:
-        """Take what people would be told."""
+        """Record an event: a preemption or a failed attempt."""
         record = self.world.records.get(regarding.uid)
         if record is None:
             return
@@ -263,8 +258,6 @@ class Simulation:
                 record.note = note
                 self.world.tell("refused", pod=regarding.key, note=note)
 
-    # Inside
-
     def _hand_over(self, binding: AssumedBinding) -> None:
         self._last_news = self.now
         self._decided.append(Decided(self.now, binding.booked.key, binding.node_name))
@@ -276,15 +269,19 @@ class Simulation:
         single: tuple[Callable[[], bool], Callable[[], bool]] | None = None,
         progress: Callable[[float], None] | None = None,
     ) -> None:
-        """Do what `Engine.run` does, and what the agenda says; stop at a time, or when all is quiet. `single` is one step of
-        the engine's, which is made instead of a turn, and whether that is enough."""
+        """Run the engine and the agenda until a time, or until nothing is left to happen.
+
+        This replaces `Engine.run`. Each round does what is due now. When a round did nothing and no task is ready, the
+        clock jumps to the next time at which something is due. `single` is a pair: one step to take in each round instead
+        of a whole turn of the engine, and a function that says whether to stop after it.
+        """
         engine, agenda, measures = self.engine, self._agenda, self.measures
         while True:
             now, n_before = self._loop.time(), engine.queue.scheduling_cycle
             if progress is not None:
                 progress(now)
             measures.advance(now)
-            if agenda.do_due(now + _HAIR):
+            if agenda.do_due(now + _EPSILON):
                 self._last_news = now
             if single is not None:
                 worked = bool(engine.take_in())
@@ -300,8 +297,8 @@ class Simulation:
                     return
             if single is not None and single[1]():
                 return
-            if worked or self._loop.is_anybody_next:
-                await self._give_turns()
+            if worked or self._loop.has_ready_tasks:
+                await self._run_ready_tasks()
                 continue
             target = self._next_time(until)
             if self._is_over(now, until, target):
@@ -311,26 +308,26 @@ class Simulation:
             else:
                 await engine.inbox.wait()
 
-    async def _give_turns(self) -> None:
-        """Let bindings and evictions go on until they have something to say, or wait for time to pass."""
+    async def _run_ready_tasks(self) -> None:
+        """Run the tasks of bindings and evictions until one posts to the inbox, or all of them wait for time to pass."""
         await asyncio.sleep(0)
-        while self._loop.is_anybody_next and not len(self.engine.inbox):  # noqa: ASYNC110  nobody would set an event: whoever is next is any task
+        while self._loop.has_ready_tasks and not len(self.engine.inbox):  # noqa: ASYNC110  any task may be next, so there is no event to wait for
             await asyncio.sleep(0)
 
     def _next_time(self, until: float | None) -> float | None:
-        """Return when to look again, whatever else may happen before; None if time alone changes nothing."""
+        """Return the next time at which something is due; None if the passing of time changes nothing."""
         queue = self.engine.queue
         times = [] if until is None else [until]
         if (entered := self._agenda.next_time) is not None:
             times.append(entered)
-        # Pods that wait for an event are tried again after minutes; that alone does not keep a simulation going.
+        # Unschedulable pods are retried after five minutes. That alone does not keep a simulation running.
         if (times or queue.n_backoff) and (deadline := queue.next_deadline()) is not None:
             times.append(deadline - queue.now() + self._loop.time() + 0.001)
         return min(times) if times else None
 
     def _is_over(self, now: float, until: float | None, target: float | None) -> bool:
         if until is not None:
-            return now >= until - _HAIR
+            return now >= until - _EPSILON
         if target is not None:
             return not len(self._agenda) and now - self._last_news > _PATIENCE_SECONDS
         return not len(self.engine.inbox) and len(asyncio.all_tasks(self._loop)) <= 1
@@ -347,7 +344,7 @@ class Simulation:
         }
 
     def _wait(self, main: Coroutine[Any, Any, T]) -> T:
-        """Run a coroutine to its end; beside a loop that runs already, as in a notebook, in a thread of its own."""
+        """Run a coroutine to its end: in a thread of its own if an event loop runs already, as in a notebook."""
         try:
             asyncio.get_running_loop()
         except RuntimeError:

@@ -99,20 +99,21 @@ def offered_by(nodes: Iterable[Node]) -> dict[str, float]:
 def _loaded(
     chosen: list[TracedPod], drawn_from: list[TracedPod], resource: str, wanted: float, chance: Random
 ) -> list[TracedPod]:
+    """Return pods whose requests for a resource reach an amount: the first of `chosen`, then random copies from the trace."""
     asking = [pod for pod in drawn_from if pod.amount(resource) > 0]
     if not asking:
         raise ConfigError("arrivals.load", f"no pod of the trace asks for {resource}")
     kept: list[TracedPod] = []
-    asked, n_copies = 0.0, 0
+    total, n_copies = 0.0, 0
     for pod in chosen:
-        if asked >= wanted:
+        if total >= wanted:
             return kept
         kept.append(pod)
-        asked += pod.amount(resource)
-    while asked < wanted:
+        total += pod.amount(resource)
+    while total < wanted:
         pod, n_copies = chance.choice(drawn_from), n_copies + 1
         kept.append(replace(pod, name=f"{pod.name}-copy-{n_copies}"))
-        asked += pod.amount(resource)
+        total += pod.amount(resource)
     return kept
 
 
@@ -149,11 +150,12 @@ def _read(file: Path, convert: Callable[[Row, int], T]) -> list[T]:
 
 
 def _plain_pod(row: Row, number: int) -> TracedPod:
-    asked = {name: str(value) for name, value in row.items() if name in ("cpu", "memory") or is_scalar_name(name)}
+    """Read a row of csv or jsonl."""
+    amounts = {name: str(value) for name, value in row.items() if name in ("cpu", "memory") or is_scalar_name(name)}
     for name in row:
-        if name not in _COLUMNS and name not in asked:
+        if name not in _COLUMNS and name not in amounts:
             raise ConfigError(str(name), f"unknown column: expected one of {', '.join(_COLUMNS)}, or a resource's name")
-    for name, amount in asked.items():
+    for name, amount in amounts.items():
         try:
             quantity.parse(amount)
         except quantity.QuantityError as error:
@@ -166,11 +168,12 @@ def _plain_pod(row: Row, number: int) -> TracedPod:
         str(row.get("namespace", "")),
         _time(row["duration"], "duration") if "duration" in row else None,
         _whole(row, "priority") if "priority" in row else None,
-        asked,
+        amounts,
     )
 
 
 def _openb_pod(row: Row, number: int) -> TracedPod:
+    """Read a pod of the openb trace. A pod that was never deleted runs forever."""
     n_gpus, created = _whole(row, "num_gpu", 0), _whole(row, "creation_time", 0)
     scheduled, deleted = _whole(row, "scheduled_time", created), _whole(row, "deletion_time", -1)
     gpus = {COUNT: str(n_gpus), MILLI: str(_whole(row, "gpu_milli", 1000)), MODEL: str(row.get("gpu_spec", ""))}
@@ -184,6 +187,7 @@ def _openb_pod(row: Row, number: int) -> TracedPod:
 
 
 def _openb_node(row: Row, number: int) -> Node:
+    """Read a node of the openb trace."""
     name = _text(row, "sn")
     labels = {HOSTNAME: name, **({MODEL: str(row["model"])} if "model" in row else {})}
     offer: dict[str, Quantity] = {
@@ -203,7 +207,7 @@ def _dlrm_pod(row: Row, number: int) -> TracedPod:
     row = {name: value for name, value in row.items() if not (name.endswith("_time") and str(value).lower() == "nan")}
     scheduled = _number(row, "scheduled_time", _number(row, "creation_time", 0.0))
     deleted = _number(row, "deletion_time", -1.0)
-    asked = {
+    amounts = {
         "cpu": f"{_number(row, 'cpu_request', 0.0):g}",
         "memory": f"{_number(row, 'memory_request', 0.0):g}Gi",
         "ephemeral-storage": f"{_number(row, 'disk_request', 0.0):g}Gi",
@@ -213,7 +217,7 @@ def _dlrm_pod(row: Row, number: int) -> TracedPod:
         _number(row, "creation_time", 0.0),
         _text(row, "instance_sn").replace("_", "-"),
         duration=deleted - scheduled if deleted >= scheduled else None,
-        requests={name: amount for name, amount in asked.items() if not amount.startswith("0") or "." in amount},
+        requests={name: amount for name, amount in amounts.items() if not amount.startswith("0") or "." in amount},
         labels={name: str(row[column]) for name, column in (("app", "app_name"), ("role", "role")) if column in row},
     )
 

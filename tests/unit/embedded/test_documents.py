@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -75,6 +76,9 @@ NEWER = {
 """Fields of 1.37, which the client of 1.36 does not know."""
 
 
+@pytest.mark.skipif(
+    int(metadata.version("kubernetes_asyncio").split(".")[0]) < 36, reason="an older client has not all fields of 1.36"
+)
 def test_the_field_tables_agree_with_a_client_library(store: ObjectStore) -> None:
     """The client's models come from the API's own documents; ours were written down from them."""
     seen: set[tuple[str, str]] = set()

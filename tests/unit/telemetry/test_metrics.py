@@ -14,7 +14,8 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
 from kubesched.scheduler.queue import QueueObserver
-from kubesched.telemetry.exposing import MetricsCollector, exposition, register
+from kubesched.telemetry import exposing
+from kubesched.telemetry.exposing import MetricsCollector, encoded, exposition, register
 from kubesched.telemetry.families import Family, Kind, exponential, hidden, selected
 from kubesched.telemetry.metrics import FAMILIES, Metrics, MetricsSettings
 from kubesched.telemetry.samples import FULL, Samples
@@ -440,3 +441,22 @@ def test_pauses_of_the_collector_are_shown_by_generation_as_long_as_somebody_rea
     del registry
     gc.collect()
     assert len(gc.callbacks) < n_callbacks
+
+
+@pytest.mark.parametrize("write_out", [exposition, encoded])
+def test_a_series_that_comes_during_a_scrape_does_not_break_it(
+    write_out: Callable[[CollectorRegistry], bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With extenders a decision counts in a thread of its own while the event loop serves a scrape."""
+    metrics = Metrics()
+    metrics.schedule_attempts("scheduled", "first", 0.1)
+    registry = register(metrics, CollectorRegistry())
+    for module, name in ((exposing, "_starts"), (exposing.protobuf, "number"), (exposing.protobuf, "histogram")):
+        render = getattr(module, name)
+
+        def meanwhile(*given: object, render: Callable[..., object] = render) -> object:
+            metrics.schedule_attempts("scheduled", f"profile-{len(metrics.counters['scheduler_schedule_attempts_total'])}", 0.1)
+            return render(*given)
+
+        monkeypatch.setattr(module, name, meanwhile)
+    assert b"first" in write_out(registry)

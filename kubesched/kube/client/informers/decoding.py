@@ -89,6 +89,8 @@ class Decoder:
             except (msgspec.DecodeError, UnicodeDecodeError) as error:
                 raise AnswerLost(f"list of {self._plural}: {error}") from error
         try:
+            # The slow way, taken only if the fast one failed: each object on its own, so that one malformed object costs itself
+            # and not the other 1,999 of the page.
             raw = msgspec.json.decode(body, type=_RawList)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise AnswerLost(f"list of {self._plural}: {error}") from error
@@ -108,6 +110,8 @@ class Decoder:
     def _event(self, line: bytes) -> Event | None:
         try:
             raw = msgspec.json.decode(line, type=_RawEvent)
+            # By verb first: an error carries a Status and a bookmark an object with metadata alone. Read as the resource they
+            # would be malformed.
             if raw.type == ERROR:
                 return Event(ERROR, msgspec.json.decode(raw.object, type=Status))
             if raw.type == BOOKMARK:

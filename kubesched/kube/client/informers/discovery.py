@@ -65,6 +65,7 @@ async def discover(connection: Connection, api_versions: Iterable[str]) -> Serve
     version = _decoded(await connection.request("GET", "/version"), _Version, connection, "/version")
     wanted = sorted(set(api_versions))
     found = await asyncio.gather(*(_resources(connection, name) for name in wanted))
+    # Managed clusters report a minor version such as "27+".
     digits = re.match(r"\d+", version.minor)
     return Served(version.git_version, int(digits[0]) if digits else 0, dict(zip(wanted, found, strict=True)))
 
@@ -72,6 +73,7 @@ async def discover(connection: Connection, api_versions: Iterable[str]) -> Serve
 async def _resources(connection: Connection, api_version: str) -> frozenset[str]:
     path = f"/apis/{api_version}" if "/" in api_version else f"/api/{api_version}"
     try:
+        # One request for each group and version that we may need, instead of the whole discovery document.
         body = await connection.request("GET", path)
     except NotFound:
         return frozenset()

@@ -41,6 +41,8 @@ async def list_objects(
         query += f"&{name}={quote(text, safe='')}" if text else ""
     path = collection_path(api_version, row.plural, namespace) + query
     found: list[T] = []
+    # Pages, as the reflector reads them: one list of 100,000 pods would be hundreds of megabytes at once, here and in the API
+    # server.
     token = ""
     while True:
         body = await connection.request("GET", f"{path}&continue={quote(token, safe='')}" if token else path)

@@ -16,6 +16,14 @@ a known name is another object: a deletion and an addition.
 Watch recovery: after a lost connection we first ask how far the server is. It may have been restored from a backup, and be at
 version 80 after our 100. A watch from 100 would then be silent for long, while we believe in objects that are gone. So we list.
 
+After a failure, in `run`:
+
+    the stream ended after some time, or brought events   watch again at once, from the last version
+    it ended at once, or nothing could be sent            watch again after a backoff of 0.8 s to 30 s
+    410 Gone, or our version is unknown                   list again, after the backoff
+    400, 403 or 422 for a streaming list                  list in pages from now on
+    404                                                   look which version the server has, then list
+
 A resource that the server does not serve, or does not let us list, is left out with a warning that says what will not work.
 The program starts without it, unless nothing can be decided without it. It is tried again at least once a minute, in the
 version that the server has by then.
@@ -130,6 +138,8 @@ class Reflector:
                 if not self._is_served:
                     await self._choose_version()
                 await self._follow()
+                # A watch normally ends after its lifetime, without an error. One that ends at once, again and again, would
+                # become a busy loop, so it counts as a failure.
                 if self._has_progressed or self._clock.monotonic() - began > VERY_SHORT_WATCH_SECONDS:
                     continue
                 self._complain(f"the server ended the watch of {self._watched.plural} at once")
@@ -148,6 +158,7 @@ class Reflector:
                     self._version = ""
                 else:
                     self._complain(advice(error))
+                    # In addition to the backoff below: the server has named the time, and more load would not help it.
                     await self._clock.sleep(error.retry_after or 0.0)
             except Unreachable as error:
                 self._was_cut_off = True
@@ -191,11 +202,14 @@ class Reflector:
         body = await self._connection.request("GET", f"{self._path}?limit=1")
         found = self._decoder.page(body).metadata.resource_version
         self._was_cut_off = False
+        # A list of one object is cheap, and its resourceVersion is that of the whole store, so it can be compared with ours.
         if _is_older(found, self._version):
             raise Gone(410, "Expired", f"the server went back from version {self._version} to {found}")
 
     async def _list(self) -> None:
         """Read all pages, and deliver how they differ from our copy."""
+        # A first list is delivered page by page, so that the scheduler works while the next page is on its way. A relist must
+        # be complete first: only then is it known what is gone.
         is_first = not self.objects
         found: dict[str, Any] = {}
         token = ""
@@ -230,6 +244,7 @@ class Reflector:
         A first list is delivered while it arrives. A relist is gathered first, because deletions must be delivered before
         additions: the pod that frees a node's CPU before the pod that uses it.
         """
+        # Random, as in client-go, so that the watches of all clients do not end, and begin again, at the same moment.
         lifetime = int(SHORTEST_WATCH_SECONDS * (1.0 + self._chance.random()))
         path = f"{self._path}?watch=true&allowWatchBookmarks=true&timeoutSeconds={lifetime}{query}{self._selector}"
         gathered: dict[str, Any] | None = {} if is_list and self.objects else None
@@ -242,8 +257,12 @@ class Reflector:
                     async for data in self._whole_lines(stream, is_list):
                         if data.isspace():
                             continue
+                        # Both an event and a bookmark prove that the stream lives. A proxy may keep a connection open whose
+                        # server is long gone.
                         silence.reschedule(loop.time() + LONGEST_SILENCE_SECONDS)
                         with garbage_kept():
+                            # One iterator for both: what follows the end of the initial events in the same data is taken as
+                            # ordinary events.
                             events = iter(self._decoder.lines(data))
                             if is_list:
                                 is_list = not self._take_initial(events, gathered)
@@ -263,6 +282,8 @@ class Reflector:
                 chunk = await stream.read()
             if not chunk:
                 return
+            # Events are lines, but pieces end anywhere. Whole lines are decoded in one call, the rest waits for its end. `rest`
+            # is a list, so that a long line is joined once and not at each piece.
             end = chunk.rfind(b"\n") + 1
             if not end:
                 rest.append(chunk)
@@ -321,6 +342,7 @@ class Reflector:
                 self._version = version
             if verb == DELETED:
                 known = self.objects.get(obj.key)
+                # A late deletion of an older object of this name must not delete its successor.
                 if known is not None and known.metadata.uid == obj.metadata.uid:
                     self._apply(None, obj.key)
             elif verb in (ADDED, MODIFIED) and not is_repeated:  # a proxy may send things twice
@@ -344,6 +366,8 @@ class Reflector:
             return
         before: ObjectMeta = old.metadata
         after: ObjectMeta = new.metadata
+        # Two changes and not one: the deletion frees the old pod's room, and the addition queues the new pod with counters of
+        # its own.
         if before.uid != after.uid:
             del objects[key]
             deliver(self.kind, old, None)
@@ -381,6 +405,8 @@ class Reflector:
         """Deliver how a relist differs from our copy: deletions first, then changes and additions in the list's order."""
         self.is_relisting = True
         try:
+            # With the last object that we had: plugins and the store need its node and its requests, and the server does not
+            # have it any more.
             for key in [key for key in self.objects if key not in found]:
                 self._apply(None, key)
             for key, obj in found.items():
@@ -402,6 +428,7 @@ class Reflector:
     def _refused(self, error: ApiError) -> None:
         """Log that the resource is not served or forbidden. Leave it out if it was never listed and this has lasted two
         seconds."""
+        # Once listed, a refusal is not final: somebody changed a role. Our copy stays, and grows old, until it is listed again.
         if self._watched.is_indispensable or self.is_synced:
             self._complain(advice(error))
             return

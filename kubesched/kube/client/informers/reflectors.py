@@ -49,6 +49,7 @@ class Reflectors:
 
     async def run(self) -> None:
         """Follow everything until cancelled."""
+        # A reflector never ends by itself. One that raises has met a bug, and ends all others and with them the program.
         async with asyncio.TaskGroup() as tasks:
             for kind, reflector in self.by_kind.items():
                 tasks.create_task(reflector.run(), name=f"reflector-{kind}")

@@ -66,6 +66,8 @@ class FencedLock:
     async def _write(self, send: Callable[[Record], Awaitable[Record]], record: Record) -> Record:
         if record.holder != self.identity:
             self._holds_until = NEVER  # before it is sent: others may lead from then on
+        # Before the request: the answer may take seconds, and the lease counts from when the server stored it. Too early is
+        # safe, too late is not.
         sent_at = self._clock.monotonic()
         stored = await send(record)
         if stored.holder == self.identity:

@@ -114,11 +114,14 @@ class LeaderElector:
         try:
             while True:
                 await self._clock.sleep(self._timing.retry_period)
+                # One call covers all tries of one renewal, up to the deadline of 10 s. The lease of 15 s lasts longer, so
+                # others still wait when we give up.
                 if not await self._renew_in_time():
                     log.info("failed to renew lease %s", self._lock)
                     break
         except asyncio.CancelledError:
             self._callbacks.on_stopped()
+            # After `on_stopped`: no pod may be tried by us once another replica can take the lease.
             if self._releases:
                 await self._release()
             raise
@@ -155,6 +158,8 @@ class LeaderElector:
             if found.preferred_holder:
                 log.info("lease %s is to go to %s; our term ends", self._lock, found.preferred_holder)
                 return False
+            # The holder is kept as it is. With another holder the update would take the lease, which only the controller may
+            # do.
             seconds = int(self._timing.lease_duration)
             self._observe(await self._lock.update(replace(found, lease_duration_seconds=seconds, renew_time=self._clock.now())))
             return True
@@ -180,6 +185,7 @@ class LeaderElector:
             renew_time=now,
         )
         if self.is_leader and self._is_valid(begun):
+            # A renewal keeps since when we lead, and how often the leader changed.
             kept = replace(mine, acquire_time=self._observed.acquire_time, transitions=self._observed.transitions)
             try:
                 self._observe(await self._lock.update(kept))
@@ -195,6 +201,8 @@ class LeaderElector:
                 return True
             if found != self._observed:
                 self._observe(found)
+            # Expired means: *we* have seen no change for `lease_duration_seconds`. The times in the record were written by
+            # another clock and are not compared.
             if found.holder and not self.is_leader and self._is_valid(begun):
                 log.debug("lease %s is held by %s and has not yet expired", self._lock, found.holder)
                 return False
@@ -218,6 +226,8 @@ class LeaderElector:
                 found = await self._lock.get()
                 if found.holder != self._lock.identity:
                     return
+                # An empty holder, and a lease of one second: other replicas need not wait for 15. The record must be valid, so
+                # the duration cannot be 0.
                 now = self._clock.now()
                 self._observe(await self._lock.update(Record("", RELEASED_SECONDS, now, now, found.transitions)))
                 return
@@ -236,6 +246,7 @@ class LeaderElector:
         self._log_throttle.settle()
         self._observed = record
         self._observed_at = self._clock.monotonic()
+        # Reported once for each leader, and not for each renewal.
         if record.holder != self._reported_leader:
             self._reported_leader = record.holder
             self._callbacks.on_new_leader(record.holder)

@@ -76,6 +76,7 @@ class LeaseCandidate:
         except NotFound:
             metadata = {"name": self._identity, "namespace": self._namespace}
             fresh = {"apiVersion": API_VERSION, "kind": KIND, "metadata": metadata, "spec": self._wanted}
+            # Also if it was deleted while we ran. Without the object the controller would not choose us.
             await self._write("POST", self._collection, fresh)
             return
         if not isinstance(found, dict) or not isinstance(found.get("spec"), dict):

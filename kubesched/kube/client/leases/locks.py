@@ -91,6 +91,8 @@ class _ObjectLock:
         return self._remember(await self._connection.request("POST", self._collection, body))
 
     async def update(self, record: Record) -> Record:
+        # The object is written back whole, with the resourceVersion that was read. If another replica wrote in between, the
+        # server answers Conflict, and we do not lead.
         if self._seen is None:
             await self.get()
         body = msgspec.json.encode(self._written(self._seen or {}, record))
@@ -119,6 +121,7 @@ class LeaseLock(_ObjectLock):
     api_version, kind, plural = "coordination.k8s.io/v1", "Lease", "leases"
 
     def _written(self, found: dict[str, Any], record: Record) -> dict[str, Any]:
+        # Updated and not replaced: `preferredHolder` and `strategy` belong to the controller of a coordinated election.
         spec = dict(found.get("spec") or {})
         spec.update(
             holderIdentity=record.holder,

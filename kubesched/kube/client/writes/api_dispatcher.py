@@ -83,15 +83,19 @@ class ApiDispatcher(Writer):
         await self._add(pod.uid, _Call(STATUS_PATCH, lambda call: send(pod, call.status), status))
 
     async def _add(self, uid: str, call: _Call) -> None:
+        # The newest call about the pod: there are two if one waits behind the one under way.
         before = self._waiting.get(uid) or self._under_way.get(uid)
         if before is not None and _RELEVANCE[call.kind] < _RELEVANCE[before.kind]:
             return
         if before is not None and before.kind == call.kind:
+            # Also with the patch under way, as in kube-scheduler: if that one fails, its fields go out again with this one.
             call.status = {**before.status, **call.status}
         replaced = self._waiting.get(uid)
         self._waiting[uid] = call
         if replaced is not None:
             replaced.finish()
+        # With a call under way the pod becomes ready when that one ends (`_send`). So calls about one pod never overtake each
+        # other.
         elif uid not in self._under_way:
             self._ready.append(uid)
         self._send_ready()
@@ -118,6 +122,7 @@ class ApiDispatcher(Writer):
             error = problem
         finally:
             self._finished(call.kind, result, self._clock.monotonic() - started)
+            # Order: free the place first, so that the next call of this pod is ready before `_send_ready` fills the places.
             del self._under_way[uid]
             if uid in self._waiting:
                 self._ready.append(uid)

@@ -103,6 +103,8 @@ class Broadcaster:
             series = _Series(happening, self._name(happening.regarding.name, now), now)
         series.last_seen = now
         series.count += 1
+        # The first event is created and the second makes it a series. From the third on only the counter moves, so a pod that
+        # fails every second costs one write in half an hour.
         if series.count > 2:
             return  # `_tidy_up` writes it
         try:
@@ -112,6 +114,7 @@ class Broadcaster:
             if self.n_dropped % MAX_WAITING == 1:
                 log.warning("%d events dropped so far: they come faster than they can be written", self.n_dropped)
             return
+        # Only now: a series whose first event was dropped has no object that could be patched.
         self._series[key] = series
 
     async def _work(self) -> None:
@@ -143,6 +146,7 @@ class Broadcaster:
     async def _write(self, series: _Series) -> None:
         """Write a series as it stands now, trying again while there is no answer."""
         for _ in range(MAX_TRIES):
+            # Read before the write and stored after it: events that are counted meanwhile are still to be written.
             count, last_seen = series.count, series.last_seen
             try:
                 if series.written and count > series.written:
@@ -183,6 +187,7 @@ class Broadcaster:
             await self._create(series, count, last_seen)
 
     def _name(self, subject: str, now: float) -> str:
+        # Names are made of the time, as in client-go, and must be unique: two events in one clock tick get two numbers.
         self._last_nanos = max(self._last_nanos + 1, int(now * 1e9))
         name = f"{subject}.{self._last_nanos:x}"
         return name if naming.is_subdomain(name) else str(uuid.uuid4())
@@ -212,6 +217,7 @@ class _Happening:
 
     def key(self) -> tuple[object, ...]:
         """Return a key that is equal for events of one series. The note is part of it only in core/v1."""
+        # As in client-go: in events.k8s.io another message about the same version of a pod stays in its series.
         note = self.note if self.source.api_version == CORE_V1 else ""
         return (self.kind, self.action, self.reason, self.source, self.regarding, note)
 

@@ -60,6 +60,8 @@ class WritePool:
         wire = self._take() or await self._connect()
         loop = asyncio.get_running_loop()
         try:
+            # The fence's last look: connecting may have taken seconds, and the lease may have run out meanwhile. From here to
+            # the write there is no `await`.
             before_write()
         except BaseException:
             wire.close()
@@ -82,6 +84,7 @@ class WritePool:
 
     def retire(self) -> None:
         """Let what is under way end, and keep nothing for later."""
+        # For rotated certificates: connections with the old one finish their request and are not used again.
         self._is_retired = True
         for wire in self._idle:
             wire.close()
@@ -95,6 +98,7 @@ class WritePool:
         """Return the connection that was used last, if it is young enough to be alive."""
         oldest = asyncio.get_running_loop().time() - LONGEST_IDLE_SECONDS
         while self._idle:
+            # Last in, first out: few connections stay warm, and the others grow old and are closed.
             wire = self._idle.pop()
             if wire.is_reusable and wire.idle_since >= oldest:
                 return wire
@@ -152,8 +156,9 @@ class _Wire(asyncio.Protocol):
             self._transport.abort()
 
     def data_received(self, data: bytes) -> None:
+        # Data without a request. Taken for the next request's answer, it would report a binding that never happened.
         if self._answer is None or self._answer.done():
-            self.close()  # nobody asked: what is on this connection cannot be trusted
+            self.close()
             return
         self._buffer = self._buffer + data if self._buffer else data
         try:
@@ -200,6 +205,7 @@ class _Wire(asyncio.Protocol):
         if body is None:
             return
         assert self._answer is not None
+        # HTTP/1.0 closes after each answer unless both sides agree otherwise, so only 1.1 is kept.
         self.is_reusable = not is_over and _CLOSES.search(head) is None and head.startswith(b"HTTP/1.1")
         self._buffer = b""
         self._answer.set_result(Reply(status, head, body))
@@ -211,6 +217,7 @@ class _Wire(asyncio.Protocol):
         if _CHUNKED.search(head) is not None:
             return _dechunked(self._buffer, start)
         length = _LENGTH.search(head)
+        # Neither a length nor chunks: the body ends with the connection.
         if length is None:
             return self._buffer[start:] if is_over else None
         end = start + int(length[1])

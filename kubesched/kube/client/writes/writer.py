@@ -82,6 +82,10 @@ class KeyMutex:
     @asynccontextmanager
     async def lock(self, key: str) -> AsyncIterator[None]:
         """Hold a key, after all that came before."""
+        # Example: A holds the key, B and C wait, and B is cancelled.
+        #   A      holds the key; `_last` has C's future by now
+        #   B      is cancelled: its future ends when A's does
+        #   C      waits for B's future, and so still for A
         before = self._last.get(key)
         mine = self._last[key] = asyncio.get_running_loop().create_future()
 
@@ -131,6 +135,8 @@ class Writer:
                 raise AnswerLost(f"POST {path}: the answer is neither a Status of success nor a Binding")
             except (AnswerLost, ServerFault, Conflict) as error:
                 # A conflict may be the answer to our own binding, which a proxy sent twice.
+                # Not a plain repetition: the first binding may have been carried out, and the server refuses a second one with
+                # Conflict.
                 assigned = await self._assigned_node(pod)
                 if assigned == node_name:
                     return
@@ -140,6 +146,8 @@ class Writer:
                     text = f'Operation cannot be fulfilled on pods/binding "{name}": '
                     text += f'pod {name} is already assigned to node "{assigned}"'
                     raise Conflict(409, "Conflict", text) from error
+                # The pod has no node. A lost request is sent again; after an error of the server the attempt fails, and the pod
+                # is tried again after its backoff.
                 if not isinstance(error, AnswerLost) or attempt == BIND_ATTEMPTS:
                     raise
 
@@ -184,6 +192,8 @@ class Writer:
 
     async def update(self, changed: T, subresource: str = "") -> T:
         """Replace an object; raise `Conflict` with its latest version if it changed meanwhile. Return the new version."""
+        # Read first for two reasons: fields that our structs do not have are kept (`overlay`), and an outdated version is
+        # refused before anything is written.
         path, version = object_path(changed), changed.metadata.resource_version
         target = f"{path}/{subresource}" if subresource else path
         current = await self._connection.request("GET", path)
@@ -198,6 +208,8 @@ class Writer:
             except (AnswerLost, ServerFault, Conflict) as error:
                 # As with a binding, a conflict may be the answer to our own write, and a 500 may come after it was stored.
                 doubt = error
+            # Three cases: the object is as we wanted it (our write, or an equal one), somebody else changed it, or nothing was
+            # written and we may try again.
             current, stored = await self._look_up(path, changed)
             if stored.metadata.resource_version != before.metadata.resource_version:
                 if _has_same_content(stored, changed):

@@ -36,6 +36,7 @@ class Duration(int):
     @classmethod
     def parse(cls, text: str) -> Duration:
         """Parse a Go duration: a sign, then numbers with units. Raise ConfigError with Go's text."""
+        # The sign is for the whole duration: `-1h30m` is minus ninety minutes.
         body = text[1:] if text[:1] in ("-", "+") else text
         if body == "0":
             return cls(0)
@@ -44,6 +45,7 @@ class Duration(int):
         total, rest = 0, body
         while rest:
             number = _NUMBER.match(rest)
+            # A number may lack its integer part or its fraction, but not both: `.5s` and `5.s` are durations, `.s` is not.
             whole, point, fraction = number.groups() if number else ("", None, None)
             if not whole and not fraction:
                 raise _refused(text)
@@ -61,6 +63,7 @@ class Duration(int):
             total += int(whole or "0") * scale
             if point and fraction:
                 total += _fraction(fraction, scale)
+            # Kept quirk: the smallest duration, -(2**63) ns, can be written, and its positive counterpart cannot.
             if total > _LIMIT or (total == _LIMIT and text[0] != "-"):
                 raise _refused(text)
         return cls(-total if text[0] == "-" else total)
@@ -74,9 +77,11 @@ class Duration(int):
         sign = "-" if int(self) < 0 else ""
         if nanoseconds == 0:
             return "0s"
+        # Below a second the largest unit that gives a number of at least 1: 1.5ms, and not 0.0015s.
         for unit, scale in (("ns", 1), ("µs", 1_000), ("ms", 1_000_000)):
             if nanoseconds < 1_000_000_000 and nanoseconds < scale * 1_000:
                 return f"{sign}{_decimal(nanoseconds, scale)}{unit}"
+        # From a minute on all smaller units are printed too: `1h0m0s`.
         minutes, rest = divmod(nanoseconds, 60_000_000_000)
         hours, minutes = divmod(minutes, 60)
         seconds = f"{_decimal(rest, 1_000_000_000)}s"
@@ -89,6 +94,8 @@ class Duration(int):
 
 def _fraction(digits: str, scale: int) -> int:
     """Return the value of the digits after the point. Go multiplies floats here, and ignores digits past 63 bits."""
+    # The float is part of the result: 0.1 s is 100,000,000 ns, but some long fractions lose their last nanosecond, in Go and
+    # here.
     counted = next(digits[:n] for n in range(len(digits), 0, -1) if int(digits[:n]) < _LIMIT)
     return int(int(counted) * (scale / 10.0 ** len(counted)))
 

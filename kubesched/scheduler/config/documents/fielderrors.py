@@ -100,6 +100,7 @@ def _plain(value: object) -> object:
         return {}
     if isinstance(value, Duration):
         return str(value)
+    # Internal types of kube-scheduler have no JSON names, so Go prints the fields with capitals.
     if isinstance(value, msgspec.Struct):
         return {
             field.encode_name[:1].upper() + field.encode_name[1:]: _plain(getattr(value, field.name))

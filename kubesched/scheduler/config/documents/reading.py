@@ -67,6 +67,8 @@ def compact(value: Value) -> str:
 
 def is_json(text: str) -> bool:
     """Return whether kube-scheduler reads this text as JSON."""
+    # Kept quirk: only the first character decides. A list `[...]` is read as YAML, which has the same value and other error
+    # texts.
     return text.lstrip(" \t\r\n\v\f\x85\xa0").startswith("{")
 
 
@@ -87,6 +89,7 @@ class _Json:
 
     def document(self) -> Value:
         value = self._value()
+        # Anything but white space after the document: also a second document.
         if self._skip_space():
             raise self._refuse("after top-level value")
         return value
@@ -140,6 +143,7 @@ class _Json:
             if self._skip_space() != ":":
                 raise self._refuse("after object key")
             self.at += 1
+            # A list of pairs and not a dict: repeated keys must be reported, and a later one wins.
             pairs.append((key, self._value()))
             end = self._skip_space()
             if end not in (",", "}") or not end:
@@ -192,6 +196,7 @@ class _Json:
                 self.at += 1
 
     def _literal(self) -> bool | None:
+        # The first letter decides which word is expected. The error names the letter that is missing, as Go's scanner does.
         word = next(word for word in _LITERALS if word[0] == self._here())
         for at, wanted in enumerate(word):
             if self._here() != wanted:
@@ -206,6 +211,7 @@ class _Json:
             self.at += 1
             if not self._digit():
                 raise self._refuse("in numeric literal", in_word=True)
+        # JSON knows no leading zeros: after a 0 the number ends here, and `01` is an error at the 1.
         if self._here() == "0":
             self.at += 1
         else:
@@ -222,6 +228,7 @@ class _Json:
             if not self._digit():
                 raise self._refuse("in exponent of numeric literal", in_word=True)
             self._digits()
+        # Python's int() of a million digits takes seconds: a bound on what a file can cost.
         if self.at - start > LONGEST_NUMBER:
             raise ConfigError("", f"a number of {self.at - start} digits")
         return Number(self.text[start : self.at])

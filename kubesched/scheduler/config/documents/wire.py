@@ -102,6 +102,7 @@ def decode(
     `with_type`: the root may have `apiVersion` and `kind`, which the caller has read. `unknown`: fields of our structs that the
     emulated release does not have.
     """
+    # As in Go, one walk finds both kinds of errors. A wrong type is raised, and hides the strictness errors.
     walk = _Walk(cls, with_type, unknown)
     decoded = walk.value(document, _struct_type(cls), "")
     if walk.first_error:
@@ -123,6 +124,8 @@ class _Walk:
 
     def value(self, found: Value, wanted: _Type, path: str) -> Any:
         """Return the value; None for null and for a value of a wrong type."""
+        # Order as in Go: raw parts and durations read any JSON value themselves, also null. For all others null leaves the
+        # field as it is.
         if wanted.kind == "raw":
             return Raw(found)
         if wanted.kind == "duration":
@@ -141,6 +144,7 @@ class _Walk:
             if wanted.kind != "list":
                 return self._mismatch("array", wanted)
             assert wanted.element is not None
+            # A null in a list becomes the zero value of its type, because a Go slice has no holes.
             items = [self.value(item, wanted.element, f"{path}[{at}]") for at, item in enumerate(found)]
             return tuple(_zero(wanted.element) if item is None else item for item in items)
         if isinstance(found, bool):
@@ -157,11 +161,13 @@ class _Walk:
         cls = wanted.struct
         assert cls is not None
         known = _fields(cls)
+        # Saved here and restored after each field: a field that raises ends the walk, so no `finally` is needed.
         owner, depth = self._owner, len(self._fields)
         values: dict[str, Any] = {}
         seen: set[str] = set()
         for key, item in found.pairs:
             where = f"{path}.{key}" if path else key
+            # Read by the caller already; here they only must not be repeated.
             if self.with_type and not path and key in ("apiVersion", "kind"):
                 if key in seen:
                     self._complain("duplicate field", where)
@@ -177,6 +183,7 @@ class _Walk:
             if field.marker.embedded:
                 self._fields.append(field.marker.embedded)
             self._fields.append(field.wire)
+            # Go names the innermost struct, and then all fields from the root: `KubeSchedulerProfile.profiles.schedulerName`.
             self._owner = wanted.go.rpartition(".")[2]
             decoded = self.value(item, field.type, where)
             if decoded is not None:
@@ -192,6 +199,7 @@ class _Walk:
         decoded: dict[str, Any] = {}
         for key, item in found.pairs:
             where = f"{path}.{key}" if path else key
+            # A repeated key of a map is a complaint; the last value counts, as for fields.
             if key in decoded:
                 self._complain("duplicate field", where)
             value = self.value(item, wanted.element, where)
@@ -210,6 +218,7 @@ class _Walk:
     def _number(self, found: Number, wanted: _Type) -> Any:
         if wanted.kind == "int":
             least, most = _RANGES.get(wanted.go, _INT64)
+            # By the digits: 1.0 and 1e3 are no integers to Go, whatever their value.
             if found.is_integer and least <= int(found) <= most:
                 return int(found)
             return self._mismatch(f"number {found}", wanted)
@@ -240,6 +249,7 @@ class _Walk:
 
     def _complain(self, what: str, path: str) -> None:
         text = f"{what} {go_quote(path)}"
+        # Kept quirk: each complaint once, and the first hundred only.
         if text not in self.strict and len(self.strict) < MAX_STRICT_ERRORS:
             self.strict.append(text)
 
@@ -249,6 +259,7 @@ def encode(value: msgspec.Struct) -> dict[str, Any]:
     document: dict[str, Any] = {}
     for field in _fields(type(value)).values():
         item = getattr(value, field.name)
+        # Go leaves out what is empty and has `omitempty`; a field without it is printed as null or [].
         if field.marker.keep_null and (item is None or item == ()):
             document[field.wire] = None if item is None else []
         elif item is None or item == () or (field.marker.omit_empty and not item):
@@ -267,6 +278,7 @@ def _encoded(item: Any) -> Any:
         return [_encoded(each) for each in item]
     if isinstance(item, dict):
         return {key: _encoded(each) for key, each in item.items()}
+    # As Go's JSON writes bytes.
     if isinstance(item, bytes):
         return base64.b64encode(item).decode()
     if isinstance(item, Duration):
@@ -287,6 +299,7 @@ def plain(value: Value) -> Any:
 
 def float32(value: float) -> float | int:
     """Return the shortest decimal for a 32-bit float, as Go prints it: 0.1 and not 0.10000000149."""
+    # The fewest digits that give the same 32 bits again. Nine are always enough.
     tries = (f"{value:.{digits}g}" for digits in range(1, 10))
     short = next((text for text in tries if _as_float32(float(text)) == value), repr(value))
     return int(Decimal(short)) if value.is_integer() and abs(value) < LARGEST_WRITTEN_OUT else float(short)
@@ -303,6 +316,7 @@ def _as_float32(value: float) -> float:
 def _fields(cls: type[msgspec.Struct]) -> dict[str, _Field]:
     hints = typing.get_type_hints(cls, include_extras=True)
     return {
+        # Cached by class: annotations are parsed once, and a document has many profiles and plugins.
         field.encode_name: _Field(field.name, field.encode_name, *_take_apart(hints[field.name]))
         for field in msgspec.structs.fields(cls)
     }
@@ -346,6 +360,7 @@ def _plain_type(hint: Any, marker: Go, optional: bool) -> _Type:
         return _Type("map", marker.type or f"map[string]{element.go}", element, optional=optional)
     if hint is Raw:
         return _Type("raw", "runtime.RawExtension", optional=optional)
+    # bool before int, in `_SCALARS`, because a bool is an int to Python; Duration before int for the same reason.
     if issubclass(hint, msgspec.Struct):
         return _struct_type(hint, optional)
     for python, kind, go in _SCALARS:
@@ -372,6 +387,7 @@ def _zero(wanted: _Type) -> Any:
     if wanted.kind == "struct":
         assert wanted.struct is not None
         return wanted.struct()
+    # What Go has in a variable that was never set.
     zeros: dict[str, Callable[[], Any]] = {"bool": bool, "string": str, "int": int, "float": float, "bytes": bytes}
     return zeros.get(wanted.kind, tuple)()
 
@@ -404,6 +420,8 @@ def _bad_base64_byte(text: bytes) -> int | None:
 
 def _bad_padding(text: bytes, at: int, in_group: int) -> int | None:
     """Return the same from the first `=` on, which follows `in_group` characters of its group of four."""
+    # Go's base64 wants `=` only as the third or fourth character of a group, and `==` or `=` by that. What it reports is where
+    # it stopped, which depends on how far it has read ahead.
     if in_group < 2:
         return at
     rest = [where for where in range(at + 1, len(text)) if text[where] not in b"\r\n"]

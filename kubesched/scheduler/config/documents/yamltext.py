@@ -47,6 +47,7 @@ class _Nodes(yaml.CSafeLoader):
     """A loader that only parses: it returns nodes, with plain scalars tagged as such."""
 
     def resolve(self, kind: type[yaml.Node], value: Any, implicit: Any) -> str:
+        # `implicit[0]`: the scalar stands without quotes and tag, so its type follows from its text. Quoted text stays text.
         return _PLAIN if kind is yaml.ScalarNode and implicit[0] else f"{_TAG}str"
 
 
@@ -55,6 +56,7 @@ def read_yaml(text: str) -> tuple[Value, list[str]]:
     check_yaml(text)
     loader = _Nodes(text)
     try:
+        # `get_node` and not `get_single_node`, which would refuse a second document.
         node = loader.get_node() if loader.check_node() else None
     except yaml.composer.ComposerError as error:
         raise ConfigError("", f"yaml: unknown anchor '{_alias(text, error)}' referenced") from error
@@ -77,6 +79,7 @@ def _alias(text: str, error: yaml.MarkedYAMLError) -> str:
 
 def _where(error: yaml.MarkedYAMLError) -> str:
     """Return `line N: ` as the Go library counts: from 1 for scanner errors, from 0 for others."""
+    # Kept quirk: line 0 is not printed at all, so an error in the first line has no number.
     line = error.problem_mark.line if error.problem_mark else 0
     if line:
         line += isinstance(error, yaml.scanner.ScannerError)
@@ -100,7 +103,9 @@ def _mapping(node: yaml.MappingNode, repeated: list[str], depth: int) -> Object:
     found: dict[str, Value] = {}
     merged: dict[str, Value] = {}
     for key_node, value_node in node.value:
+        # Merges are kept apart, because the mapping's own keys win wherever the merge stands.
         if _is_merge(key_node):
+            # The left side of `|` loses: pairs that an earlier merge brought stay.
             merged = _merge(value_node, repeated, depth) | merged
             continue
         if not isinstance(key_node, yaml.ScalarNode):
@@ -165,6 +170,7 @@ def _scalar(node: yaml.Node) -> Value:
 def _resolved(text: str) -> Value:
     if text in _WORDS:
         return _WORDS[text]
+    # YAML becomes JSON on the way, and JSON has no such numbers.
     if text in _NOT_FINITE:
         raise ConfigError("", f"json: unsupported value: {_NOT_FINITE[text]}")
     if text[0] in "+-0123456789." and (number := _number(text)) is not None:
@@ -175,6 +181,7 @@ def _resolved(text: str) -> Value:
 def _number(text: str) -> Value:
     if _is_timestamp(text):
         return None
+    # YAML 1.1 allows 1_000.
     plain = text if text[0] == "." else text.replace("_", "")
     integer = _integer(plain)
     if integer is not None:
@@ -190,6 +197,8 @@ def _integer(text: str) -> int | None:
     sign = -1 if text[:1] == "-" else 1
     digits = text[1:] if text[:1] in ("+", "-") else text
     base = 10
+    # The order matters: `0o17` is found before the old octal `017`. A number with a leading zero that is no octal (`089`) is no
+    # integer.
     for candidate, prefix, allowed in _DIGITS:
         rest = digits[len(prefix) :].lower()
         if digits.lower().startswith(prefix) and rest and all(char in allowed for char in rest):
@@ -212,6 +221,8 @@ def _float(value: float) -> Number:
 
 def _is_timestamp(text: str) -> bool:
     """Return whether this is a date. A date is read as text, and written in quotes."""
+    # What looks like a date must be one: `2020-13-01` has no month 13, and is plain text without being a date. The difference
+    # shows when it is printed.
     match = _TIMESTAMP.fullmatch(text)
     if not match:
         return False

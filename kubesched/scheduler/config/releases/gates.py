@@ -5,8 +5,12 @@ An unknown gate, a locked gate, and a gate that needs another one that is off ar
 The table has every gate of the scheduler with its history since 1.33, the oldest release that can be emulated. A row is for
 example
 
-    "34a- 36b+ 37g+! needs A B"      since 1.34 alpha, off; since 1.36 beta, on; since 1.37 general, on and locked; A and B must
-    be on
+    "34a- 36b+ 37g+! needs A B"
+
+        since 1.34   alpha, off
+        since 1.36   beta, on
+        since 1.37   general, on and locked
+        A and B must be on
 
 with `a`lpha, `b`eta, `g`eneral, `d`eprecated, e`x`tinct, then `+` or `-` for the default, then `!` if it is locked. A gate that
 does not exist at the emulated version is off and cannot be set. The gates of other components (`other_gates`) are accepted and
@@ -187,6 +191,7 @@ class Gates:
         """Read the gates for the newest recorded release that has all of them; for commands without a cluster that tells its
         release. If no release has them, raise the error of the newest one."""
         texts = [text] if isinstance(text, str) else list(text)
+        # GangScheduling, say, is gone in 1.37. Someone who switches it on means 1.36, and need not say so a second time.
         for release in sorted(RELEASES, reverse=True):
             try:
                 return cls.parse(texts, emulated=release)
@@ -203,6 +208,8 @@ class Gates:
         min_compatibility: Version | None = None,
     ) -> Gates:
         """Return the gates with these set and the others at their default; raise ConfigError."""
+        # Unknown names first, one at a time, as flags are parsed one by one; what is wrong with known gates is reported
+        # together.
         unknown = next((name for name in asked if name not in GATES or spec_of(name, emulated).stage is Stage.GONE), None)
         if unknown is not None:
             raise ConfigError("", f"unrecognized feature gate: {unknown}")
@@ -210,6 +217,7 @@ class Gates:
         if errors:
             raise ConfigError("", aggregate(errors))
         states = {name: spec_of(name, emulated).default for name in GATES}
+        # AllAlpha and AllBeta come before single gates, in whatever order they are written: `AllBeta=false,X=true` leaves X on.
         for group, stage in (("AllAlpha", Stage.ALPHA), ("AllBeta", Stage.BETA)):
             if group in asked:
                 states |= {name: asked[group] for name in GATES if spec_of(name, emulated).stage is stage}
@@ -228,6 +236,7 @@ def _replaced(states: dict[str, bool], emulated: Version) -> dict[str, bool]:
 
 def spec_of(name: str, emulated: Version) -> Spec:
     """Return stage and default of a gate at a version."""
+    # The newest entry that the emulated release has reached. Without one the gate does not exist yet.
     return next((spec for spec in reversed(GATES[name]) if spec.since <= emulated), _ABSENT)
 
 
@@ -243,6 +252,7 @@ def known_gates(emulated: Version = NEWEST) -> list[str]:
 
 def read_pairs(texts: Iterable[str]) -> dict[str, bool]:
     """Return the values in `A=true,B=false` or `kube:A=true`, without a check that the gates exist."""
+    # Two passes: whether prefixes are mixed can be said only when all of them are read.
     by_component: dict[str, list[str]] = {}
     for text in texts:
         for pair in text.split(","):
@@ -281,6 +291,7 @@ def _refusal(name: str, value: bool, emulated: Version, min_compatibility: Versi
     spec = spec_of(name, emulated)
     if spec.locked and spec.default != value:
         return f"cannot set feature gate {name} to {_go(value)}, feature is locked to {_go(spec.default)}"
+    # The gate is known to this program and newer than the release that it emulates.
     if spec.stage is Stage.PRE_ALPHA:
         oldest = min_compatibility or (emulated[0], emulated[1] - 1)
         return (

@@ -99,6 +99,7 @@ class Behaviour:
 
 def nearest_recorded(minor: int) -> Version | None:
     """Return the recorded release that is nearest to 1.MINOR; None for 0, an unknown release."""
+    # An older API server is treated as the oldest release whose decisions we have recorded, a newer one as the newest.
     return min(max((1, minor), OLDEST_RECORDED), NEWEST) if minor else None
 
 

@@ -84,6 +84,8 @@ class Attempts:
 
         While evictions in the foreground are under way no pod is tried: it might take the room that they make.
         """
+        # Kept quirk: with SchedulerAsyncPreemption off, kube-scheduler's PostFilter waits for the deletions inside the
+        # scheduling cycle, so nothing else is scheduled meanwhile.
         if self.evictions.n_waited_for:
             return None
         while (queued := self._core.queue.pop()) is not None:
@@ -94,6 +96,8 @@ class Attempts:
                 continue
             started = self._handle.clock.monotonic()
             try:
+                # A running pod with a deferred resize is tried alone, even if it was placed with a group: its group is
+                # complete.
                 is_resize = bool(queued.view.node_name)
                 gang = self.gangs.gather(queued, profile) if self._store.groups.are_kept and not is_resize else None
             except PluginError as error:
@@ -109,6 +113,7 @@ class Attempts:
             log.v(3).info("Skip schedule deleting pod", pod=pod.key)
             self._handle.recorder.event(pod, "Warning", "FailedScheduling", "Scheduling", note)
             return False
+        # As in kube-scheduler. A pod must not be booked twice, however it came into the queue again.
         return not self._store.is_assumed(pod.uid)
 
     def decide(self, popped: PoppedPod) -> Tried | Rehearsal | Exception:
@@ -137,9 +142,13 @@ class Attempts:
         if pod.node_name:
             made, seconds, now = self._resizes.attempt(pod, profile, rules), 0.0, monotonic()
         else:
+            # A group that is judged as a whole has PodGroupPostFilter instead. A PostFilter of each member would choose victims
+            # for members one by one, and the group might still not fit.
             if turn is not None and not turn.asks_post_filter:
                 rules = replace(rules, preempts=False)
             began = monotonic()
+            # The snapshot is borrowed: its columns change with the next booking. So the record below is made before `act` books
+            # anything.
             made = attempt(pod, self._store.snapshot(), profile, rules, self.caches.get(profile.name), within, turn)
             now = monotonic()
             seconds = now - began
@@ -150,6 +159,7 @@ class Attempts:
     def act(self, popped: PoppedPod, outcome: Tried | Rehearsal | Exception) -> None:
         """Carry out a decision."""
         if popped.gang is not None:
+            # The trial's own bookings are gone already: the exception left the `ExitStack` that holds their undo.
             if not isinstance(outcome, Rehearsal):
                 assert isinstance(outcome, Exception)
                 outcome = self.gangs.broken(explain(outcome, (self.gangs.trying or popped.queued).view, self._observer))
@@ -179,10 +189,14 @@ class Attempts:
 
         Evictions begin before the pod is parked, because it must not be tried again while they are under way. With
         SchedulerAsyncPreemption off, the attempt fails only when the evictions are over.
+
+            background   begin (high is gated) -> park high, nominated to a -> v1, v2, v3 are deleted -> high is woken
+            foreground   v1, v2, v3 are deleted, no pod is tried -> park high, nominated to a -> the deletions wake high
         """
         made = tried.made
         result = made.post_filtered if made is not None else None
         if result is not None and result.follow_up is not None:
+            # A plugin's own work that must not hold up the loop, such as DynamicResources releasing a claim's allocation.
             self._core.spawn(result.follow_up())  # type: ignore[arg-type]
         if made is None or result is None or result.preemption is None:
             self.fail(tried, failure)
@@ -219,6 +233,8 @@ class Attempts:
 def _not_evicted(failure: Failure, problem: str) -> Failure:
     """Return a failure whose preemption came to nothing, because an eviction failed."""
     diagnosis = failure.diagnosis
+    # The diagnosis is kept, so that the pod waits for the events of the plugins that refused it, as if preemption had found no
+    # node.
     if diagnosis is None:
         return Failure(f"{failure.message} preemption: {problem}", True, preemption=failure.preemption)
     diagnosis.post_filter_message = f"preemption: {problem}"

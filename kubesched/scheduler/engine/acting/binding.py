@@ -2,6 +2,17 @@
 
 Each cycle is a task of its own, so many pods are being bound while the loop decides the next ones. A cycle changes neither the
 store nor the queue. It ends by posting `Bound` or `BindFailed` to the inbox, and the loop does the rest (`bookings.py`).
+
+Two pods on one core; `L` is the loop, `1` and `2` are their binding cycles:
+
+    L   decide 1, assume, Reserve, Permit; create cycle 1
+    L   decide 2 as if 1 ran already; assume, Reserve, Permit; create cycle 2
+    1   PreBindPreFlight, Bind: the request is sent
+    2   PreBindPreFlight, Bind: the request is sent
+    L   the watch has pod 2 with its node: the store confirms it
+    2   the answer comes: Bound is posted
+    1   the answer is an error: BindFailed is posted
+    L   Bound: event and metrics for 2. BindFailed: 1 is forgotten, and pods that wait for room are woken
 """
 
 from __future__ import annotations
@@ -37,6 +48,7 @@ class WaitingPod:
         self.node_name = node_name
         loop = asyncio.get_running_loop()
         self._decision: asyncio.Future[Status] = loop.create_future()
+        # One timer for each plugin that said Wait. The first that fires refuses the pod, as in kube-scheduler.
         self._timers = {
             plugin: loop.call_later(max(seconds, 0.0), self._time_out, plugin, seconds) for plugin, seconds in limits.items()
         }
@@ -56,10 +68,12 @@ class WaitingPod:
 
     def reject(self, plugin: str, message: str) -> bool:
         """Refuse the pod; False if it was decided already."""
+        # UNSCHEDULABLE with the plugin's name: the pod is parked under that plugin's wake-ups.
         return self._decide(Status(Code.UNSCHEDULABLE, (message,), plugin))
 
     def preempt(self, plugin: str, message: str) -> bool:
         """End the pod's attempt because another pod preempts it; False if it was decided already."""
+        # ERROR and not UNSCHEDULABLE: no plugin refused the victim, so it waits for no event and goes to backoff.
         return self._decide(Status(Code.ERROR, (message,), plugin))
 
     async def decision(self) -> Status:
@@ -75,6 +89,8 @@ class WaitingPod:
         self.reject(plugin, f"rejected due to timeout after waiting {Duration.of(seconds=seconds)} at plugin {plugin}")
 
     def _decide(self, status: Status) -> bool:
+        # An allow, a refusal and a timer may meet in one round of the loop. The first one wins, and the others learn it from
+        # False.
         if self._decision.done():
             return False
         self._decision.set_result(status)
@@ -123,6 +139,7 @@ class Binder:
         self._waiting = waiting
         self._writes_expectation = writes_expectation
         self._extenders = extenders
+        # Pods that can still be preempted without being deleted: PreBind has begun and Bind has not.
         self._pre_binding: dict[str, asyncio.Task[Status]] = {}
 
     def is_pre_binding(self, uid: str) -> bool:
@@ -144,6 +161,7 @@ class Binder:
         except asyncio.CancelledError as cancelled:
             if _is_being_cancelled():
                 raise
+            # A plugin's own future was cancelled. That is a failed binding and nothing more.
             status = failed(str(cancelled) or "cancelled")
         except Exception as error:  # see above
             status = failed(explain(error, binding.booked, self._core.observer))
@@ -155,6 +173,7 @@ class Binder:
 
     async def _bind(self, binding: AssumedBinding, waiting: WaitingPod | None) -> Status:
         pod, node_name, state, profile = binding.booked, binding.node_name, binding.state, binding.profile
+        # Without the gate NominatedNodeNameForExpectation there is no PreBindPreFlight, and every PreBind plugin runs.
         acting, status = list(profile.pre_binds), SUCCESS
         if self._writes_expectation:
             acting, status = profile.pre_bind_pre_flight(pod, node_name, state)
@@ -162,6 +181,8 @@ class Binder:
             return status
         is_written = pod.pod.status.nominated_node_name == node_name
         if self._writes_expectation and (acting or waiting is not None) and not is_written:
+            # Written only if the binding takes time (Permit waits or some PreBind acts). Otherwise the pod has its node as soon
+            # as this write would have arrived.
             # NominatedNodeNameForExpectation: other components see the expected node. A failed write does not stop the binding.
             binding.queued.has_unseen_nomination = True
             try:
@@ -172,6 +193,7 @@ class Binder:
                 self._core.observer.write_failed(pod, "nominatedNodeName", error)
         if waiting is not None:
             started = self._core.handle.clock.monotonic()
+            # The write above may have taken long. A decision made meanwhile is kept in `waiting`, and is read here.
             decision = await waiting.decision()
             self._waiting.remove(pod.uid)
             self._core.observer.permit_waited(decision.code.text, self._core.handle.clock.monotonic() - started)
@@ -179,11 +201,13 @@ class Binder:
                 return decision
             if not decision.is_success:
                 return failed(f"waiting on permit for pod: {decision.message}").by(decision.plugin)
+        # Before PreBind, which may take minutes (volumes, devices). The queue drops the events that it keeps for this pod.
         self._core.inbox.post(PastPermit(binding))
         if acting:
             status = await self._pre_bind(binding, acting)
             if not status.is_success:
                 return status
+        # As in kube-scheduler, an extender that binds replaces the Bind plugins. PreBind has run all the same.
         if self._extenders and await self._extenders.bind(pod, node_name):
             return SUCCESS
         return await profile.bind(pod, node_name, state)
@@ -207,6 +231,11 @@ class Binder:
 
     async def _run_pre_binds(self, binding: AssumedBinding, acting: Sequence[Plugin]) -> Status:
         """Run PreBind plugins in the profile's order. Neighbours that both allow it run at the same time."""
+        # Example: A and C allow it, B does not, D and E allow it, and D has nothing to do.
+        #   profile   A  B  C  D  E
+        #   groups    [A] [B] [C E]
+        # D is skipped and does not separate C from E. B would separate its neighbours even if it had nothing to do, as in
+        # kube-scheduler.
         groups: list[list[Plugin]] = []
         last_parallel: Plugin | None = None
         for plugin in binding.profile.pre_binds:
@@ -232,6 +261,8 @@ class Binder:
             return await profile.pre_bind(group[0], binding.booked, binding.node_name, binding.state)
         tasks = [asyncio.ensure_future(profile.pre_bind(p, binding.booked, binding.node_name, binding.state)) for p in group]
         try:
+            # The first failure ends the group: the others are cancelled, and waited for, so that no PreBind still runs when
+            # Unreserve does.
             for finished in asyncio.as_completed(tasks):
                 status = await finished
                 if not status.is_success:
@@ -245,5 +276,7 @@ class Binder:
 
 def _is_being_cancelled() -> bool:
     """Return whether the running task itself is being cancelled, not just a future that it waited for."""
+    # `cancelling()` counts requests to cancel this very task. A future that was cancelled elsewhere raises the same exception
+    # in us and leaves the count at 0.
     task = asyncio.current_task()
     return task is not None and task.cancelling() > 0

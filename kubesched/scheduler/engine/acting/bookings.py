@@ -71,6 +71,7 @@ class Bookings:
         state = made.state
         # The pod is counted before Reserve, as in kube-scheduler: a plugin that looks at the node sees the pod there.
         booked = self._store.assume(made.pod_as_booked(node_name, self._store), node_name)
+        # The pod is counted on its node now. Its nomination would count it a second time for pods of lower priority.
         self._core.queue.nominations.drop(booked.uid)
         binding = AssumedBinding(tried.queued, booked, node_name, state, profile, tried.started)
         try:
@@ -83,12 +84,18 @@ class Bookings:
                 if limits:
                     limits = {plugin: min(seconds, LONGEST_WAIT_SECONDS) for plugin, seconds in limits.items()}
                     self._waiting.add(WaitingPod(booked, node_name, limits))
+                # Kept quirk: pods to activate are read twice, here after Permit and in `bound` after PostBind. `_activate`
+                # empties the dict, so what is there the second time was added by the binding cycle.
                 if asked_for := state.find(PODS_TO_ACTIVATE):
                     self._activate(asked_for)
+                # Read now: once the binding is undone, the claims do not know this pod any more. `_wake_after` needs them to
+                # wake the pods that wait for these devices.
                 binding.promised = self._claims.promised_to(booked.uid)
                 self._under_way[booked.uid] = binding
                 if self._core.decisions is not None:
                     binding.decision = self._core.decisions.placed(tried)
+                # The last step that may fail, and everything above it is undone by `undo`. The task starts at the next `await`
+                # of the loop, so `_under_way` and `_waiting` are complete before it looks.
                 self.hand_over(binding)
                 return
         except BaseException:  # take the booking back first, whatever was raised
@@ -107,6 +114,7 @@ class Bookings:
         uid = binding.booked.uid
         self._under_way.pop(uid, None)
         self._waiting.remove(uid)
+        # Unreserve before forget, as in kube-scheduler: a plugin may look at the node and must still find the pod there.
         self.unreserve(binding.profile, binding.booked, binding.node_name, binding.state)
         try:
             self._store.forget(uid)
@@ -147,6 +155,8 @@ class Bookings:
         """Report a bound pod: metrics, event, PostBind."""
         self._under_way.pop(binding.booked.uid, None)
         queued, pod, node_name = binding.queued, binding.booked, binding.node_name
+        # The booking itself stays in the store: the watch's event confirms it, before or after this. Both orders are fine,
+        # because neither needs the other.
         now = self._core.queue.now()
         self._core.observer.attempt_ended(
             "scheduled", binding.profile.name, self._core.handle.clock.monotonic() - binding.started
@@ -163,6 +173,7 @@ class Bookings:
             explain(error, pod, self._core.observer)
         if asked_for := binding.state.find(PODS_TO_ACTIVATE):
             self._activate(asked_for)
+        # Counted from the end of Bind, not from assume: a pod that waits at Permit for ten minutes has not been lost.
         if self._assumed_ttl_seconds is not None:
             expiry = LoopCall(partial(self._expire, pod.uid))
             asyncio.get_running_loop().call_later(self._assumed_ttl_seconds, self._core.inbox.post, expiry)
@@ -178,11 +189,15 @@ class Bookings:
     def bind_failed(self, binding: AssumedBinding, status: Status) -> None:
         """Take the booking back, and let the pod's attempt fail."""
         pod = binding.booked
+        # First of all, so that every wake-up below sees the room free. If the API server has bound the pod after all (a lost
+        # answer, and the watch was faster), the room is taken, and nobody is woken.
         is_forgotten = self.undo(binding)
         # A plugin refused at Permit: the pod waits for that plugin's events. That its room is free again must not wake the pod
         # itself (`leaving_out`): it would be tried at once and refused again. After Permit no plugin refused it, so it goes to
         # backoff anyway.
         if status.is_rejected and not binding.is_released:
+            # Fail before wake. The other way round the wake-up would be kept as an event that happened during the pod's own
+            # attempt, and parking it would send it to backoff at once. kube-scheduler defers the wake-up for this reason.
             self._fail(binding, refused_on_node(binding.node_name, status))
             if is_forgotten:
                 self._wake_after(pod.pod, binding.promised, leaving_out=pod.uid)
@@ -214,6 +229,7 @@ class Bookings:
 
     def _wake_for_devices(self, claim: ResourceClaim, concerns: Callable[[PodView], bool] | None = None) -> None:
         """Wake the pods that may take a claim's devices, unless the claim has them after all."""
+        # A claim may be shared: another pod's Reserve may have put the same allocation into it meanwhile.
         if not self._claims.has_devices(claim):
             freed = msgspec.structs.replace(claim, status=msgspec.structs.replace(claim.status, allocation=None))
             self._core.latest.queue.wake(CLAIM_CHANGED, claim, freed, concerns)

@@ -75,6 +75,8 @@ class Evictions:
 
     def carry_out(self, preemptor: Preemptor, preemption: Preemption, then: Then | None = None) -> None:
         """Begin a preemption, as `CarriesOut` says."""
+        # Pods of lower priority that are nominated here counted on room that the preemptor takes. Without their nomination they
+        # are free to look for another node. Only a name that is in the API needs a write.
         on_node = self._core.queue.nominations.on_node(preemption.node_name)
         below = [self._pending(pod.key) or pod for pod in on_node if pod.priority < preemptor.priority]
         displaced = [pod for pod in below if pod.pod.status.nominated_node_name]
@@ -82,8 +84,11 @@ class Evictions:
             self._core.observer.preempted(preemption, preemptor.kind)
             self.n_waited_for += 1
             self._core.spawn(self._evict_first(preemptor, preemption, displaced, then))
+        # If all victims are leaving already there is nothing to send. The preemptor is not gated then: the deletions under way
+        # wake it.
         elif preemption.to_evict:
             self._core.observer.preempted(preemption, preemptor.kind)
+            # Before the task starts, in the same step of the loop: the pod is parked next, and the gate must hold by then.
             self._handle.preempting.begin(preemptor.uid)
             self._core.spawn(self._evict_meanwhile(preemptor, preemption, displaced))
 
@@ -103,6 +108,7 @@ class Evictions:
             self._core.inbox.post(LoopCall(lambda: self._end_first(then, problem)))
 
     def _end_first(self, then: Then | None, problem: str) -> None:
+        # Always, also after an error or a reload: with a count that stays above 0 no pod would ever be tried again.
         self.n_waited_for -= 1
         if then is not None and self._core.successor is None:
             then(problem)
@@ -114,6 +120,11 @@ class Evictions:
         is_done = False
         try:
             is_clear = await self._clear_nominations(displaced)
+            # Why the last one is alone. With all victims at once the deletion of the last could arrive while the preemptor is
+            # still gated: its wake-up would be ignored, and nothing else would wake it.
+            #   delete v1, v2      `high` is gated; the events of v1 and v2 do not wake it
+            #   await_last(v3)     the gate opens as soon as the store shows v3 gone or leaving
+            #   delete v3          its event may come before our answer: the gate is open, and `high` is woken
             await self._evict_all(preemptor, preemption, others)
             preempting.await_last(preemptor.uid, last)
             await self._evict(preemptor, preemption, last)
@@ -157,6 +168,7 @@ class Evictions:
 
     async def _evict_all(self, preemptor: Preemptor, preemption: Preemption, victims: Sequence[PodView]) -> None:
         """Evict victims at the same time. If any failed, raise the first error when all are done."""
+        # Wait for all, also after an error: the preemptor must not be tried again while some deletions are still being sent.
         results = await asyncio.gather(
             *(self._evict(preemptor, preemption, victim) for victim in victims), return_exceptions=True
         )
@@ -168,6 +180,8 @@ class Evictions:
         """Delete a victim, unless it is gone; or cancel the binding of one that is not bound yet."""
         note = f"Preempted by {preemptor.kind} {preemptor.uid} on node {preemption.node_name}"
         waiting, plugin, is_unbound = self._waiting.get(victim.uid), preemption.plugin, False
+        # A victim that is only assumed has no process to stop. Deleting it would lose the pod; cancelling its binding frees the
+        # same room, and it is tried again.
         if waiting is not None:
             is_unbound = waiting.preempt(plugin, "preempted")
         elif self._binder.is_pre_binding(victim.uid):
@@ -181,6 +195,7 @@ class Evictions:
                 if condition is not None:
                     await writer.patch_pod_status(victim, {"conditions": [condition]})
                 await writer.delete_pod(victim)
+            # Gone already, so the room is free: this is a success, without an event.
             except NotFound:
                 return
         self._handle.recorder.event(victim, "Normal", "Preempted", "Preempting", note)
@@ -191,6 +206,7 @@ class Evictions:
         old = next((c for c in victim.status.conditions if c.type == DISRUPTION_TARGET), None)
         kept = None
         if old is not None and old.status == "True":
+            # A patch that changes nothing is not sent, as in kube-scheduler.
             if (old.reason, old.message) == (BY_SCHEDULER, message) and old.last_probe_time is None:
                 return None
             kept = old.last_transition_time

@@ -47,6 +47,8 @@ class Failures:
     def handle(self, queued: QueuedPod, failure: Failure) -> None:
         """Park a pod whose attempt failed, and report it by event and status."""
         tried = queued.view
+        # The pod may have changed since it was popped. The newest version is parked: with the tried one, a toleration that was
+        # added meanwhile would be lost until the next update.
         newest = self._lookup(tried.key)
         if newest is not None and newest.uid != tried.uid:
             self._core.queue.done(tried.uid)  # another pod has this name by now, and is queued itself
@@ -54,6 +56,8 @@ class Failures:
         if newest is None:
             self._core.queue.done(tried.uid)  # gone, or bound by another scheduler
         else:
+            # Without a diagnosis both are empty. Then no event can be named that would help, and the pod goes to backoff:
+            # something broke, or there is no node.
             refused = failure.diagnosis.unschedulable_plugins if failure.diagnosis is not None else ()
             pending = failure.diagnosis.pending_plugins if failure.diagnosis is not None else ()
             try:
@@ -67,6 +71,8 @@ class Failures:
         else:
             self._core.observer.pod_failed(pod, failure.reason, failure.message)
         if newest is not None:
+            # At once, and not when the patch comes back by the watch: until then the room that this pod's victims leave would
+            # be given to the next pod. None leaves what the pod's status says, CLEAR takes the nomination away.
             self._core.queue.nominations.add(pod, failure.nomination)
         if failure.is_silent:
             return
@@ -90,6 +96,7 @@ class Failures:
             patch["nominatedNodeName"] = nominated or None
         old = next((c for c in pod.status.conditions if c.type == "PodScheduled"), None)
         if old is None or (old.status, old.reason, old.message) != ("False", failure.reason, failure.message):
+            # As in Kubernetes, the time changes only if the status does; another reason or message keeps it.
             kept = old.last_transition_time if old is not None and old.status == "False" else None
             condition: dict[str, Any] = {
                 "type": "PodScheduled",

@@ -49,6 +49,8 @@ def pod_changes(old: PodView, new: PodView, *, pending_as: str = TARGET_POD, tel
 def node_changes(old: Node, new: Node, *, with_features: bool = True) -> list[ClusterEvent]:
     """Return what changed about a node that a decision may read. Cordoning is no event, because it helps no pod."""
     actions: list[Action] = []
+    # Kept quirk: uncordoning is reported as a change of taints. It comes first, so a node that is uncordoned and loses a taint
+    # is reported twice.
     if old.spec.unschedulable and not new.spec.unschedulable:
         actions.append(Action.NODE_TAINTS)
     if not _are_equal(old.status.allocatable, new.status.allocatable):

@@ -109,6 +109,8 @@ class Inbox:
     def take(self) -> Iterator[Arrival]:
         """Yield the arrivals, oldest first, until none is left."""
         arrivals, noted = self._arrivals, self.on_arrival
+        # Arrivals that are posted while the caller works on one are yielded too. The inbox log gives all arrivals of one `take`
+        # the same time.
         self.n_emptied += 1
         while arrivals:
             arrival = arrivals.popleft()

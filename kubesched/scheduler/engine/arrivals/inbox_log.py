@@ -36,6 +36,7 @@ class InboxLog:
 
     def note(self, arrival: Arrival) -> None:
         """Write one arrival. The engine's own calls follow from the others and are left out."""
+        # The clock is read once for each `take`: a replay must see these arrivals at one moment, as the engine did.
         if self._inbox.n_emptied != self._emptied:
             self._emptied, self._at = self._inbox.n_emptied, self._clock.now()
         line: dict[str, Any] = {"at": self._at}

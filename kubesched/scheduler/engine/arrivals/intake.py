@@ -130,6 +130,7 @@ class Intake:
         self._pending_came = ClusterEvent(self._pending_as, int(ADD))
         self._pending_changed = ClusterEvent(self._pending_as, int(UPDATE))
         self._pending_went = ClusterEvent(self._pending_as, int(DELETE))
+        # Without hints a fixed precheck decides which pods an event may wake (`prechecks`).
         self._asks_hints = given.is_enabled("SchedulerQueueingHints")
         self._has_resizes = given.is_enabled("InPlacePodVerticalScalingSchedulerPreemption")
         self._reject_waiting = reject_waiting
@@ -183,6 +184,8 @@ class Intake:
                 if new is not None and new.status.phase in _OVER:
                     new = None
                 handled = []
+                # The same name with another uid is another pod. The old one goes first, so that its room is free before the new
+                # one is taken in.
                 if old is not None and (new is None or old.metadata.uid != new.metadata.uid):
                     handled += self._delete_pod(old)
                     old = None
@@ -193,6 +196,8 @@ class Intake:
                 elif old.spec.node_name:
                     handled += self._put_placed(old, new)
                 elif new.spec.node_name:
+                    # The usual end of a binding of ours: put_pod finds the assumed pod and confirms it. The same lines take in
+                    # a pod that another scheduler, or a user, has bound.
                     known = self._pending.pop(old.key, None)
                     handled += self._put_placed(None, new)
                     if old.spec.scheduler_name in self._profiles:
@@ -219,9 +224,12 @@ class Intake:
         view = self._pending[pod.key] = self._store.view(pod)
         if self._members is not None:
             self._members.put(view)
+        # At a reload the new intake gets all pods without a node, also those whose binding is still under way. These must not
+        # be tried again.
         if self._store.is_assumed(view.uid):
             return []
         self._queue.add(view)
+        # A new member may complete a gang, and its parked members wait for this event.
         if self._has_gangs:
             self._queue.wake(self._pending_came, None, pod)
         elif self._members is not None and (group := self._members.key_of(view)) is not None:
@@ -236,6 +244,8 @@ class Intake:
         try:
             if old is not None:
                 before = self._store.pod(old.metadata.uid)
+                # The stored view is used only if it was made from exactly this version. Otherwise a view of the watch's old
+                # version is made for the comparison.
                 if before is None or before.pod is not old:
                     before = self._store.view(old)
             after = self._store.put_pod(new)
@@ -258,6 +268,8 @@ class Intake:
 
     def _follow_resize(self, old: Pod | None, new: Pod | None, events: Sequence[ClusterEvent]) -> None:
         """Keep a placed pod of ours in the queue for as long as the kubelet has deferred a resize of it."""
+        # Such a pod is in the store, with its node, and in the queue at the same time. `_pending` has it too, because a failed
+        # attempt looks its newest version up there.
         some = new if new is not None else old
         assert some is not None
         if some.spec.scheduler_name not in self._profiles:
@@ -277,6 +289,7 @@ class Intake:
 
     def _update_pending(self, old: Pod, new: Pod) -> list[ClusterEvent]:
         version = new.metadata.resource_version
+        # As in kube-scheduler: an update without a new version could queue a pod that is being tried a second time.
         if version and version == old.metadata.resource_version:
             return []
         before = self._pending.get(old.key) or self._store.view(old)
@@ -291,6 +304,7 @@ class Intake:
         events = pod_changes(before, after, pending_as=self._target_as, tells_scale_up=self._tells_scale_up)
         self._queue.update(old, after, events)
         nominated = old.status.nominated_node_name
+        # Pods of equal or lower priority treated this pod as if it ran there. To them its leaving is a deletion.
         if nominated and nominated != new.status.nominated_node_name:
             self._leave_nominated_node(old)
         return [self._pending_changed, *(event._replace(resource=self._pending_as) for event in events)]
@@ -298,6 +312,7 @@ class Intake:
     def _delete_pod(self, pod: Pod) -> list[ClusterEvent]:
         if pod.spec.node_name:
             try:
+                # First out of the store, then the wake-up: hints and prechecks must see the room free.
                 view = self._store.remove_pod(pod.metadata.uid)
                 if self._members is not None:
                     self._members.drop(view)
@@ -339,6 +354,7 @@ class Intake:
     def _apply_node(self, old: Node | None, new: Node | None) -> list[ClusterEvent]:
         if new is None:
             assert old is not None
+            # Kept order: kube-scheduler wakes before it removes the node from its cache. A hint may still look at the node.
             self._queue.wake(NODE_WENT, old, None)
             self._store.remove_node(old.metadata.name)
             if self._node_changed is not None:

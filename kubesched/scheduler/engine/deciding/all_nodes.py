@@ -36,6 +36,7 @@ def decide(asked: Question, state: CycleState, before: PreFiltered) -> Attempt:
     if feasible is None or not n_feasible:
         return give_up(asked, state, before, diagnosis, feasible)
     scores = ranking = None
+    # As in kube-scheduler: a single feasible node is taken without PreScore and Score.
     if n_feasible == 1 and not rules.scores_single:
         row = int(feasible.argmax())
     else:
@@ -61,6 +62,7 @@ def filter_nodes(asked: Question, state: CycleState, before: PreFiltered) -> Fil
     nothing else is looked at."""
     pod, nodes, profile, rules, within = asked.pod, asked.nodes, asked.profile, asked.rules, asked.within
     diagnosis = Diagnosis(asked.n_nodes)
+    # A plugin that named nodes refuses all others. So the pod also waits for the events of that plugin.
     diagnosis.unschedulable_plugins |= before.narrowed_by
     if before.status is not None:
         diagnosis.absent = before.status
@@ -78,6 +80,8 @@ def filter_nodes(asked: Question, state: CycleState, before: PreFiltered) -> Fil
     nominated = pod.pod.status.nominated_node_name
     row = nodes.row(nominated) if nominated else -1
     if row >= 0 and (within is None or within[row]):
+        # Why alone: victims on this node are leaving to make room for this pod. If it were scored against the others it might
+        # go elsewhere, and the evictions would be for nothing.
         verdicts = filter_with_nominated(profile, pod, nodes.take([row]), state, None, rules.nominations)
         if verdicts.feasible[0]:
             feasible = np.zeros(nodes.n, dtype=np.bool_)
@@ -88,6 +92,8 @@ def filter_nodes(asked: Question, state: CycleState, before: PreFiltered) -> Fil
                 return Filtered(before, diagnosis, feasible, are_bare)
         else:
             refused = verdicts.status(0)
+            # Kept quirk: the nominated node is tried even if PreFilter left it out, and its refusal stays in the diagnosis and
+            # in the message.
             if considered is not None and not considered[row]:  # it was tried although PreFilter left it out
                 diagnosis.extra[nodes.name(row)] = refused
                 diagnosis.unschedulable_plugins.add(refused.plugin)
@@ -96,6 +102,8 @@ def filter_nodes(asked: Question, state: CycleState, before: PreFiltered) -> Fil
                 diagnosis.absent = before.absent
     diagnosis.verdicts = verdicts = filter_with_nominated(profile, pod, nodes, state, considered, rules.nominations)
     percentage = rules.percentage_for(profile)
+    # Filter has computed all nodes. The limit only hides those that kube-scheduler would not have reached, so that counts and
+    # messages match.
     if percentage and rules.sampling is not None:
         rules.sampling.limit(verdicts, percentage)
     feasible = verdicts.feasible

@@ -121,6 +121,8 @@ class Attempt(Struct, frozen=True):
 
     def pod_as_booked(self, node_name: str, store: Store) -> PodView:
         """Return the pod as it is counted on a node: with what its devices use up of the node."""
+        # With DRANodeAllocatableResources the devices of a claim may use up resources of the node itself, such as memory. How
+        # much depends on the node, so it is known only now, and the booking must count it.
         pod, found = self.asked.pod, self.state.find(NODE_ALLOCATABLE)
         statuses = found(node_name) if found is not None else ()
         if not statuses:

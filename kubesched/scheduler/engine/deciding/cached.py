@@ -64,6 +64,11 @@ def decide(asked: Question, cache: EquivalenceCache) -> Attempt | None:
 
 def _decide(asked: Question, cache: EquivalenceCache) -> Attempt | None:
     pod, nodes, profile, rules = asked.pod, asked.nodes, asked.profile, asked.rules
+    # From here on there are four results:
+    #   the class was refused, nothing changed   the same refusal again
+    #   the nominated node fits                  that node, as in `all_nodes`
+    #   some node is feasible                    the best one by the cached totals
+    #   None                                     this pod is a case that the cache does not cover
     key = cache.find(pod, nodes)
     if key is None:
         return None
@@ -91,6 +96,7 @@ def _decide(asked: Question, cache: EquivalenceCache) -> Attempt | None:
     if row >= 0 and recalled.feasible[row]:
         only: Bools = np.zeros(nodes.n, dtype=np.bool_)
         only[row] = True
+        # `is only`: the function returns the very array that it was given if no node dropped out.
         if feasible_beside_nominated(profile, pod, nodes, state, rules.nominations, only) is only:
             return Attempt(asked, Placed(pod, nominated, 1, 1), state, before, feasible=only)
     is_any = recalled.n_feasible > 0
@@ -115,6 +121,9 @@ def _give_up(asked: Question, recalled: CachedAnswer, is_alike: bool) -> Attempt
     verdict_version, cluster_version = (
         (recalled.verdict_version(), recalled.cluster_version(nodes)) if is_alike else (None, None)
     )
+    # Known by one of two versions. `verdict_version` stays the same while no filter's answer changed, even if pods came and
+    # went. It may be used only if PostFilter reads nothing but verdicts (`is_settled`). `cluster_version` changes with every
+    # change of the cluster.
     known = of_class.unschedulable_result
     if is_alike and known is not None and known[0] in (verdict_version, cluster_version):
         of_class.unschedulable_at = cluster_version
@@ -127,6 +136,7 @@ def _give_up(asked: Question, recalled: CachedAnswer, is_alike: bool) -> Attempt
     refuse_for_nominated(profile, asked.pod, nodes, recalled.state, asked.rules.nominations, verdicts)
     made = give_up(asked, recalled.state, recalled.pre_filtered, diagnosis)
     result, decision = made.post_filtered, made.decision
+    # A result with victims or a follow-up is for one pod: the next pod must not evict the same victims again.
     if result is not None and result.preemption is None and result.follow_up is None:
         known_by = verdict_version if result.is_settled and verdict_version is not None else cluster_version
         if known_by is not None:

@@ -51,13 +51,18 @@ def attempt(
             return made
         state = CycleState()
         if turn is not None:
+            # Before PreFilter: plugins of groups read there how many members are still to come.
             state.write(GROUP_TURN, turn)
         if not asked.n_nodes:
             diagnosis = Diagnosis(0)
             return Attempt(asked, Unschedulable(pod, diagnosis, CLEAR, NO_NODES), state, diagnosis=diagnosis)
         before = profile.pre_filter(pod, nodes, state)
+        # `few_nodes` gives up when none of its nodes is feasible. What it wrote into the state is overwritten: Filter runs
+        # again for all nodes, and PreScore only after it.
         return few_nodes.decide(asked, state, before) or all_nodes.decide(asked, state, before)
     except PluginRaised:
+        # An exception from a plugin goes on to the engine, which names and counts the plugin. An error status is an ordinary
+        # outcome: kube-scheduler puts such a pod into backoff with the text as its condition.
         raise  # whoever runs the attempt tells who broke it
     except SchedulerError as error:
         return Attempt(asked, Failed(pod, str(error)), CycleState())

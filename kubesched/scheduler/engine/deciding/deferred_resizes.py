@@ -51,6 +51,8 @@ class DeferredResizes:
         if placed is None:
             yield
             return
+        # The attempt runs inside this block, so the whole store is as imagined: filters, PostFilter's what-if and counters all
+        # see the remnant. Both steps are undone before the loop goes on.
         with self._store.without([placed]):
             self._store.assume(self._store.view(_remnant(pod, placed)), placed.node_name)
             try:
@@ -73,6 +75,8 @@ class DeferredResizes:
         """Return how the attempt ended. If there is room, the pod waits for the kubelet: it pauses and is tried again, as in
         the reference, which fails to book a pod that is there and never comes to ask Permit."""
         decision = made.decision
+        # Kept quirk: kube-scheduler tries to assume the pod, which fails because the cache has it already. This error is what
+        # brings the pod into backoff. It is silent: no event, no condition.
         if isinstance(decision, Placed):
             failure = Failure(f"pod {pod.uid}({pod.key}) is in the cache, so can't be assumed", False)
         elif isinstance(decision, Unschedulable):
@@ -91,4 +95,5 @@ def _remnant(pod: PodView, placed: PodView) -> Pod:
     held: dict[str, Quantity] = {name: amount_text(name, amount) for name, amount in beyond.items() if amount > 0}
     meta = ObjectMeta(name=pod.name, namespace=pod.namespace, uid=pod.uid)
     container = Container(resources=ResourceRequirements(requests=held))
+    # The pod's own priority: so preemption for the pod never chooses its own remnant as a victim.
     return Pod(metadata=meta, spec=PodSpec(containers=(container,), priority=pod.priority))

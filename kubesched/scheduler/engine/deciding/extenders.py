@@ -112,7 +112,10 @@ class Extender:
         if not are_texts or not isinstance(failed, dict) or not isinstance(unresolvable, dict):
             raise SchedulerError(f'extender "{name}": node names and reasons by node name are wanted, found {_shown(answer)}')
         if error_text := str(_field(answer, "Error") or ""):
+            # The extender's own error is the text of the attempt's error, without a prefix, as in kube-scheduler.
             raise SchedulerError(error_text)
+        # Kept quirk: an extender that is `nodeCacheCapable` answers with names; one that answers with whole nodes all the same
+        # is read too. An answer with neither lets no node pass.
         if given.node_cache_capable and texts is not None:
             passed = texts
         allowed = set(names)
@@ -176,6 +179,8 @@ class Extender:
         row = nodes.row(node_name)
         if row < 0:
             raise SchedulerError(f'nodeinfo not found for node name "{node_name}"')
+        # Victims come back as uids. They are looked up on the node, so that an extender cannot evict pods that are elsewhere or
+        # gone.
         by_uid = {other.uid: other for other in nodes.pods_on(row)}
         found: list[PodView] = []
         for victim in _field(victims, "Pods") or ():
@@ -235,6 +240,8 @@ class Extenders:
         An extender that is sent whole nodes answers with whole nodes, and the reference then scores these as if no pod
         were on them: a quirk, kept.
         """
+        # One extender after another, each with what the one before left. That is kube-scheduler's order, and an extender sees
+        # it.
         names = [nodes.name(row) for row in np.flatnonzero(feasible).tolist()]
         before, are_bare = len(names), False
         for extender in self.all:
@@ -284,6 +291,8 @@ class Extenders:
             except SchedulerError as error:
                 self._tolerate(extender, "PostFilter", error, pod)
                 continue
+            # A candidate without victims would mean that the pod fits there now. Kept quirk: an extender that may be ignored
+            # loses only the candidate; with any other the preemption fails.
             empty = [candidate for candidate in answered if not candidate.victims]
             if empty and not extender.given.ignorable:
                 raise SchedulerError(f'expected at least one victim pod on node "{empty[0].node_name}"')
@@ -299,6 +308,8 @@ class Extenders:
             loop = asyncio.get_running_loop()
             act = functools.partial(loop.run_in_executor, self._binding, extender.bind, pod, node_name)
             try:
+                # A lost answer is not a lost binding: `let_bind` of the server reads the pod and accepts it if it is on the
+                # node.
                 await self._let_bind(pod, node_name, act)
                 return True
             except SchedulerError as error:

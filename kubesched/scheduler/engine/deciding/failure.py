@@ -58,6 +58,8 @@ def refused_on_node(node_name: str, status: Status) -> Failure:
     """Return what a refusal at Reserve or Permit means: one node was tried, and it refused."""
     if not status.is_rejected:
         return broken(status.message)
+    # Kept quirk: the message says `0/1 nodes are available`, whatever the number of nodes, because only the chosen node was
+    # tried.
     diagnosis = Diagnosis(1, extra={node_name: status})
     diagnosis.unschedulable_plugins.add(status.plugin)
     return Failure(diagnosis.message(), True, diagnosis, CLEAR)

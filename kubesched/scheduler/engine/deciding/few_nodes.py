@@ -18,10 +18,12 @@ FEW_NODES = 64
 def decide(asked: Question, state: CycleState, before: PreFiltered) -> Attempt | None:
     """Return the attempt if one of the few nodes takes the pod."""
     pod, nodes, profile, rules, rows = asked.pod, asked.nodes, asked.profile, asked.rules, before.rows
+    # A nominated pod is left to `all_nodes`, which tries its node alone and names what refuses it.
     if rows is None or len(rows) > FEW_NODES or asked.within is not None or pod.pod.status.nominated_node_name:
         return None
     if rules.scores_single or rules.extenders or rules.percentage_for(profile):
         return None
+    # A view of these rows: columns of 1 row instead of 10,000. Filters cannot tell the difference.
     some = nodes.take(rows)
     feasible = filter_with_nominated(profile, pod, some, state, None, rules.nominations).feasible
     n_feasible = int(np.count_nonzero(feasible))
@@ -30,6 +32,8 @@ def decide(asked: Question, state: CycleState, before: PreFiltered) -> Attempt |
     row, ranking = int(rows[int(feasible.argmax())]), None
     if n_feasible > 1:
         profile.pre_score(pod, some, feasible, state)
+        # Ties are broken over all rows, with -1 for nodes that are out. On the few rows alone the seed would choose another one
+        # of several best nodes than `all_nodes` does.
         totals = np.full(nodes.n, -1, dtype=np.int64)
         totals[rows] = profile.score(pod, some, feasible, state).total
         level = LevelRows(totals)

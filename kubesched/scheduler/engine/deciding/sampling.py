@@ -34,12 +34,15 @@ class Sampling:
         wanted = n_wanted(len(order), percentage)
         start = self.start % max(len(order), 1)
         order = np.concatenate((order[start:], order[:start]))
+        # `found` counts the feasible nodes up to each place. All nodes have been filtered already; the ones behind the last
+        # wanted node are taken out of the verdicts, as if nobody had looked at them.
         found = np.cumsum(verdicts.feasible[order])
         if len(found) and found[-1] > wanted:
             order = order[: int(np.searchsorted(found, wanted)) + 1]
         seen: Bools = np.zeros(nodes.n, dtype=np.bool_)
         seen[order] = True
         verdicts.considered = seen
+        # As in kube-scheduler, so that over many pods all nodes are looked at equally often.
         self.start = (self.start + len(order)) % nodes.n
 
     def _rows(self, nodes: Snapshot) -> Ints:
@@ -57,4 +60,6 @@ def adaptive_percentage(n: int) -> int:
 
 def n_wanted(n: int, percentage: int) -> int:
     """Return how many feasible nodes a search over n nodes stops at."""
+    # Kept quirk: at least 100 feasible nodes are looked for, whatever the percentage. With 1,000 nodes and 5 % the search stops
+    # at 100, not at 50.
     return n if n < FEWEST else max(FEWEST, n * percentage // 100)

@@ -89,6 +89,8 @@ class FirstByName:
         if visited is not self._names:  # a new list whenever a node came, went, or moved to another zone
             names = nodes.everything().names
             self._ranks = np.empty(len(names), dtype=np.int64)
+            # The rank of each row, so that the choice among any best rows is one `argmin`; sorted once for each list of nodes
+            # and not for each pod.
             self._ranks[sorted(range(len(names)), key=lambda row: self._place(names[row]))] = np.arange(len(names))
             self._names = visited
         return self._ranks

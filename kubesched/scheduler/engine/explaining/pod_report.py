@@ -42,6 +42,7 @@ def pod_report(engine: EngineState, pod: PodView, *, top: int = 5, preempts: boo
         "message": condition_of(pod),
     }
     profile = engine.profiles.get(spec.scheduler_name)
+    # Nothing below makes sense for a pod that is never tried again.
     if profile is None or state in (FINISHED, LEAVING):
         return document
     group = engine.store.groups.key_of(pod)

@@ -220,6 +220,7 @@ def _refused_as_a_whole(made: Attempt, status: Status, again: Retrying | None) -
         return []
     who = {status.plugin: status.message}
     next_, fits = again.without(who, made.pod)
+    # Each round drops one more plugin, so it ends. What is left over says how many nodes the other plugins would allow.
     while next_ is not None and next_.plugin:
         who[next_.plugin] = next_.message
         next_, fits = again.without(who, made.pod)

@@ -188,6 +188,8 @@ class GroupCycle:
         needs_room = False
         # Each booking pushes its own undo on this stack. Leaving the block takes them back, the last one first.
         with ExitStack() as undoing:
+            # Every member is tried, also after one was refused: a group may need only some of its members, and each refused
+            # member gets a message of its own.
             for queued in members:
                 self.trying = queued
                 turn.to_come -= 1
@@ -221,6 +223,7 @@ class GroupCycle:
             if rehearsal.verdict is Verdict.ERROR:
                 return rehearsal
             first = first or rehearsal
+            # WAITING placements are kept too: the group fits there after evictions.
             if rehearsal.verdict is not Verdict.UNSCHEDULABLE:
                 kept.append((placement, rehearsal))
         assert first is not None
@@ -233,6 +236,7 @@ class GroupCycle:
 
     def best(self, key: GroupKey, tried: Sequence[tuple[Placement, Sequence[Member]]], profile: Profile) -> int | Status:
         """Return the index of the placement with the best score, a random one among equals."""
+        # A single placement wins without a score, as a single feasible node does.
         if len(tried) == 1:
             return 0
         self.trying = None
@@ -258,6 +262,7 @@ class GroupCycle:
         if isinstance(decision, Placed):
             member = Member(queued, Fate.FITS, tried, decision.node_name)
         elif isinstance(decision, Unschedulable):
+            # PostFilter nominates a node only if evictions would make room there. Then the member has a place, later.
             nominated = decision.nomination.node_name if decision.nomination is not None else ""
             fate = Fate.NEEDS_ROOM if nominated else Fate.REFUSED
             member = Member(queued, fate, tried, nominated, failure=refusal(decision))
@@ -282,6 +287,8 @@ class GroupCycle:
         booked = self._store.assume(member.made.pod_as_booked(member.node_name, self._store), member.node_name)
         self._nominations.drop(view.uid)
         with ExitStack() as own:
+            # Callbacks run in reverse order: Unreserve, then forget. Both are pushed before Reserve runs, so that a Reserve
+            # that raises is undone as well.
             own.callback(self._store.forget, view.uid)
             own.callback(self._actions.unreserve, profile, booked, member.node_name, state)
             status = profile.reserve(booked, member.node_name, state)

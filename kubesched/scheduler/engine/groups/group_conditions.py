@@ -66,6 +66,7 @@ class GroupConditions:
         words = (*state, group.metadata.generation or 0)
         uid, version = group.metadata.uid, group.metadata.resource_version
         latest = self.latest.get(uid)
+        # The resourceVersion has moved on since our write, so what the watch has now is newer than what we kept.
         if latest is not None and latest.is_written and latest.about != version:
             latest = None  # it came back by the watch, or another writer changed the group
         last = latest or self._seen(group)
@@ -74,8 +75,14 @@ class GroupConditions:
         since = last.since if last is not None and last.words[0] == words[0] else ""
         self.latest.pop(uid, None)
         while len(self.latest) >= MOST_REMEMBERED:
-            self.latest.pop(next(iter(self.latest)))
+            # Only a written condition may go: it costs at most one patch more. One that is still to be written would be lost,
+            # and with a burst of groups and a slow API server more than MOST_REMEMBERED of them wait.
+            written = next((known for known, each in self.latest.items() if each.is_written), None)
+            if written is None:
+                break
+            del self.latest[written]
         self.latest[uid] = _Condition(words, since or format_time(self._handle.clock.now()), version)
+        # Otherwise the task that is writing the older one finds this one when it is done (`_write` loops).
         if latest is None or latest.is_written:
             self._core.spawn(self._write(group))
 

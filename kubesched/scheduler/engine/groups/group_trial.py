@@ -63,6 +63,8 @@ class StoreTrial:
         parts = (found, *found.parts.values())
         self._placed = [member for part in parts for member in part.members.values() if member.fate is Fate.FITS]
         are_together = all(part.verdict is Verdict.SCHEDULED for part in parts)
+        # If no member's filters count pods on other nodes, a pod that is put back on node a can disturb only members on a.
+        # Otherwise (spread, affinity) all members are tried again for each pod.
         self._are_local = are_together and all(self._looks_at_own_node(member) for member in self._placed)
         return SUCCESS
 
@@ -94,6 +96,7 @@ class StoreTrial:
             for member in members:
                 turn = member.made.asked.turn
                 assert turn is not None
+                # `within` with this one node: the trial asks whether the member can stay, not whether it fits somewhere.
                 only: Bools = np.zeros(nodes.n, dtype=np.bool_)
                 only[nodes.row(member.node_name)] = True
                 tried = self._cycle.try_member(member.queued, self._profile, only, turn, undoing)

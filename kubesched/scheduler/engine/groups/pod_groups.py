@@ -4,6 +4,10 @@
     rehearse   try them all, and take everything back (group.py; whole_group.py for 1.37)
     submit     all fit: book every member. Otherwise all fail, each with its message
 
+The trial uses the store itself, and the loop is held while it runs: no other pod is decided, and no arrival applied, between
+`rehearse` and `submit`. So a group that fitted in the trial fits when it is booked, and its members are booked on the nodes of
+the trial without deciding again. Only evictions in the foreground come between the two, and then nothing is booked.
+
 Groups come from two sides. A pod may name a PodGroup of scheduling.k8s.io; such a group also gets a condition in its status.
 Or a plugin of the profile decides which pods belong together (`Plugin.group_of`, as Coscheduling does by label).
 """
@@ -133,6 +137,7 @@ class Gangs:
     def gather(self, queued: QueuedPod, profile: Profile) -> Gang | None:
         """Take all members of a popped pod's group out of the queue; None if it is in no group. If the members cannot be tried
         together they are failed here, and the gang has no members."""
+        # A PodGroup that the pod names wins over the group of a plugin.
         plugin: Plugin | None = None
         key = workload_of(queued.view) if self._has_workloads else None
         if key is None:
@@ -179,6 +184,7 @@ class Gangs:
     def _worth_trying(self, members: Iterable[QueuedPod], queued: QueuedPod) -> list[QueuedPod]:
         kept = []
         for member in members:
+            # The popped member was checked when it was popped.
             if member is queued or self._actions.is_worth_trying(member.view):
                 kept.append(member)
             else:
@@ -187,6 +193,8 @@ class Gangs:
 
     def _gather_whole(self, queued: QueuedPod, key: GroupKey, profile: Profile) -> Gang:
         """Take the members of a group, or of all groups below its root, and check that they can be tried together."""
+        # A composite group stands above groups and other composite groups. Only the root is tried: a subtree that fits alone
+        # may leave no room for its siblings.
         top = self._hierarchy.root(key) or key
         root = self._branch(top, queued)
         gang = Gang(top, profile, None, root=root)
@@ -224,6 +232,8 @@ class Gangs:
         other = _other_scheduler(pods)
         if other:
             return other
+        # 1.37 refuses such a group as a whole. One order in the queue, and one preemption for all members, make sense only with
+        # one priority and one policy.
         priority = group.spec.priority or 0
         policy = (group.spec.preemption_policy or LOWER) if self._has_policies else _policy(pods[0])
         whose = (
@@ -291,6 +301,8 @@ class Gangs:
         if not self._judges_whole and constraints is not None and constraints.topology:
             rehearsal.reasons += (NOT_IN_PLACEMENTS,)
             return
+        # The plugin gets what PostFilter gets for a single pod, once for each member: its state after PreFilter and who refused
+        # which nodes.
         tried = [part.members.values() for part in (rehearsal, *rehearsal.parts.values())]
         looked_at = [member for part in tried for member in part if member.tried is not None]
         states = {member.queued.view.uid: member.made.state for member in looked_at}
@@ -379,6 +391,8 @@ class Gangs:
         if gang.key.kind in (WORKLOAD, COMPOSITE):
             self._write_conditions(gang, rehearsal)
         if rehearsal.refusal is not None and rehearsal.refusal.retry_after_seconds is not None:
+            # `latest`, and through the inbox: the timer may fire after a reload, and must not touch the queue in the middle of
+            # a round.
             again = LoopCall(lambda: self._core.latest.queue.activate([member.view for member in gang.members]))
             later = asyncio.get_running_loop().call_later
             later(rehearsal.refusal.retry_after_seconds, self._core.inbox.post, again)
@@ -400,6 +414,7 @@ class Gangs:
                 self._actions.fail(Tried(queued, gang.profile, since), _failure(gang, queued, member, rehearsal))
                 continue
             tried = msgspec.structs.replace(member.tried, started=since)
+            # The state of the trial is used again. Its GroupTurn was the trial's; Reserve and Permit must see the real one.
             if member.fate is Fate.FITS and rehearsal.verdict is Verdict.SCHEDULED:
                 turn.to_come -= 1
                 member.made.state.write(GROUP_TURN, turn)

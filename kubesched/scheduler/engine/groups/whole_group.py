@@ -85,6 +85,8 @@ class WholeGroupCycle:
     def try_out(self, root: Branch, profile: Profile) -> Rehearsal:
         """Try a group. For a composite group, `parts` has the result of each group below that was tried, on its own."""
         results: dict[GroupKey, Rehearsal] = {}
+        # Groups that hold push their undo here, so that later groups see their bookings. Leaving the block takes all of them
+        # back, the last one first.
         with ExitStack() as undoing:
             found = self._rehearse(root, profile, None, undoing, results)
         if found.verdict is Verdict.SCHEDULED and not _booked(root, found, results):
@@ -113,6 +115,8 @@ class WholeGroupCycle:
                 found = self._try_groups(branch, profile, within, own, results)
             else:
                 found = self._try_members(branch, profile, within, own)
+            # `pop_all` moves the undo of all members to the caller. Without it `own` takes the bookings back here, and the next
+            # group, or placement, has the room.
             if found.verdict is Verdict.SCHEDULED:
                 undoing.enter_context(own.pop_all())
         return found
@@ -120,6 +124,8 @@ class WholeGroupCycle:
     def _try_members(self, branch: Branch, profile: Profile, within: Bools | None, undoing: ExitStack) -> Rehearsal:
         rehearsal = Rehearsal()
         group = self._store.groups.get(branch.key)
+        # Asked before the first member: a group that runs already may be complete, and one with too few members can be refused
+        # without trying any.
         progress = Progress(group.n_scheduled if group is not None else 0, len(branch.members))
         status = profile.placement_feasible(branch.key, progress)
         if not _goes_on(status):
@@ -154,6 +160,8 @@ class WholeGroupCycle:
         if _goes_on(status):
             for child in branch.children:
                 found = self._rehearse(child, profile, within, undoing, results)
+                # Something broke below, so nothing is known about whether the others fit: the whole composite group fails with
+                # an error and is tried again after its backoff.
                 if found.verdict is Verdict.ERROR:
                     rehearsal.conclude(Verdict.ERROR, CHILD_BROKE + found.message)
                     return rehearsal
@@ -175,6 +183,7 @@ class WholeGroupCycle:
             return concluded(placements)
         tried: list[tuple[Placement, Rehearsal, dict[GroupKey, Rehearsal]]] = []
         for placement, mask in placements:
+            # Results of one placement. Those of the winner replace the caller's at the end; the others are dropped.
             below: dict[GroupKey, Rehearsal] = {}
             started = self._clock.monotonic()
             with ExitStack() as own:
@@ -197,6 +206,8 @@ class WholeGroupCycle:
             return concluded(best)
         _, found, below = fitting[best]
         results.update(below)
+        # Each placement was taken back before the next one was tried. The winner is booked once more, because groups that are
+        # tried after this one must find its room taken.
         for member in members[best]:
             status = self._cycle.book(member, profile, undoing, permits=False)
             if not status.is_success:

@@ -195,6 +195,8 @@ class DecisionRecorder:
     def _known_refusals(self, made: Attempt) -> Refused | None:
         """Return the refusals of an attempt that found a node if a tally has them, which is so from the second pod of an
         equivalence class on; otherwise None."""
+        # Three pods of one class: the first leaves the answers here, the second makes the tally by counting all rows once, the
+        # third and all others read it.
         recalled = made.ranking.recalled if made.ranking is not None else None
         if recalled is None:
             return None
@@ -317,6 +319,8 @@ def refusal_counts(made: Attempt) -> tuple[RefusalCount, ...]:
 
 def table_of(scores: Scores, totals: Ints, total: int, nodes: Snapshot, chosen: str, profile: Profile) -> ScoreTable:
     """Return the scores of the best nodes: the chosen one, the next best ones, and one with a lower total if there is one."""
+    # The chosen node first, also if others have the same total. The last line is a node with a lower total, so that a reader
+    # sees what made the difference.
     row = nodes.row(chosen)
     order = np.argsort(-totals, kind="stable")
     rows = [row, *(other for other in order[: TOP + 1].tolist() if other != row)][:TOP]

@@ -63,7 +63,7 @@ def counted(refused: Refused) -> tuple[RefusalCount, ...]:
 class RefusalTally:
     """Counts what cached answers refuse. Each row has the number of a case: a plugin and the bits of its reasons."""
 
-    __slots__ = ("_after", "_cases", "_counts", "_number", "_position", "_told", "_versions", "answers")
+    __slots__ = ("_after", "_cases", "_counts", "_for_class", "_number", "_position", "_versions", "answers")
 
     def __init__(self, answers: NodeAnswers, nodes: Snapshot, filters: Iterable[str]) -> None:
         self.answers = answers
@@ -74,7 +74,7 @@ class RefusalTally:
         self._counts: list[int] = []
         self._position = 0
         self._versions: tuple[int, ...] = ()
-        self._told: tuple[RefusalCount, ...] = ()
+        self._for_class: tuple[RefusalCount, ...] = ()
         self._count_all(nodes)
 
     def of(self, recalled: CachedAnswer, nodes: Snapshot) -> Refused | None:
@@ -88,11 +88,11 @@ class RefusalTally:
             self._versions = versions
         refusing = {plugin: rejections for plugin, rejections in recalled.live.items() if rejections.refuses_any}
         if not refusing:
-            return self._told
+            return self._for_class
         if not self._after.issuperset(refusing):
             return None  # a node that both refuse belongs to the earlier one
         if recalled.n_feasible == answers.n_passing:
-            return self._told
+            return self._for_class
         if len(refusing) > 1:
             return None
         ((plugin, rejections),) = refusing.items()
@@ -100,7 +100,7 @@ class RefusalTally:
             return None
         key, bits = rejections.domains
         return (
-            *self._told,
+            *self._for_class,
             RefusedDomains(plugin, rejections.reasons, bits.tobytes(), answers.passing_by(key, nodes).tobytes()),
         )
 
@@ -118,7 +118,7 @@ class RefusalTally:
                 self._counts[old] -= 1
                 self._counts[new] += 1
         self._position = until
-        self._tell()
+        self._add_up()
 
     def _number_of(self, row: int) -> int:
         if self.answers.pre_filtered.considered is not None and not self.answers.pre_filtered.considered[row]:
@@ -151,9 +151,9 @@ class RefusalTally:
                 self._number[rows[column.bits[rows] == bits]] = self._case(i, bits)
         self._counts[:] = np.bincount(self._number, minlength=len(self._counts)).tolist()
         self._versions = self.answers.versions()
-        self._tell()
+        self._add_up()
 
-    def _tell(self) -> None:
+    def _add_up(self) -> None:
         """Add up the cases by plugin and reason."""
         counts: dict[tuple[str, str], int] = {}
         for (i, bits), number in self._cases.items():
@@ -167,4 +167,4 @@ class RefusalTally:
                 if n and bits >> bit & 1:
                     key = column.plugin.name, reason.text
                     counts[key] = counts.get(key, 0) + n
-        self._told = tuple(RefusalCount(plugin, reason, n) for (plugin, reason), n in counts.items())
+        self._for_class = tuple(RefusalCount(plugin, reason, n) for (plugin, reason), n in counts.items())

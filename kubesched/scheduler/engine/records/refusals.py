@@ -35,6 +35,8 @@ def refusals_of(made: Attempt) -> list[Refusal]:
     for number, (plugin, rejections) in enumerate(verdicts.columns):
         if rejections.bits is None:
             continue
+        # `owner` is the first filter that refused a node. Every filter has judged every node, so without it a node would be
+        # counted for each.
         mine = (verdicts.owner == number) & considered
         for i, reason in enumerate(rejections.reasons):
             rows = np.flatnonzero(mine & rejections.has(i))

@@ -35,6 +35,8 @@ class BindingPoints(PluginCalls):
     @reported("Reserve", lambda status: status.code.text)
     def reserve(self, pod: PodView, node_name: str, state: CycleState) -> Status:
         """Run the Reserves; the first that does not succeed ends it."""
+        # The caller undoes everything with Unreserve, also for plugins whose Reserve was not called. As in kube-scheduler,
+        # Unreserve must therefore do nothing if there is nothing to undo.
         for plugin in self.reserves:
             answer = self._ask("Reserve", plugin, plugin.reserve, pod, node_name, state)
             if answer is not None and not answer.is_success:
@@ -46,7 +48,7 @@ class BindingPoints(PluginCalls):
     @reported("Unreserve")
     def unreserve(self, pod: PodView, node_name: str, state: CycleState) -> None:
         """Run the Unreserves in reverse order. If some raise, the first error is raised at the end."""
-        self._tell_all("Unreserve", [(plugin, plugin.unreserve) for plugin in reversed(self.reserves)], pod, node_name, state)
+        self._call_all("Unreserve", [(plugin, plugin.unreserve) for plugin in reversed(self.reserves)], pod, node_name, state)
 
     @reported("Permit", lambda answer: answer[0].code.text)
     def permit(self, pod: PodView, node_name: str, state: CycleState) -> tuple[Status, dict[str, float]]:
@@ -67,6 +69,7 @@ class BindingPoints(PluginCalls):
                 return named(status, plugin), {}
             if status.code is not Code.WAIT:
                 return failed(f'running Permit plugin "{plugin.name}": {status.message}').by(plugin.name), {}
+            # Go on: a later plugin may refuse, and a refusal wins over any Wait.
             limits[plugin.name] = seconds
             awaited = status.reasons
         return (Status(Code.WAIT, (*awaited, ASKED_TO_WAIT)) if limits else SUCCESS), limits
@@ -80,6 +83,7 @@ class BindingPoints(PluginCalls):
             if answer is None or answer.is_success:
                 acting.append(plugin)
             elif answer.code is Code.ERROR:
+                # An error ends it. Only Success, Skip and Error are allowed: a plugin cannot refuse a pod here, after Permit.
                 return [], failed(f'running PreBindPreFlight "{plugin.name}": {answer.message}').by(plugin.name)
             elif answer.code is not Code.SKIP:
                 return [], failed(
@@ -110,8 +114,11 @@ class BindingPoints(PluginCalls):
                     status = SUCCESS
                 elif not answer.is_rejected:
                     text = f'running Bind plugin "{plugin.name}": {answer.message}'
+                    # `is_gone` survives the rewording: a pod that was deleted meanwhile is no error in metrics and log.
                     status = Status(Code.ERROR, (text,), plugin.name, answer.is_gone)
                 return status
+            # All plugins passed the pod on. kube-scheduler takes this as a failure without a text: the pod is requeued, without
+            # event and condition.
             status = SKIP
             return status
         finally:
@@ -120,7 +127,7 @@ class BindingPoints(PluginCalls):
     @reported("PostBind")
     def post_bind(self, pod: PodView, node_name: str, state: CycleState) -> None:
         """Run the PostBinds. If some raise, the first error is raised at the end."""
-        self._tell_all("PostBind", [(plugin, plugin.post_bind) for plugin in self.post_binds], pod, node_name, state)
+        self._call_all("PostBind", [(plugin, plugin.post_bind) for plugin in self.post_binds], pod, node_name, state)
 
 
 def _is_permit(answer: object) -> bool:

@@ -29,9 +29,10 @@ def blamed(error: BaseException, plugin: str, point: str, pod: str = "") -> Plug
         raise error
     if isinstance(error, PluginError):
         return error
+    # Raised on purpose: no class name in front, no traceback, and not counted as a plugin that broke.
     if isinstance(error, SchedulerError):
         return PluginError(plugin, point, str(error), pod)
-    return raised(plugin, point, _told(error), pod)
+    return raised(plugin, point, _text_of(error), pod)
 
 
 def misanswered(plugin: str, point: str, wanted: str, answer: object, pod: str = "") -> PluginError:
@@ -62,7 +63,7 @@ def is_ctrl_c(error: BaseException) -> bool:
     return handler is signal.default_int_handler or isinstance(handler, functools.partial)  # the latter is asyncio.run's
 
 
-def _told(error: BaseException) -> str:
+def _text_of(error: BaseException) -> str:
     kind = type(error).__name__
     try:
         text = str(error)

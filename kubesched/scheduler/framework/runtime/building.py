@@ -16,6 +16,8 @@ from kubesched.scheduler.framework.runtime.registry import Registry, points_of
 
 def build_profile(configured: config.Profile, registry: Registry, handle: Handle) -> Profile:
     """Build every plugin of a profile; raise ConfigError for a name that nobody registered."""
+    # One instance a profile: a plugin keeps its state between its own extension points. Two profiles have two, with arguments
+    # of their own.
     built: dict[str, Plugin] = {}
     for name in configured.plugin_names:
         cls = registry.find(name)

@@ -34,6 +34,7 @@ def installed_plugins() -> tuple[type[Plugin], ...]:
     """Return the plugins that installed packages offer. One that cannot be used is named in the log and left out: nobody asked
     for it by name, and a configuration that does is told that there is no such plugin."""
     found: dict[str, type[Plugin]] = {}
+    # Sorted, so that of two packages with a plugin of the same name the same one wins at every start.
     for point in sorted(entry_points(group=GROUP)):
         try:
             cls = point.load()
@@ -82,6 +83,8 @@ def run_module(where: str) -> ModuleType:
     """Import a module by its name, or by the path of its file; a file is run once, however often it is asked for."""
     try:
         return _run_file(Path(where)) if where.endswith(".py") else importlib.import_module(where)
+    # Five cases, from the most helpful message to the most general. `ModuleNotFoundError` for another name means that the
+    # module exists and imports something that does not.
     except (SchedulerError, KeyboardInterrupt):
         raise
     except ModuleNotFoundError as error:
@@ -126,6 +129,7 @@ def _run_file(path: Path) -> ModuleType:
     spec = importlib.util.spec_from_file_location(name, whole)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
+    # Before it runs, as the import system does it: dataclasses and pickle look the module up by name while it is executed.
     sys.modules[name] = module
     try:
         spec.loader.exec_module(module)

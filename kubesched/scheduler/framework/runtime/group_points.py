@@ -51,6 +51,7 @@ class GroupPoints(PluginCalls):
 
     def group_of(self, pod: PodView) -> tuple[Plugin, GroupKey] | None:
         """Return the group that a pod is scheduled together with, and the plugin that knows it."""
+        # The first plugin that knows a group wins. A pod is in one group at most.
         for plugin in self.gatherers:
             key = self.group_by(plugin, pod)
             if key is not None:
@@ -83,6 +84,8 @@ class GroupPoints(PluginCalls):
                 return status.by(plugin.name)
             if status.code is not Code.WAIT:
                 return failed(f"running PlacementFeasible plugin: {status.message}").by(plugin.name)
+            # WAIT is kept while the others are asked: one refusal outweighs it. The last plugin that says WAIT names the
+            # reason.
             answer = status.by(plugin.name)
         return answer
 
@@ -126,11 +129,13 @@ class GroupPoints(PluginCalls):
                 if isinstance(score, Status):
                     return failed(f'plugin "{plugin.name}" failed with: {score.message}').by(plugin.name)
                 raw.append(score)
+            # Checked after normalising, as for nodes: raw scores may be anything.
             scores: Any = raw
             if plugin.implements("normalize_placements"):
                 scores = self.call("PlacementScoreExtensionNormalize", plugin, plugin.normalize_placements, raw)
             if isinstance(scores, Status):
                 return failed(f'plugin "{plugin.name}" failed with: {scores.message}').by(plugin.name)
+            # A normaliser that drops or adds an entry would shift all later scores to other placements.
             if not are_all(int, scores) or len(scores) != len(proposals):
                 raise misanswered(plugin.name, "PlacementScore", f"{len(proposals)} whole numbers", scores)
             for i, score in enumerate(scores):

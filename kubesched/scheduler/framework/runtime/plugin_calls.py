@@ -37,7 +37,7 @@ C = TypeVar("C", bound="PluginCalls")
 
 
 def reported(
-    point: str, told: Callable[[Any], str] = lambda answer: SUCCESS.code.text
+    point: str, status_text: Callable[[Any], str] = lambda answer: SUCCESS.code.text
 ) -> Callable[[Callable[Concatenate[C, P], R]], Callable[Concatenate[C, P], R]]:
     """Decorate a method that runs a whole extension point: its duration and its status are reported to the observer."""
 
@@ -47,10 +47,11 @@ def reported(
             observe = self.observe
             if observe is None:
                 return run(self, *args, **kwargs)
+            # ERROR until the answer is there: a point that raises is reported with that status.
             started, text = time.perf_counter(), Code.ERROR.text
             try:
                 answer = run(self, *args, **kwargs)
-                text = told(answer)
+                text = status_text(answer)
                 return answer
             finally:
                 observe(point, "", text, time.perf_counter() - started)
@@ -89,10 +90,12 @@ class PluginCalls:
         if self.observe is not None:
             self.observe(point, "", status.code.text, time.perf_counter() - started)
 
-    def _tell_all(self, point: str, told: Sequence[tuple[Plugin, Callable[..., None]]], *args: Any) -> None:
+    def _call_all(self, point: str, calls: Sequence[tuple[Plugin, Callable[..., None]]], *args: Any) -> None:
         """Call plugins that cannot refuse. If some raise, all are called, and then the first error is raised."""
+        # Used for Unreserve and PostBind. If one of them is not called, what it holds (a volume, a device) is held until a
+        # restart.
         broken: PluginError | None = None
-        for plugin, function in told:
+        for plugin, function in calls:
             try:
                 self.call(point, plugin, function, *args)
             except PluginError as error:
@@ -106,6 +109,11 @@ class PluginCalls:
         A plugin may cancel its task or refuse to be cancelled. In a task of its own that does not reach ours, so a cancellation
         that arrives here always comes from us. Then the plugin has CANCEL_SECONDS to end.
         """
+        # What may happen, and what the caller sees:
+        #   the plugin returns or raises        its status, or a PluginError (`_answer`)
+        #   the plugin cancels its own task     PluginError: `task.cancelled()` although nobody cancelled us
+        #   we are cancelled (preempted, stop)  CancelledError, after the plugin had its time to clean up
+        #   the plugin ignores the cancellation CancelledError too; the task is left running and the log names it
         answer = self._answer(point, plugin, function, *args)
         task = asyncio.ensure_future(answer)
         try:
@@ -119,6 +127,7 @@ class PluginCalls:
             if not task.done():
                 log.error("plugin %s goes on at %s of pod %s although it was called off", plugin.name, point, _pod_in(args))
             raise
+        # `asyncio.wait` does not raise what the task raised, so the two kinds of cancellation stay apart.
         if task.cancelled():
             raise raised(plugin.name, point, "CancelledError", _pod_in(args))
         error = task.exception()

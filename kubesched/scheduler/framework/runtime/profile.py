@@ -111,6 +111,8 @@ class Profile(BindingPoints, GroupPoints):
         self.scorers = tuple((plugin, weight or 1) for plugin, weight in self.points.get("score", ()))
         self._scores_columns = frozenset(p for p, _ in self.scorers if p.implements("score"))
         self._normalizing = frozenset(p for p, _ in self.scorers if p.implements("normalize"))
+        # A what-if adds and removes pods. Plugins without AddPod and RemovePod do not count pods in their state, so nothing of
+        # theirs has to be adjusted.
         self.adjusting = tuple(p for p in self.pre_filters if p.implements("add_pod"))
         self.unprepared = {point: self._unprepared(point) for point in ("filter", "score")}
         self.is_prepared = not any(self.unprepared.values())
@@ -139,12 +141,14 @@ class Profile(BindingPoints, GroupPoints):
         refusal counts: kube-scheduler does so, because preemption may help and then needs the state of all plugins. Node names
         of several plugins are intersected. Example: A names {a, b} and C names {b, c}: only b is left, and A and C narrowed.
         """
+        # `names` None means all nodes. An empty set cannot come out of the loop: it ends the loop with a refusal.
         names: frozenset[str] | None = None
         narrowed, skipped = set[str](), set[str]()
         refused: Status | None = None
         ended: PreFiltered | None = None
         for plugin in plugins:
             answer = self.call("PreFilter", plugin, plugin.pre_filter, pod, nodes, state)
+            # None is Success without node names: the most frequent answer.
             if answer is None:
                 continue
             if answer is SKIP:
@@ -174,6 +178,8 @@ class Profile(BindingPoints, GroupPoints):
             else:
                 raise erred(plugin.name, "PreFilter", answer.message, pod.key)
         state.skip_filter |= skipped
+        # Order of precedence: an end, then a plain refusal, then node names. A refusal keeps `narrowed_by`, so that the pod
+        # also waits for the plugins that narrowed.
         if ended is not None:
             return ended
         if refused is not None:
@@ -200,15 +206,21 @@ class Profile(BindingPoints, GroupPoints):
 
     def filter_one(self, plugin: Plugin, pod: PodView, nodes: Snapshot, state: CycleState) -> Rejections:
         """Run one filter for all rows of the view. For a single row `filter_node` is called, if the plugin has it."""
+        # Kept quirk: a plugin that finds no PreFilter state answers with an error on every node. Here that is known from the
+        # profile, and the plugin is not called at all.
         missing = self.unprepared["filter"]
         if plugin.name in missing:
             return Rejections(None, (), dict.fromkeys(range(nodes.n), missing[plugin.name]))
+        # One row is asked about for nominated pods and in what-ifs. There a scalar `filter_node` costs a fraction of a column
+        # of length 1.
         if plugin in self._filters_columns and (nodes.n != 1 or plugin not in self._filters_nodes):
             rejections: Rejections = self.call("Filter", plugin, plugin.filter, pod, nodes, state)
         else:
             rejections = self.call("Filter", plugin, lifting.filter_rows, plugin, pod, nodes, state)
         is_right = isinstance(rejections, Rejections)
         if is_right and rejections.domains is None and rejections.bits is not None:
+            # Checked here, where the plugin's name is known. A column of a wrong length would otherwise break or, worse, be
+            # broadcast by NumPy somewhere later.
             is_right = len(rejections.bits) == nodes.n and are_all(Reason, rejections.reasons)
         if not is_right:
             raise misanswered(plugin.name, "Filter", f"one verdict for each of {nodes.n} nodes", rejections, pod.key)
@@ -235,6 +247,8 @@ class Profile(BindingPoints, GroupPoints):
             if not isinstance(answer, PostFiltered) or not isinstance(answer.status, Status):
                 raise misanswered(plugin.name, "PostFilter", "PostFiltered", answer, pod.key)
             status = answer.status
+            # Kept quirk: an unresolvable answer ends the point like a success does. The reasons of the plugins before it are
+            # dropped, as in kube-scheduler.
             if status.is_success or status.code is Code.UNRESOLVABLE:
                 follow_up = all_of([*follow_ups, named_follow_up(answer.follow_up, plugin, pod)])
                 named = status if status.is_success else status.by(plugin.name)
@@ -244,6 +258,7 @@ class Profile(BindingPoints, GroupPoints):
             if not status.is_rejected:
                 return PostFiltered(failed(*status.reasons).by(plugin.name), answer.nomination, follow_up=all_of(follow_ups))
             reasons.extend(status.reasons)
+            # The first plugin that refused is named, while the last nomination counts. Both as in kube-scheduler.
             rejector = rejector or plugin.name
             if answer.nomination is not None:
                 nomination = answer.nomination
@@ -256,16 +271,18 @@ class Profile(BindingPoints, GroupPoints):
     @reported("PreScore")
     def pre_score(self, pod: PodView, nodes: Snapshot, feasible: Bools, state: CycleState) -> None:
         """Run the PreScores. A plugin that answers SKIP is left out of Score."""
-        heard, skipped = set[str](), set[str]()
+        scoring, skipped = set[str](), set[str]()
         for plugin in self.pre_scores:
             answer = self._ask("PreScore", plugin, plugin.pre_score, pod, nodes, feasible, state)
             if answer is None or answer.is_success:
-                heard.add(plugin.name)
+                scoring.add(plugin.name)
             elif answer.code is Code.SKIP:
                 skipped.add(plugin.name)
             else:
                 raise erred(plugin.name, "PreScore", answer.message, pod.key)
-        state.skip_score = state.skip_score - heard | skipped
+        # The state may lie on a cached one, in which a plugin was skipped for other feasible nodes. Who answered now replaces
+        # that.
+        state.skip_score = state.skip_score - scoring | skipped
 
     @reported("Score")
     def score(self, pod: PodView, nodes: Snapshot, feasible: Bools, state: CycleState) -> Scores:
@@ -278,6 +295,8 @@ class Profile(BindingPoints, GroupPoints):
             if plugin.name not in state.skip_score:
                 raw = raws[plugin.name] = self.raw_score(plugin, pod, nodes, feasible, state)
                 column = self.normalized(plugin, raw, pod, nodes, feasible, state)
+                # Most columns are the same for all nodes (no affinity, no images). Such a column is one number with a stride of
+                # 0. Its worth is added once at the end, and only differing columns are multiplied and summed row by row.
                 if is_uniform(column):
                     worth = column.item(0) * weight
                     everywhere, column = everywhere + worth, nodes.uniform(worth)
@@ -287,6 +306,7 @@ class Profile(BindingPoints, GroupPoints):
                 by_plugin[plugin.name] = column
         total = kernels.weighted_total(tuple(differing), everywhere, nodes.n)
         if np.count_nonzero(feasible) < nodes.n:
+            # Below every real total, so that `max` and a search for the best rows need no mask.
             total[~feasible] = -1
         return Scores(total, by_plugin, raws)
 
@@ -328,6 +348,8 @@ class Profile(BindingPoints, GroupPoints):
     def pre_enqueue(self, pod: PodView, first: str = "") -> Status:
         """Run the PreEnqueues, and first the one that refused the pod last time; return the first refusal."""
         gates = self.pre_enqueues
+        # As in kube-scheduler: the gate that refused last time most likely refuses again, and then no other gate is called. The
+        # sort is stable, so the others keep their order.
         if first:
             gates = tuple(sorted(gates, key=lambda plugin: plugin.name != first))
         for plugin in gates:

@@ -69,6 +69,8 @@ def verify(cls: type[Plugin]) -> None:
     if not (isinstance(cls, type) and issubclass(cls, Plugin)):
         raise ConfigError("", f"{cls!r} is not a subclass of kubesched.Plugin")
     for name in sorted(_CONTRACT):
+        # Arguments are compared by position, so a plugin may rename them. The same names in another order are an error all the
+        # same: such a plugin would run, and mix up pod and state.
         own, contract = getattr(cls, name), getattr(Plugin, name)
         if own is contract:
             continue
@@ -86,11 +88,14 @@ def verify(cls: type[Plugin]) -> None:
                 f"of the contract, {name}({', '.join(wanted_args)})",
             )
     try:
+        # Every plugin is made with (args, handle). Checked now, because profiles are built in the middle of a reload.
         inspect.signature(cls).bind("args", "handle")
     except TypeError as error:
         found = ", ".join(["self", *_positional(cls)])
         raise ConfigError("", f"plugin {cls.name}: __init__({found}) is not called with args and handle: {error}") from error
     _verify_args(cls)
+    # Attributes of earlier versions of the contract. Ignored silently, a plugin would be cached by rules that its author did
+    # not mean.
     for name in _GONE:
         if hasattr(cls, name):
             raise ConfigError("", f"plugin {cls.name}: {name} is gone, depends_on says what answers are made of")
@@ -100,6 +105,7 @@ def verify(cls: type[Plugin]) -> None:
                 "", f"plugin {cls.name}: depends_on holds {made_of!r}, neither an Input nor a kind of API objects"
             )
     for wakeup in cls.wakes_on or ():
+        # A hint is named by its method. A typing error would otherwise show when the first event comes.
         if wakeup.hint is not None and not callable(getattr(cls, wakeup.hint, None)):
             raise ConfigError("", f"plugin {cls.name}: wakes_on names the hint {wakeup.hint}, which is not a method")
     if not points_of(cls):

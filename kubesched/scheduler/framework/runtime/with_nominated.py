@@ -4,6 +4,10 @@ In: verdicts on the nodes as they are. Out: the same verdicts, and refusals for 
 nominated pods came. A node must pass both ways, with and without them, as in kube-scheduler: a nominated pod may be the one
 that another pod's affinity asks for, and it may never come.
 
+Example: node a has 2 free CPUs. `high` (2 CPUs) is nominated there, because its victims have just left. A pod of the same or a
+lower priority that needs 1 CPU passes without `high` and is refused with it: a is kept for `high`. A pod of a higher priority
+does not count `high` at all, and takes the node.
+
 If all filters read one row alone, the answers of a class are kept. Only rows that changed, or whose nominated pods changed, are
 tried again. So with thousands of nominated pods an attempt pays for the few new ones.
 """
@@ -58,6 +62,7 @@ def refuse_for_nominated(
     if not len(ahead.rows):
         return
     what_if = WhatIfFilters(profile, pod, state, verdicts)
+    # A nominated pod does not count against itself, so on its own node the kept answers, which are for the class, do not hold.
     own_row = coming.row_of(pod.uid)
     if nodes.rows is None and what_if.is_remembered(nodes) and not pod.template.ports:
         remembered = _remembered(profile, pod, what_if)
@@ -72,6 +77,8 @@ def refuse_for_nominated(
     if not len(positions):
         return
     rows = positions if nodes.rows is None else nodes.rows[positions]
+    # Nodes whose nominated pods change counters (spread, affinity) cannot share one imagined cluster: the pods of one node
+    # would count in the verdict on another.
     apart = what_if.is_apart(rows, ahead, own_row, nodes)
     _refuse_alone(what_if, nodes, positions[apart], ahead, verdicts)
     together = positions[~apart]
@@ -91,11 +98,13 @@ def feasible_beside_nominated(
     rows = np.flatnonzero(coming.above(pod.priority).here & feasible)
     if not len(rows):
         return feasible
+    # Only the rows that matter are filtered again; a view of them costs nothing.
     some = nodes.take(rows)
     verdicts = Verdicts(some)
     refuse_for_nominated(profile, pod, some, state, nominations, verdicts)
     if (verdicts.owner < 0).all():
         return feasible
+    # The given array is the cache's own and must not be changed.
     left = feasible.copy()
     left[rows] = verdicts.owner < 0
     return left
@@ -136,6 +145,8 @@ class _Remembered:
         """Compute the answers that are unknown: for rows that changed, or whose nominated pods changed."""
         versions = what_if.versions(nodes)
         changes, nominated = self._journal.changed(nodes.journal), self._nominated.changed(coming.changes)
+        # None: the journal no longer reaches back to where we stopped reading. `versions` covers what filters read besides the
+        # row, such as volumes. In either case nothing that is kept can be trusted.
         if changes is None or nominated is None or versions != self._versions:
             self._versions = versions
             self.outcome = np.zeros(nodes.n, dtype=np.int32)
@@ -166,6 +177,7 @@ class _Remembered:
 
 def _remembered(profile: Profile, pod: PodView, what_if: WhatIfFilters) -> _Remembered:
     """Return the answers kept for the class of a pod."""
+    # In order of use: `pop` and insert move a class to the end, and the first one goes when there are too many.
     memory: OrderedDict[tuple[bytes, frozenset[str]], _Remembered] = profile.kept.setdefault(__name__, OrderedDict())
     key = (pod.template.signature, what_if.skipped)
     found = memory.pop(key, None) or _Remembered()

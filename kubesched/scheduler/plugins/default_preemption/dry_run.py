@@ -4,10 +4,15 @@ On each node all pods of lower priority are removed. If the pod fits then, they 
 still fits: first those whose eviction would violate a PodDisruptionBudget, then the others, in both parts the most important
 first. Pods that cannot be put back are the victims. The pod must fit with and without the pods that are nominated to the node.
 
-    node: 4 cpu       placed: A (priority 5, 1 cpu), B (priority 3, 2 cpu), C (priority 1, 1 cpu)      incoming: 2 cpu, priority
-    9 remove A, B, C:   4 cpu are free, it fits put A back:       3 free, fits, A stays        put B back: 1 free, does not fit,
-    B is a victim put C back:       2 free, fits, C stays        victims: B If a budget allows no eviction of C, the order is C,
-    A, B. The victims are the same here, but often they are not.
+    node: 4 cpu    placed: A (priority 5, 1 cpu), B (priority 3, 2 cpu), C (priority 1, 1 cpu)
+    incoming: 2 cpu, priority 9
+
+    remove A, B, C    4 cpu free    it fits
+    put A back        3 cpu free    it fits, A stays
+    put B back        1 cpu free    it does not fit, B is a victim and is removed again
+    put C back        2 cpu free    it fits, C stays
+
+    If a budget allows no eviction of C, the order is C, A, B. The victims are the same here, but often they are not.
 
 Nodes do not depend on each other. So step k puts the k-th pod of *every* node back and filters all nodes at once: as many
 filter runs as the fullest node has pods, instead of one for each pod. That works while the filters look at one node, or at
@@ -74,6 +79,8 @@ class DryRun:
     def _is_apart(self, rows: Ints, ahead: NominatedAbove) -> Bools:
         """Return which rows cannot be tried together with others."""
         apart = self.what_if.is_apart(rows, ahead, self.coming.row_of(self.pod.uid), self.nodes)
+        # All filters look at one node only, and nothing about pods depends on their order: no row is apart for other
+        # reasons.
         if self.what_if.by_row:
             return apart
         self.importance.order(rows, self.nodes)
@@ -87,6 +94,8 @@ class DryRun:
 
     def _moves_counters(self, rows: Ints) -> Bools:
         """Return on which rows the pods of lower priority move counters that the filters read."""
+        # Asked once for each template number, not for each pod: replicas of a Deployment have the same effect on the
+        # counters. Number 0 is the padding of short lines. `first` finds one pod of each number to ask about.
         lines = self.importance.below(rows, self.pod.priority)
         views = self.nodes.slots.views
         moves = np.zeros(len(self.importance.book), dtype=np.bool_)
@@ -103,6 +112,9 @@ class DryRun:
         """Try rows together: remove the pods of lower priority on all of them, filter once, and put pods back where the pod
         fits."""
         results = self.results
+        # Rows drop out in three steps, each with its own reason: without pods of lower priority, too full even without
+        # them, and those where all pods could be put back. `lines` is made again for the rows that are left, because
+        # its width is that of the fullest of them.
         lines = self.importance.below(rows, self.pod.priority)
         without = lines.count == 0
         if without.any():
@@ -122,6 +134,9 @@ class DryRun:
 
     def _fits_when_empty(self, emptied: WhatIf, rows: Ints, ahead: NominatedAbove) -> Bools:
         """Return which rows the pod fits without the pods of lower priority; store the reasons against the others."""
+        # kube-scheduler filters a node twice if pods of the same or a higher priority are nominated to it: with them, because
+        # they will take their room, and without them, because they may never come (a required affinity to one of them must
+        # not count). The pod must pass both times, and a refusal beside the nominated pods is the one that is reported.
         verdicts = self.what_if.filter(emptied)
         awaited = np.flatnonzero(ahead.here[rows])
         if len(awaited):
@@ -146,6 +161,9 @@ class DryRun:
         thinned = WhatIf.without(self.nodes, rows, slots, numbers, book)
         assert thinned.listed is not None
         awaited = np.flatnonzero(ahead.here[rows])
+        # Step `rank` on all rows at once: put the pod with this rank back, filter, and take it away again where the pod
+        # no longer fits. Later ranks see what earlier ones decided, as in the loop over one node. `here` is False on
+        # rows with fewer pods.
         for rank in range(numbers.shape[1]):
             here = numbers[:, rank] != 0
             thinned.move_listed(rank, here, 1)
@@ -155,11 +173,15 @@ class DryRun:
                 crowded.arrive(ahead)
                 fits[awaited] &= self.what_if.fits(crowded)
             thinned.move_listed(rank, here & ~fits, -1)
+        # `gone` has the axes (row, rank) in the order in which pods were put back. Results want them by importance, so
+        # the sort is undone.
         gone = thinned.listed.gone
         if turn is not None:
             gone = np.empty_like(gone)
             np.put_along_axis(gone, turn, thinned.listed.gone, axis=1)
         self.results.accept(rows, gone, lines.priority, lines.started, charged)
+        # Kept quirk: a node that needs no victim is an error. The filters refused it before, and accept it now with all pods in
+        # place.
         for row in rows[~gone.any(axis=1)].tolist():
             self.results.fail(row, no_victim(self.nodes.name(row)))
 
@@ -167,6 +189,8 @@ class DryRun:
 
     def _look_at_each(self, rows: Ints) -> None:
         """Try rows one by one, and store the results in the same form as for many rows."""
+        # The same as `_look_at_many` in the form of a loop: for rows that are apart, and where a few rows do not pay
+        # for the arrays. `accept` gets arrays with one line.
         for row in rows.tolist():
             lower = self.importance.pods(row, self.pod.priority, self.nodes)
             found = self._reprieve(row, [[(other, row)] for other in lower])
@@ -203,6 +227,7 @@ class DryRun:
         try:
             nominated = self.coming.above(self.pod.priority).pods.get(row, ())
             trial = NodeTrial(self.what_if, self.nodes, row)
+            # Remove first, then ask: the pod must fit without all of them, or evictions cannot help here at all.
             for pods in lower:
                 _move(pods, -1, trial)
             refused = trial.refusal_beside(nominated) or trial.refusal()
@@ -211,6 +236,8 @@ class DryRun:
                 return None
             violations = self.budgets.violations([[pod for pod, _ in pods] for pods in lower])
             victims = []
+            # sorted is stable: units that violate a budget first, and within both parts the order of importance in
+            # which `lower` came.
             for i in sorted(range(len(lower)), key=lambda i: not violations[i]):
                 _move(lower[i], 1, trial)
                 if trial.refusal_beside(nominated) or trial.refusal():
@@ -245,14 +272,20 @@ class DryRunResults:
     """
 
     def __init__(self, n: int) -> None:
+        # Columns over all rows of the cluster, so choosing the cheapest of 5,000 candidates is a few comparisons of
+        # arrays. The five after `outcome` are the costs of a candidate (`_costs_of_rows` in the plugin) and mean
+        # nothing on other rows.
         self.outcome: Codes = np.zeros(n, dtype=np.int64)
         self.violations: Ints = np.zeros(n, dtype=np.int64)
         self.top_priority: Ints = np.zeros(n, dtype=np.int64)
         self.total_priority: Ints = np.zeros(n, dtype=np.int64)
         self.n_victims: Ints = np.zeros(n, dtype=np.int64)
         self.started: Floats = np.zeros(n)
+        # The victims: bits by rank, eight to a byte. It is made wider when a row needs it, and never gets wider than
+        # MOST_PODS bits.
         self._gone = np.zeros((n, 1), dtype=np.uint8)
         self._crowds: dict[int, Bools] = {}
+        # The rows with pods that a budget selects: the only ones that depend on disruptionsAllowed.
         self._selected: Bools = np.zeros(n, dtype=np.bool_)
         self.reasons: dict[tuple[str, ...], int] = {}
         """The number of each list of reasons, from 1 on."""
@@ -277,10 +310,14 @@ class DryRunResults:
     def accept(self, rows: Ints, gone: Bools, priority: Ints, started: Floats, charged: tuple[Bools, Bools] | None) -> None:
         """Store the victims of some rows, one line a row over the pods below the preemptor's priority, most important first.
         `charged` says which of these pods violate a budget, and which rows have pods that a budget selects."""
+        # Ranks go by importance, so the first victim (`argmax` of a row of booleans finds the first True) has the
+        # highest priority.
         line, first = np.arange(len(rows)), gone.argmax(axis=1)
         self.outcome[rows] = CANDIDATE
         self.violations[rows] = 0 if charged is None else np.count_nonzero(gone & charged[0], axis=1)
         self.top_priority[rows] = priority[line, first]
+        # kube-scheduler adds 2**31 to each priority: a sum of 2 victims with priority -5 must cost more than that of 1
+        # victim with -5.
         self.total_priority[rows] = np.where(gone, priority + PRIORITY_OFFSET, 0).sum(axis=1)
         self.started[rows] = started[line, first]
         self.n_victims[rows] = np.count_nonzero(gone, axis=1)
@@ -289,6 +326,8 @@ class DryRunResults:
         if gone.shape[1] > MOST_PODS:
             self._crowds.update(zip(rows.tolist(), gone, strict=True))
             return
+        # Which pods are victims, as bits: 10,000 rows with up to 64 pods below the priority take 80 kB. A row with more
+        # than MOST_PODS pods is kept apart, or it would widen all rows.
         packed = np.packbits(gone, axis=1)
         width = packed.shape[1]
         if width > self._gone.shape[1]:
@@ -319,8 +358,11 @@ class DryRunResults:
         if seen != self._seen or changes is None or nominated is None or reordered is None:
             self._seen, self._version = seen, budgets.version
             return False
+        # What may change the result of a row: its node or pods changed (journal), a pod was nominated to it or no
+        # longer is, or the order of its pods changed (`reordered`: a start time, which decides who is put back first).
         for row in (*(change.row for change in changes), *nominated, *reordered):
             self.forget(row)
+        # Only disruptionsAllowed changed, else `meaning` had. It concerns the rows with pods that a budget selects.
         if budgets.version != self._version:
             self.outcome[self._selected] = UNKNOWN
             self._selected[:] = False

@@ -52,6 +52,9 @@ def make_room(
     potential = [unit for unit in units.of(placed, nodes) if unit.priority < group.priority]
     if not potential:
         return GroupPostFiltered(unresolvable(NO_VICTIMS))
+    # Inside, the pods are away. `rehearse` places the members and remembers where; `spare` puts a unit back and returns
+    # False if a member would lose its place, which leaves the unit away. So the order decides, as on a single node:
+    # units that violate a budget are put back first, then the most important ones.
     with trial.without([pod for unit in potential for pod in unit.pods]):
         status = trial.rehearse()
         if not status.is_success:
@@ -62,6 +65,7 @@ def make_room(
         counted.sort(key=lambda found: not found[1])
         victims = [(unit, n) for unit, n in counted if not trial.spare(unit.pods)]
         nominations = trial.nominations()
+    # Evicted in the order of importance, whatever the order in which they could not be put back.
     victims.sort(key=lambda found: found[0].order)
     pods = tuple(pod for unit, _ in victims for pod in unit.pods)
     n_violations = sum(n for _, n in victims)
@@ -124,12 +128,16 @@ class VictimUnits:
         seen: set[GroupKey] = set()
         for pod in pods:
             key = self._hierarchy.evicted_with(pod)
+            # Evicted alone: a pod of no group, or of a group whose pods may be evicted one by one.
             if key is None:
                 rank = _LONER if workload_of(pod) is None else _OF_GROUP
                 priority = self.priority(pod) if self.weighs_by_group else pod.priority
                 units.append(Unit((pod,), priority, rank, started_at(pod)))
             elif key not in seen:
                 seen.add(key)
+                # Evicted with its group: the first pod of the group that is met stands for it, and brings the members
+                # on other nodes along. Members on nodes outside the view (a placement) cannot be moved in the trial, so
+                # they are left out.
                 whole = (pod for group in self._hierarchy.members(key, self._groups) for pod in group.scheduled())
                 members = tuple(each for each in whole if nodes.row(each.node_name) >= 0)
                 started = min(started_at(each) for each in members) if self.weighs_by_group else started_at(pod)

@@ -86,6 +86,8 @@ class Importance:
             for row in (*(change.row for change in changes), *reordered):
                 self._ordered[row] = False
             return
+        # The journal is too short, or nodes came or went: sort every row again when it is read. The arrays by slot are
+        # rewritten by `_order`, so what they hold of old slots does no harm.
         self._ordered = np.zeros(nodes.total, dtype=np.bool_)
         if len(self._size) != nodes.total:
             self._size = np.zeros(nodes.total, dtype=np.int32)
@@ -110,6 +112,8 @@ class Importance:
         size = self._size[row] = len(pods)
         if size > MOST_PODS:
             return
+        # Columns double: 8, 16, 32, ... up to 256. What a row does not use is slot -1, which reads the last element of
+        # the arrays by slot: a priority above all (so it is never "below"), and number 0.
         while size > self._members.shape[1]:
             self._members = np.concatenate((self._members, np.full_like(self._members, -1)), axis=1)
         slots = [pod.slot for pod in pods]
@@ -121,6 +125,8 @@ class Importance:
             self._number[slots] = [self.book.number(pod.template) for pod in pods]
 
     def _make_room(self, n_slots: int) -> None:
+        # At least double, so that a growing cluster copies each element a constant number of times. What was the last
+        # element, for the empty place, becomes an ordinary one; the new last one has the same values.
         more = max(n_slots + 1 - len(self._priority), len(self._priority))
         self._priority = np.append(self._priority, np.full(more, _NOBODY))
         self._started = np.append(self._started, np.full(more, inf))

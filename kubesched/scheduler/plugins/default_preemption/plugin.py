@@ -125,6 +125,7 @@ class DefaultPreemption(Plugin):
         preempting = self.handle.preempting
         if not len(preempting):
             return None
+        # Evictions for a group are booked under the uid of its root group, so all its members are gated by one entry.
         key = workload_of(pod) if self._evicts_for_groups else None
         if key is None:
             return UNDER_WAY if preempting.is_under_way(pod.uid) else None
@@ -144,9 +145,13 @@ class DefaultPreemption(Plugin):
         why_not = self._why_not_in_group(pod) or self._why_not_eligible(pod, nodes, diagnosis)
         if why_not:
             return PostFiltered(unschedulable(PREFIX + why_not))
+        # Without such a node the answer follows from the verdicts alone (is_settled): it holds for the next pod of the class
+        # too, while these stand. A pod with a nominated node is different: its nomination must be cleared.
         potential = np.flatnonzero(_may_be_helped(diagnosis, nodes))
         if not len(potential):
             return replace(_no_candidates(nodes.n, {}), is_settled=not pod.pod.status.nominated_node_name)
+        # Victims with their group are rare, and their other pods are on other nodes, so results by row would not hold:
+        # nothing is cached.
         by_units = self._counts_groups and self.handle.groups.are_any_scheduled()
         run = self._dry_run(WhatIfFilters(profile, pod, state, diagnosis.verdicts), nodes, remembers=not by_units)
         if by_units:
@@ -164,6 +169,9 @@ class DefaultPreemption(Plugin):
         Evictions are for the whole group (`pod_group_post_filter`), and a group with a topology constraint must lie in one
         domain, so a place elsewhere does not help it.
         """
+        # Two gates meet here. With WorkloadAwarePreemption the group preempts as a whole. With
+        # TopologyAwareWorkloadScheduling alone, members may preempt one by one unless the group has a topology
+        # constraint.
         key = workload_of(pod) if self._has_placements or self._evicts_for_groups else None
         if key is None:
             return ""
@@ -180,6 +188,9 @@ class DefaultPreemption(Plugin):
         """Return why a pod may not preempt; empty if it may."""
         if pod.pod.spec.preemption_policy == "Never":
             return NEVER
+        # The pod has preempted before. While its victims terminate, it must not evict more elsewhere. As in kube-scheduler,
+        # only terminating pods count that a scheduler evicted and that have a lower priority. If the node became
+        # UnschedulableAndUnresolvable meanwhile, say by a taint, waiting is useless, and the pod may preempt again.
         nominated = pod.pod.status.nominated_node_name
         if nominated and diagnosis.status(nominated).code is not Code.UNRESOLVABLE:
             row = nodes.row(nominated)
@@ -194,6 +205,8 @@ class DefaultPreemption(Plugin):
 
     def pod_group_post_filter(self, failed: FailedGroup, trial: GroupTrial) -> GroupPostFiltered:
         """Find victims of lower priority, on any node, so that a whole group fits."""
+        # The group's own preemptionPolicy counts if there is one (gate PodGroupPreemptionPolicy). Otherwise one member
+        # with Never is enough to forbid it.
         if self._has_policies:
             never = failed.group.spec.preemption_policy == "Never"
         else:
@@ -215,6 +228,7 @@ class DefaultPreemption(Plugin):
     def _evict_units(self, potential: Ints, run: DryRun) -> PostFiltered:
         """Propose the cheapest eviction if a pod of a group is evicted with its group: one node after the other, from a random
         one on, until there are enough candidates."""
+        # From a random node on, so that many preemptors at once do not all choose the same victims.
         limit, offset = self._visit_plan(len(potential))
         clean: list[Preemption] = []
         breaking: list[Preemption] = []
@@ -225,6 +239,8 @@ class DefaultPreemption(Plugin):
                 continue
             pods, violations = found
             (breaking if violations else clean).append(Preemption(run.nodes.name(row), pods, violations, self.name))
+            # Kept quirk, the same as in `_enough`: candidates that violate a budget count for the limit, but at least
+            # one that does not must be among them. Otherwise the visit goes on, up to the last node.
             if clean and len(clean) + len(breaking) >= limit:
                 break
         candidates = [*clean[:limit], *breaking[:limit]]
@@ -240,6 +256,9 @@ class DefaultPreemption(Plugin):
         importance.reverses_unstarted = not self._behaviour.keeps_order_of_unstarted
         importance.follow(nodes)
         budgets.follow()
+        # Results of an earlier pod hold for this one if both have the same requirements (signature) and skip the same
+        # filters, and if no filter keeps state of its own about the attempt (`is_remembered`). `follow` then forgets
+        # the rows that changed.
         versions = what_if.versions(nodes)
         key = (pod.template.signature, what_if.skipped)
         is_remembered = remembers and what_if.is_remembered(nodes)
@@ -248,9 +267,13 @@ class DefaultPreemption(Plugin):
             results = DryRunResults(nodes.n)
             results.follow(nodes, coming, budgets, versions)
         if is_remembered:
+            # Popped above and put back here: the dictionary is in the order of use, and the one that was used least
+            # recently goes.
             self._results[key] = results
             if len(self._results) > _MOST_REMEMBERED:
                 self._results.popitem(last=False)
+        # The pod's own nomination counts for other pods but not for itself, so this row's cached result is another
+        # pod's view.
         own_row = coming.row_of(pod.uid)
         if own_row >= 0:
             results.forget(own_row)
@@ -258,12 +281,18 @@ class DefaultPreemption(Plugin):
 
     def _visit_plan(self, n: int) -> tuple[int, int]:
         """Return how many candidates are enough among n nodes, and the index of the first node to visit."""
+        #     5,000 nodes, 10 %, at least 100:   500 candidates are enough
+        #       400 nodes:                       100 (10 % would be 40)
+        #        50 nodes:                       50, all of them
         args: DefaultPreemptionArgs = self.args
         enough = max(n * args.min_candidate_nodes_percentage // 100, args.min_candidate_nodes_absolute)
         return min(n, enough), self.handle.random.randrange(n)
 
     def _candidates(self, potential: Ints, run: DryRun) -> Ints:
         """Return the candidates, those that violate no budget first. Nodes are tried in windows that double in size."""
+        # kube-scheduler tries nodes one by one and stops at the limit. Here a window of nodes is tried at once, and
+        # `_enough` says where the single steps would have stopped, so the candidates are the same. `wrap` goes on at
+        # the first node after the last.
         limit, at = self._visit_plan(len(potential))
         end = at + len(potential)
         found, window = potential[:0], max(limit, _SMALLEST_WINDOW)
@@ -305,6 +334,9 @@ class DefaultPreemption(Plugin):
     def _pick(self, costs: Iterator[Array]) -> int:
         """Return the index of the cheapest candidate: the lowest first cost, among equals the lowest second, and so on; of the
         rest a random one."""
+        # Costs come one by one, because most choices are decided by the first or second. `left` are the indexes that
+        # are still equal. Kept quirk: the rest is a random choice. kube-scheduler takes the first of a Go map, whose
+        # order is random too.
         left: Ints | None = None
         for cost in costs:
             mine = cost if left is None else cost[left]
@@ -328,6 +360,10 @@ def _enough(rows: Ints, limit: int, results: DryRunResults) -> tuple[Ints, bool]
     breaks = results.violations[rows] > 0
     if not breaks.any():
         return rows[:limit], limit > 0 and len(rows) >= limit
+    #     visit    v  c  v  v  c      v violates a budget, c does not      limit 3
+    #     violating   1  1  2  3  3
+    #     clean       0  1  1  1  2
+    #     together    1  2  3          reached at the third node: candidates are c, v, v
     n_breaking = np.minimum(np.cumsum(breaks), limit)
     n_clean = np.minimum(np.cumsum(~breaks), limit)
     enough = (n_clean > 0) & (n_clean + n_breaking >= limit)
@@ -341,6 +377,9 @@ def _enough(rows: Ints, limit: int, results: DryRunResults) -> tuple[Ints, bool]
 def _may_be_helped(diagnosis: Diagnosis, nodes: Snapshot) -> Bools:
     """Return the nodes that filters refused as Unschedulable, where removing pods may help; not
     UnschedulableAndUnresolvable."""
+    # Three sources: the verdicts of the filters by row, one status for nodes that PreFilter left out (`absent`), and
+    # single nodes that got a status after the filters, for example from an extender (`extra`), which overrules the
+    # others.
     verdicts = diagnosis.verdicts
     hopeful = verdicts.has_code(Code.UNSCHEDULABLE) if verdicts is not None else np.zeros(nodes.n, dtype=np.bool_)
     if diagnosis.absent.code is Code.UNSCHEDULABLE:
@@ -359,6 +398,8 @@ def _explain(potential: Ints, run: DryRun) -> PostFiltered:
     broken = potential[outcome == ERROR]
     if len(broken):
         return PostFiltered(failed(PREFIX + aggregate([results.errors[row] for row in broken.tolist()])))
+    # Outcomes above 0 are numbers of lists of reasons, so one bincount gives the number of nodes for each list. The
+    # message counts a node once for each of its reasons, as the message of a scheduling failure does.
     counts = np.bincount(outcome[outcome > 0], minlength=len(results.reasons) + 1).tolist()
     histogram: dict[str, int] = {}
     for reasons, number in results.reasons.items():
@@ -391,6 +432,7 @@ def _costs_of_rows(rows: Ints, results: DryRunResults) -> Iterator[Array]:
 
 def _costs(candidates: Sequence[Preemption]) -> Iterator[Array]:
     """Yield the same for candidates whose victims an extender may have changed."""
+    # Kept quirk: the first victim stands for the highest priority, also if the extender returned them in another order.
     yield np.array([c.violations for c in candidates])
     yield np.array([c.victims[0].priority for c in candidates])
     yield np.array([sum(victim.priority + PRIORITY_OFFSET for victim in c.victims) for c in candidates])

@@ -1,4 +1,4 @@
-"""What DynamicResources can be told: its timeouts, and the feature gates that switch its parts."""
+"""What can be configured of DynamicResources: its timeouts, and the feature gates that switch its parts."""
 
 from __future__ import annotations
 

@@ -99,6 +99,8 @@ def shared_with_group(pod: Pod, group: PodGroup) -> frozenset[str]:
 
 def check_requests(claim: ResourceClaim, objects: Objects, with_lists: bool) -> Status | None:
     """Return why no node can serve a claim's requests, or None. `with_lists` is the gate DRAPrioritizedList."""
+    # Errors of kube-scheduler, in its order: an unknown kind of request, lists with the gate off, then class by class.
+    # A device class that does not exist refuses the pod as a whole, also if another alternative of the list could do.
     for request in claim.spec.devices.requests:
         wanted = [(f"{request.name}/{sub.name}", sub.device_class_name) for sub in request.first_available]
         if request.exactly is not None:
@@ -182,6 +184,8 @@ def _awaited_devices(claim: ResourceClaim) -> list[tuple[DeviceRequestAllocation
     allocation = claim.status.allocation
     if allocation is None:
         return []
+    # Both reversed: of several reports on a device, and of several conditions with one type, the first one in the list
+    # counts.
     reported = {
         (d.driver, d.pool, d.device): {each.type: each for each in reversed(d.conditions) if each.status == "True"}
         for d in reversed(claim.status.devices)

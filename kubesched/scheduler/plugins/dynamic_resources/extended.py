@@ -1,12 +1,12 @@
 """Extended resources that devices serve: the special claim with the requests for them.
 
-    pod                                      special claim init container i: gpu 3                  request
-    container-0-request-0, count 1   (3 - the 2 of the container that starts later) container a: gpu 2
-    request container-1-request-0, count 2
+    pod                       requests of the special claim
+    init container i: gpu 3   container-0-request-0, count 1 (3, less the 2 of the container that starts later)
+    container a: gpu 2        container-1-request-0, count 2
 
 Containers and sidecars run together, so each has a request of its own. An init container ends before the containers after it
 start, so it uses their devices. Only what these do not cover is requested in addition: for the init container that lacks most,
-and shared by all init containers. The mappings say which containers use which requests.
+and shared by all init containers. The mappings say which containers use which requests: here a uses the second one, i both.
 """
 
 from __future__ import annotations
@@ -61,6 +61,7 @@ def wanted_resources(pod: PodView) -> tuple[str, ...]:
 
 def special_claim(pod: Pod, uid: str) -> ResourceClaim:
     """Return a special claim without requests, which exists in memory only."""
+    # The pod owns the claim, so garbage collection deletes it with the pod.
     owner = OwnerReference(api_version="v1", kind="Pod", name=pod.metadata.name, uid=pod.metadata.uid, controller=True)
     return ResourceClaim(
         metadata=ObjectMeta(
@@ -97,6 +98,8 @@ def _requests_for(
         exactly = ExactDeviceRequest(device_class_name=class_name, allocation_mode=EXACT_COUNT, count=count)
         return DeviceRequest(name=name, exactly=exactly)
 
+    # Kept: the number in the name is the resource's position among the container's requests, sorted by name, all of
+    # them counted, cpu and memory too.
     def request_name(container: int) -> str:
         asked = containers[container].resources.requests
         return f"container-{container}-request-{sorted(asked).index(resource)}"
@@ -105,6 +108,7 @@ def _requests_for(
         who = containers[container].name
         return ContainerExtendedResourceRequest(container_name=who, resource_name=resource, request_name=name)
 
+    # One numbering for both: init containers first, as in the claim's request names.
     containers = (*pod.spec.init_containers, *pod.spec.containers)
     n_init = len(pod.spec.init_containers)
     long_lived: dict[int, tuple[str, int]] = {}
@@ -120,6 +124,11 @@ def _requests_for(
             short_lived[i] = count
     made = [request(name, count) for name, count in long_lived.values()]
     mappings = [mapping(i, name) for i, (name, _) in long_lived.items()]
+    # What an init container needs beyond the devices of all containers that start after it (j >= i; it cannot use those
+    # of earlier sidecars). Of several init containers the one that lacks most gets a request; they run one after the
+    # other, so the others share it.
+    # Map each init container to requests until its count is covered: first those of later containers, then the shared
+    # rest.
     lacking = {i: count - sum(n for j, (_, n) in long_lived.items() if j >= i) for i, count in short_lived.items()}
     rest_name = ""
     if max(lacking.values(), default=0) > 0:

@@ -100,6 +100,9 @@ class NodeResources:
 
         All nodes of a group get the same devices, so the amounts are worked out once for each group.
         """
+        # `kinds` is the `served` number of each row (module docstring of the plugin). Equal (kind, group) means equal
+        # claims and equal devices, so `np.unique` over the pairs gives the cases to work out. Rows with an error or a
+        # refusal are left out.
         groups = self._pools.rows(nodes)
         kinds = np.zeros_like(groups) if served is None else served
         undecided = refusals.open
@@ -124,6 +127,7 @@ class NodeResources:
     ) -> None:
         """Refuse the rows of one group: for claims that no container uses (1.36), for pod-level resources that are too small,
         or for too few free resources. A node that is too small is not resolvable."""
+        # 1.36 adds the resources of a claim to the containers that use it, and refuses a claim that no container uses.
         unused = next((each.resource_claim_name for each in statuses if not each.containers), None)
         if unused is not None and not self._is_newer:
             why = "node-allocatable resource claim not referenced by any container within the pod"
@@ -133,6 +137,8 @@ class NodeResources:
         if lack:
             refusals.add(here, _never(lack))
             return
+        # Together with the pod's own requests: NodeResourcesFit has compared only these, so a row may pass there and
+        # fail here.
         wanted = requests.amounts(demand(pod.pod, statuses, pod_level=self._pod_level))
         for name, amount in wanted.items():
             if amount > 0 and (name in (CPU, MEMORY, EPHEMERAL_STORAGE) or name.startswith(HUGE_PAGES_PREFIX)):
@@ -145,6 +151,8 @@ class NodeResources:
     def _used_in(self, mine: PodClaims, kind: int, group: int) -> dict[str, list[Used]]:
         """Return by claim the devices that the pod has or would get on nodes of a group. 1.36 ignores devices that claims had
         before this attempt."""
+        # Two sources: claims that this attempt would allocate (the solution of the group), and claims that have their
+        # devices already.
         used: dict[str, list[Used]] = {}
         found = mine.found.get(kind)
         allocation = found.allocations.get(group) if found is not None else None
@@ -154,13 +162,13 @@ class NodeResources:
                     (pick.device, {part.name: part.text for part in pick.shared} if pick.shared is not None else None)
                     for pick in picks
                 ]
-        known = {device.id: device for pool in self._pools.groups[group].pools for device in pool.devices}
+        devices = {device.id: device for pool in self._pools.groups[group].pools for device in pool.devices}
         for holder in mine.allocated:
             if holder.is_shared or self._is_newer:
                 used[holder.claim.metadata.name] = [
-                    (known[key], result.consumed_capacity or None)
+                    (devices[key], result.consumed_capacity or None)
                     for result in holder.allocation.devices.results
-                    if (key := DeviceId(result.driver, result.pool, result.device)) in known
+                    if (key := DeviceId(result.driver, result.pool, result.device)) in devices
                 ]
         return used
 
@@ -196,6 +204,9 @@ def claim_status(pod: Pod, claim: str, used: Sequence[Used], *, has_overhead: bo
     1.36 writes one map of resources. 1.37 (`has_overhead`) writes the mapping and the overheads apart.
     """
     mapped, per_pod, per_container = _Totals(), _Totals(), _Totals()
+    #     use of cpu with key `cores`, multiplier 1; the pod takes 4 of the capacity `cores`:    4 cpus, mapped
+    #     use of cpu with a fixed amount 2:                                                     2 cpus, mapped
+    #     overhead of memory, 100Mi for the pod and 10Mi for each of its containers:             per_pod, per_container
     for device, consumed in used:
         for use in device.node_uses:
             if use.key:
@@ -216,6 +227,7 @@ def claim_status(pod: Pod, claim: str, used: Sequence[Used], *, has_overhead: bo
     if not mapped and not per_pod and not per_container:
         return None
     behind = claim_names(pod)
+    # The containers that use the claim. Their number decides how often the overhead for each container counts.
     containers = tuple(
         each.name
         for each in (*pod.spec.init_containers, *pod.spec.containers)
@@ -269,6 +281,7 @@ def uncovered(pod: Pod, statuses: Sequence[ClaimStatus], *, looks_at_limits: boo
     whole, spec = pod.spec.resources, pod.spec
     if whole is None:
         return ""
+    # The pod's own overhead (RuntimeClass) is not part of pod-level requests, so it is taken out of the comparison.
     taken = together(pod)
     for name, asked in whole.requests.items():
         if is_pod_level_name(name) and taken.get(name, 0) > quantity.parse(asked):
@@ -278,6 +291,9 @@ def uncovered(pod: Pod, statuses: Sequence[ClaimStatus], *, looks_at_limits: boo
             )
     if not looks_at_limits:
         return ""
+    # Two different checks, because limits mean different things. Huge pages cannot be overcommitted, so the sum over
+    # containers counts. For other resources each container may reach its own limit alone, so each is compared with the
+    # pod's limit by itself.
     limits = {name: quantity.parse(text) for name, text in whole.limits.items()}
     containers, init_containers = with_limits_as_requests(spec.containers), with_limits_as_requests(spec.init_containers)
     limited = replace(pod, spec=replace(spec, containers=containers, init_containers=init_containers))

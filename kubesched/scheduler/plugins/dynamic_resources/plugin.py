@@ -176,6 +176,8 @@ class DynamicResources(Plugin):
         found = self._claims_of(pod.pod)
         if isinstance(found, str):
             return False
+        # Any claim that gives devices back may help any pod that waits for devices; other changes only matter for the
+        # pod's own claims.
         if old is not None and old.status.allocation is not None and new.status.allocation is None:
             return True
         if all(claim.metadata.uid != new.metadata.uid for claim in found):
@@ -190,6 +192,7 @@ class DynamicResources(Plugin):
 
     def pre_filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> PreFilterAnswer:
         """Collect the pod's claims; refuse the pod if a claim cannot be used on any node."""
+        # Written first: later points read it also after SKIP, where it says that there is nothing to do.
         state.write(self.name, PodClaims())
         wanted = self._wanted(pod) if self._features.extended_resources else ()
         if not pod.pod.spec.resource_claims and not wanted:
@@ -199,6 +202,8 @@ class DynamicResources(Plugin):
         if isinstance(found, str):
             return unresolvable(found)
         collected = PodClaims()
+        # A special claim only if a device class serves one of the resources. A claim left from an earlier attempt of
+        # this pod is taken up, and Filter refuses the pod with it (`is_stale`) until PostFilter has deleted it.
         if any(self._classes.find(resource) is not None for resource in wanted):
             collected.resources = wanted
             collected.special = self._book.made_for_pod(pod.uid) or extended.special_claim(
@@ -231,6 +236,7 @@ class DynamicResources(Plugin):
             if turn is None or not self._book.is_promised_to(claim.metadata.uid, turn.uids):
                 return unresolvable(f"resource claim {claim.key} is in the process of being allocated")
             allocation = promised.status.allocation
+        # `where` is compiled once for the attempt. None: the devices can be used on every node.
         if allocation is not None:
             where = None
             if allocation.node_selector is not None:
@@ -259,6 +265,9 @@ class DynamicResources(Plugin):
             self._pools.follow(nodes)
             self._node_resources.refuse_shared(pod, mine, nodes, refusals)
         bits, errors = refusals.bits, dict[int, str]()
+        # One pass for each set of resources that devices serve, because each set means another special claim: on nodes
+        # that offer example.com/gpu themselves the pod's claims are searched without it, on the others with it. Mostly
+        # there is one set.
         for kind in (0,) if served is None else np.unique(served).tolist():
             if kind and kind not in mine.variants:
                 assert mine.special is not None
@@ -271,6 +280,7 @@ class DynamicResources(Plugin):
                 asked = bits == 0 if served is None else (bits == 0) & (served == kind)
                 if found.errors or found.unknown:
                     self._collect_errors(found, claims, nodes, asked, errors)
+                # Only where nothing has refused the row yet and the row is of this kind.
                 np.copyto(bits, here, where=asked)
         if self._features.node_allocatable:
             self._node_resources.refuse_short(pod, mine, nodes, served, refusals, errors)
@@ -279,6 +289,7 @@ class DynamicResources(Plugin):
             away = self._unavailable(holder, nodes)
             if away is not None:
                 refusals.add(away & refusals.open, NOT_AVAILABLE)
+        # A row is either refused or has an error, never both.
         for row in errors:
             bits[row] = 0
         return Rejections(bits, tuple(refusals.reasons), errors or None)
@@ -290,6 +301,8 @@ class DynamicResources(Plugin):
         """Return `served` for every row: the extended resources that devices must serve there, as bits; None without such."""
         if mine.special is None:
             return None
+        #     pod requests gpu (bit 0) and nic (bit 1), both have device classes
+        #     n1 offers no gpu and no nic: 0b11      n2 offers gpu itself: 0b10      n3 offers both: 0
         served = np.zeros(nodes.n, dtype=np.int64)
         for bit, resource in enumerate(mine.resources):
             if self._classes.find(resource) is not None:
@@ -300,6 +313,8 @@ class DynamicResources(Plugin):
         """Refuse nodes that neither list a resource of the pod nor have a device class for it."""
         for resource in mine.resources:
             if self._classes.find(resource) is None:
+                # Kept quirk: a node that lists the resource with 0 is not refused here; NodeResourcesFit says
+                # "Insufficient" about it.
                 none = np.flatnonzero(nodes.allocatable(nodes.resource(resource)) == 0).tolist()
                 unknown = np.zeros(nodes.n, dtype=np.bool_)
                 unknown[[row for row in none if resource not in nodes.node(row).status.allocatable]] = True
@@ -337,6 +352,7 @@ class DynamicResources(Plugin):
             return PostFiltered(failed("not found"))
         if mine.is_empty:
             return PostFiltered(self._unhelped(NOTHING_TO_DEALLOCATE), is_settled=True)
+        # At most one claim in an attempt, as in kube-scheduler. Its update wakes the pod, which then tries again.
         unused = self._unused(mine, diagnosis, pod.uid)
         if unused is not None:
             return PostFiltered(unschedulable(DEALLOCATED), follow_up=partial(self._writer.deallocate, unused))
@@ -350,6 +366,8 @@ class DynamicResources(Plugin):
         verdicts = diagnosis.verdicts
         if verdicts is None:
             return None
+        # Only nodes that this plugin refused, and because of an allocation. `holder.is_shared` allocations are not in
+        # the API, so there is nothing to give back.
         for name, reasons, rows in verdicts.refusals():
             if name == self.name and NOT_AVAILABLE in reasons:
                 for holder in mine.allocated:
@@ -364,10 +382,13 @@ class DynamicResources(Plugin):
         group = failed.group
         if not self._features.behaviour.has_pod_group_post_filter or not isinstance(group, PodGroup):
             return GroupPostFiltered(unschedulable())
+        # As in kube-scheduler, nothing is deallocated for a group with a topology constraint.
         if self._has_placements and group.spec.scheduling_constraints is not None:
             return GroupPostFiltered(unschedulable())
+        # Claims reserved for the group are in use as soon as one member has a node.
         members = self.handle.groups.get(failed.key)
         is_idle = self._features.group_claims and (members is None or not members.n_scheduled)
+        # By uid: members that share a claim would name it several times.
         unused: dict[str, ResourceClaim] = {}
         for pod in failed.members:
             mine: PodClaims | None = failed.states[pod.uid].find(self.name) if pod.uid in failed.states else None
@@ -395,6 +416,8 @@ class DynamicResources(Plugin):
         scores = np.zeros(nodes.n, dtype=np.int64)
         groups = self._pools.rows(nodes)
         served = self._served(mine, nodes)
+        # Rows of a kind read the solutions of that kind; `held` is the same everywhere and keeps the sum equal to
+        # kube-scheduler's.
         for kind, found in mine.found.items():
             here, liked = found.scores(groups)
             if served is not None:
@@ -412,6 +435,8 @@ class DynamicResources(Plugin):
         mine: PodClaims | None = state.find(self.name)
         if mine is None or mine.is_empty:
             return None
+        # A group member that uses an earlier member's promise adds itself to it, so that the promise outlives that
+        # member.
         for holder in mine.allocated:
             if holder.is_shared:
                 self._promise(holder.claim, holder.allocation, pod, mine)
@@ -419,6 +444,8 @@ class DynamicResources(Plugin):
         claims = mine.to_allocate(served)
         if not claims:
             return None
+        # The solution is the one that Filter found for the node's group. It is not searched again: between Filter and
+        # Reserve no other pod is decided.
         if node_name not in mine.given:
             found = mine.found.get(served)
             allocation = found.allocations.get(self._pools.group_of(node_name)) if found is not None else None
@@ -447,6 +474,8 @@ class DynamicResources(Plugin):
         mine: PodClaims | None = state.find(self.name)
         if mine is None:
             return
+        # Promises first, so that the devices are free for the next pod at once; the writes follow in the background and
+        # only help others to see the same.
         booked, mine.booked = mine.booked, []
         for claim, _ in booked:
             self._book.release(claim.metadata.uid, pod.uid)
@@ -482,6 +511,8 @@ class DynamicResources(Plugin):
         """Write allocations and reservations, then wait for binding conditions."""
         mine: PodClaims = state.read(self.name)
         try:
+            # Kept order: claims, then the pod's status, then the wait. Drivers begin to prepare devices when they see
+            # the allocation.
             written = await self._write(pod, node_name, mine)
             statuses = pod.pod.status.node_allocatable_resource_claim_statuses
             if self._features.node_allocatable and statuses:
@@ -505,6 +536,8 @@ class DynamicResources(Plugin):
                 claim = await self._writer.reserve(claim, None, pod, consumer)
             written.append(claim)
         for claim, allocation in mine.booked:
+            # The special claim must be created before it can be reserved: three writes (create, allocation and
+            # reservation, pod status).
             if mine.special is None or claim.metadata.uid != mine.special.metadata.uid:
                 written.append(await self._writer.reserve(claim, allocation, pod, mine.consumer(claim, pod)))
                 continue

@@ -97,8 +97,11 @@ class ClaimWriter:
         self, claim: ResourceClaim, allocation: AllocationResult | None, pod: PodView, consumer: Consumer
     ) -> ResourceClaim:
         uid, writing = claim.metadata.uid, f"{pod.uid} (being written)"
+        # The write holds a share of the promise in its own name. A pod that is cancelled releases only the pod's share,
+        # so the devices stay taken until the API has answered.
         self._book.join(uid, writing)
         try:
+            # Read inside the lock: an earlier member may have written the allocation while this one waited.
             async with self._locks.setdefault(uid, asyncio.Lock()):
                 if allocation is not None:
                     latest = self._book.get(claim.metadata.name, claim.metadata.namespace)
@@ -117,6 +120,7 @@ class ClaimWriter:
     ) -> ResourceClaim:
         if claim.metadata.deletion_timestamp is not None:
             raise BindError(f"claim {claim.key} got deleted in the meantime")
+        # All checks are repeated on each version of the claim, because a conflict means that somebody else wrote it.
         written = claim.status.allocation
         if allocation is not None and written is not None:
             if msgspec.structs.replace(written, allocation_timestamp=allocation.allocation_timestamp) != allocation:
@@ -148,6 +152,8 @@ class ClaimWriter:
         return stored
 
     async def _retry(self, claim: ResourceClaim, write: Callable[[ResourceClaim], Awaitable[ResourceClaim]]) -> ResourceClaim:
+        # A conflict brings the newest version along (`error.latest`); else the cache has it after a short pause. The
+        # pause is a little random, so that two members do not collide again and again.
         for attempt in range(TRIES):
             if attempt:
                 await self._handle.clock.sleep(PAUSE_SECONDS * (1 + self._handle.random.randrange(100) / 1000))
@@ -169,6 +175,7 @@ class ClaimWriter:
 
     async def create(self, claim: ResourceClaim) -> ResourceClaim:
         """Create the special claim. Its name and uid exist in memory only; the API gives it new ones."""
+        # The generateName stays, so the API server makes a name like web-0-extended-resources-x7k2p.
         metadata = msgspec.structs.replace(claim.metadata, name="", uid="")
         wanted = msgspec.structs.replace(claim, metadata=metadata, status=ResourceClaimStatus())
         try:
@@ -185,6 +192,8 @@ class ClaimWriter:
         self, created: ResourceClaim, booked_uid: str, allocation: AllocationResult, pod: PodView
     ) -> ResourceClaim:
         """Write the special claim's allocation. The promise under the old uid holds until the cache knows the new claim."""
+        # The promise is under the uid that exists in memory only. It goes when the cache has the real claim, not
+        # before: in between the devices must not look free.
         stored = await self._retry(created, lambda current: self._reserve_once(current, allocation, consumer_of(pod)))
         deadline = self._handle.clock.monotonic() + CACHE_WAIT_SECONDS
         while True:
@@ -236,6 +245,7 @@ class ClaimWriter:
     async def wait_until_ready(self, claims: Sequence[ResourceClaim], pod: PodView, timeout_seconds: float) -> None:
         """Wait until all devices of these claims are ready; raise BindError if one fails or is late. Metrics get the result."""
         clock, meter, profile = self._handle.clock, self._handle.meter, pod.pod.spec.scheduler_name
+        # `ended` stays ERROR if the wait is cancelled: metrics count that too.
         started, ended = clock.monotonic(), ERROR
         try:
             await self._poll(claims, started + timeout_seconds, timeout_seconds)
@@ -257,6 +267,8 @@ class ClaimWriter:
         while True:
             is_waiting = False
             for claim in claims:
+                # The cache, not the API: updates arrive by the watch. Kept order: a failed condition ends the wait
+                # before a timeout does.
                 latest = self._book.get(claim.metadata.name, claim.metadata.namespace)
                 if latest is None:
                     continue
@@ -291,6 +303,7 @@ class ClaimWriter:
             for attempt in range(TRIES):
                 if attempt:
                     await self._handle.clock.sleep(PAUSE_SECONDS)
+                # Read from the cache in each try: a conflict says that it is behind, and it catches up meanwhile.
                 claim = self._book.get(name, namespace)
                 if claim is None or not is_reserved_for(claim, pod.uid):
                     return
@@ -324,6 +337,8 @@ class ClaimWriter:
         The version in a conflict may contain our own write, if its answer was lost. If the cache did not know that, the device
         would look free once the promise is released.
         """
+        # ClaimError: the cache has a newer version by the watch already, or the claim is gone. Neither is a failure of
+        # the write.
         try:
             if stored is not None:
                 self._book.assume(stored)

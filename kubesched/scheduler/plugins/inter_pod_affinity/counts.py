@@ -54,51 +54,62 @@ class _EffectsOnClass:
         self.newest = 0
 
 
-class SaidByOthers:
+class EffectsOfOthers:
     """The effects of placed pods by their own terms. Pods with equal terms are one affinity group, judged once for a label
     class."""
 
     def __init__(self, templates: Templates, hard_weight: int) -> None:
         self.groups = templates.affinity_groups
         self._hard_weight = hard_weight
-        self._of_class: Memo[_EffectsOnClass] = Memo(templates.label_classes)
+        self._cached: Memo[_EffectsOnClass] = Memo(templates.label_classes)
 
     def of(self, pod: PodView, nodes: Snapshot) -> Mapping[int, Effect]:
         """Return the effect of a pod of each group on the incoming pod, by the group's serial number, without groups that have
         none. A namespace with new labels makes all of them be judged again."""
+        # The effects depend on three things only: the label class of the incoming pod (namespace and labels), the
+        # labels of its namespace (placed pods' terms may have a namespaceSelector), and the terms of each group. So
+        # they are cached by label class.
         label_class, groups = pod.template.label_class, self.groups
         own = nodes.objects.get(Namespace, pod.namespace)
         namespace_labels = own.metadata.labels if own is not None else {}
-        said = self._of_class.get(label_class.serial)
-        if said is None or said.namespace_labels != namespace_labels:
-            said = self._of_class[label_class.serial] = _EffectsOnClass(namespace_labels)
-        for gone in [serial for serial in said.effects if serial not in groups]:
-            del said.effects[gone]
-        if said.newest < groups.newest:
-            for group in groups.candidates(pod.namespace, pod.labels, said.newest):
-                if group.serial not in said.effects:
+        cached = self._cached.get(label_class.serial)
+        # Labels of the namespace changed: every namespaceSelector may answer differently, so the class starts from
+        # nothing.
+        if cached is None or cached.namespace_labels != namespace_labels:
+            cached = self._cached[label_class.serial] = _EffectsOnClass(namespace_labels)
+        # Groups without pods leave the interner. Their effects must go too, or the cache would grow with every group
+        # ever seen.
+        for gone in [serial for serial in cached.effects if serial not in groups]:
+            del cached.effects[gone]
+        # Serial numbers only rise, so only groups above `newest` are new to this class. `candidates` reads an index of
+        # the labels that terms select: of 5,000 groups with terms about 5,000 apps, a pod of one app meets the one
+        # group that is about it.
+        if cached.newest < groups.newest:
+            for group in groups.candidates(pod.namespace, pod.labels, cached.newest):
+                if group.serial not in cached.effects:
                     effect = self._effect(group, label_class, namespace_labels)
                     if effect:
-                        said.effects[group.serial] = effect
-            said.newest = groups.newest
-        return said.effects
+                        cached.effects[group.serial] = effect
+            cached.newest = groups.newest
+        return cached.effects
 
     def _effect(self, group: AffinityGroup, label_class: LabelClass, namespace_labels: Mapping[str, str]) -> Effect:
-        def is_meant(term: AffinityTerm) -> bool:
+        def matches_pod(term: AffinityTerm) -> bool:
             return term.matches(label_class.namespace, label_class.labels, namespace_labels)
 
         terms = group.terms
+        # hardPodAffinityWeight 0 switches this preference off, so the required terms are not even matched.
         near = terms.required if self._hard_weight > 0 else ()
         return (
-            *((EXISTING_ANTI, term.topology_key, 1) for term in terms.required_anti if is_meant(term)),
-            *_preferences(terms, is_meant),
-            *((PREFERENCES, term.topology_key, self._hard_weight) for term in near if is_meant(term)),
+            *((EXISTING_ANTI, term.topology_key, 1) for term in terms.required_anti if matches_pod(term)),
+            *_preferences(terms, matches_pod),
+            *((PREFERENCES, term.topology_key, self._hard_weight) for term in near if matches_pod(term)),
         )
 
 
 def matches_itself(terms: PodAffinityTerms, pod: PodView) -> bool:
     """Return whether a pod matches all its own required affinity terms."""
-    return all(is_about(term, pod.namespace, pod.labels) for term in terms.required)
+    return all(matches_other(term, pod.namespace, pod.labels) for term in terms.required)
 
 
 class AffinityCounts(PodCounts):
@@ -108,7 +119,7 @@ class AffinityCounts(PodCounts):
         self,
         terms: PodAffinityTerms,
         others: Mapping[int, Effect],
-        said_by_others: SaidByOthers,
+        effects_of_others: EffectsOfOthers,
         by_class: Memo[Effect],
         *,
         matches_itself: bool,
@@ -117,8 +128,10 @@ class AffinityCounts(PodCounts):
         self.terms = terms
         self._matches_itself = matches_itself
         self._others = others
-        self._said_by_others = said_by_others
+        self._effects_of_others = effects_of_others
         self._by_class = by_class
+        # Without own terms the label classes of placed pods need not be judged: the usual case of a pod that only meets
+        # the terms of others.
         self._has_terms = bool(terms.every_term)
         self._keys = frozenset(term.topology_key for term in terms.every_term).union(
             key for effect in others.values() for _, key, _ in effect
@@ -128,9 +141,12 @@ class AffinityCounts(PodCounts):
         self._forget()
 
     def is_for(self, pod: PodView, nodes: Snapshot) -> bool:
-        groups, said = self._said_by_others.groups, self._said_by_others.of(pod, nodes)
+        # The cache finds these counters by terms and effects (`declaration` in the plugin). The effects may change
+        # later, when a new group appears that is about this pod. Then these counters are not the right ones any more,
+        # and False makes the cache count again.
+        groups, effects = self._effects_of_others.groups, self._effects_of_others.of(pod, nodes)
         # A group without pods adds nothing, so it may be missing on one side.
-        if said != {serial: effect for serial, effect in self._others.items() if serial in groups}:
+        if effects != {serial: effect for serial, effect in self._others.items() if serial in groups}:
             return False
         self.newest_group = groups.newest
         return True
@@ -138,8 +154,8 @@ class AffinityCounts(PodCounts):
     def imagine(self, pod: PodView, other: PodView, row: int, sign: int, nodes: Snapshot) -> None:
         """Count a pod that a what-if adds or removes. These counters are a clone for the incoming pod alone."""
         if other.template.affinity_group.serial > self.newest_group:  # a group that did not exist when the attempt began
-            self._others = dict(self._said_by_others.of(pod, nodes))
-            self.newest_group = self._said_by_others.groups.newest
+            self._others = dict(self._effects_of_others.of(pod, nodes))
+            self.newest_group = self._effects_of_others.groups.newest
         self.count(other, row, sign, nodes)
 
     def _forget(self) -> None:
@@ -151,6 +167,8 @@ class AffinityCounts(PodCounts):
         """If only one topology key decides, this key and the verdict on each of its domains, updated by `_add`."""
 
     def clone(self) -> AffinityCounts:
+        # Shallow: terms, effects and the judged classes are shared, because a what-if never changes them. Only the
+        # counts are its own. The verdicts are dropped, because `_add` updates them in place.
         copied = copy(self)
         for name in COUNTED:
             setattr(copied, name, getattr(self, name).clone())
@@ -170,15 +188,27 @@ class AffinityCounts(PodCounts):
         return self.affinity.is_empty and self._matches_itself
 
     def recount(self, whole: Snapshot) -> None:
+        # Two passes over the placed pods. The first is about the incoming pod's terms and goes by the label class of
+        # each placed pod; the second is about the terms of placed pods and goes by their affinity group. Most pods have
+        # no terms (group 0), so the second pass is cheap. The sum of both is what kube-scheduler counts pod by pod.
         self._forget()
         effects = {other.number: self._class_effect(other) for other in _candidates(self.terms, whole)}
         self._count(effects, len(whole.templates.label_classes), whole.pod_classes(), whole)
-        groups, placed = self._said_by_others.groups, whole.slots.affinities
-        said = {groups.number(serial): effect for serial, effect in self._others.items() if serial in placed}
-        self._count(said, len(groups), whole.pod_affinities(), whole)
+        groups, placed = self._effects_of_others.groups, whole.slots.affinities
+        theirs = {groups.number(serial): effect for serial, effect in self._others.items() if serial in placed}
+        self._count(theirs, len(groups), whole.pod_affinities(), whole)
 
     def _count(self, effects: Mapping[int, Effect], n_numbers: int, numbers: Ints, whole: Snapshot) -> None:
         """Count all placed pods: `numbers` is the label class or affinity group of every pod, `effects` are by that number."""
+        # No loop over pods: a lookup table from number to amount, and NumPy adds it up by domain. For terms {affinity:
+        # zone} and label classes 0 to 3 of which 1 and 3 match:
+        #
+        #     numbers (a class for each pod)   1 2 3 1      rows of the pods   0 0 4 7
+        #     felt (by class)                  0 1 0 1      slots that matter  0, 2, 3
+        #     amounts[numbers[slots]]          1 1 1        added to the domains of rows 0, 4, 7
+        #
+        # Classes with equal effects are set in the table together, so a thousand classes that match the same term are
+        # one assignment.
         alike: dict[Effect, list[int]] = {}
         for number, effect in effects.items():
             if effect:
@@ -190,6 +220,9 @@ class AffinityCounts(PodCounts):
             felt[some] = True
         slots = np.flatnonzero(felt[numbers])
         numbers, rows = numbers[slots], whole.pod_rows()[slots]
+        # `amounts` sums the weights, `times` counts the terms: two terms of weight 10 and -10 over one key add 0 to the
+        # sum but still make the domain one that has counts. Each (counter, topology key) is one pass, usually one to
+        # three in all.
         for name, key in {(name, key) for effect in alike for name, key, _ in effect}:
             amounts = np.zeros(n_numbers, dtype=np.int64)
             times = np.zeros(n_numbers, dtype=np.int64)
@@ -206,26 +239,36 @@ class AffinityCounts(PodCounts):
         return bool(effect)
 
     def is_outdated_by(self, change: Change) -> bool:
+        # A node moves to another domain only if the value of one of these topology keys changed. Then all counts of its
+        # pods move, so the counters are counted again. Pods that come and go do not outdate them: `count` adds and
+        # subtracts these.
         if not change.labels:
             return False
         return not self._keys.isdisjoint(change.labels)
 
     def skips_by(self) -> object:
+        # Both decide whether the plugin returns SKIP: PreFilter without existing anti-affinity, PreScore without
+        # preferences. A cached answer of the plugin holds only while they stay the same.
         return self.existing_anti.is_empty, self.preferences.is_empty
 
     def is_moved_by(self, other: PodView, nodes: Snapshot) -> bool:
+        # A group that is new since the last comparison may have any effect, so the careful answer is True. Preferences
+        # never refuse a node, so a pod that only changes these does not move what Filter reads.
         is_known = other.template.affinity_group.serial <= self.newest_group
         return not is_known or any(name != PREFERENCES for name, _, _ in self._effect(other))
 
     def _effect(self, other: PodView) -> Effect:
         """Return the effect of a placed pod: by the incoming pod's terms, and by its own."""
         template = other.template
-        said = self._others.get(template.affinity_group.serial, _NOTHING)
-        return self._class_effect(template.label_class) + said if self._has_terms else said
+        theirs = self._others.get(template.affinity_group.serial, _NOTHING)
+        return self._class_effect(template.label_class) + theirs if self._has_terms else theirs
 
     def _add(self, name: str, key: str, amount: int, row: int, sign: int, nodes: Snapshot) -> None:
         """Change one counter, and the verdict on its domain if that depends on it."""
         counts: DomainCounts = getattr(self, name)
+        # `is_first` depends on whether `affinity` is empty as a whole, and `keys` on whether `existing_anti` is. If a
+        # counter becomes empty or stops being so, verdicts of *other* domains change as well, and all are judged again.
+        # Otherwise only this domain can change, and only if its count passes zero.
         was_empty = counts.is_empty
         change = counts.add(key, nodes, row, amount, sign)
         if self.judged is None or change is None or name == PREFERENCES:
@@ -242,6 +285,9 @@ class AffinityCounts(PodCounts):
         element is for nodes without the label. The bits are in the order of `_REASONS` in the plugin."""
         if self.judged is None:
             bits = np.zeros(nodes.n_values(key) + 1, dtype=np.uint64)
+            # Written from the last reason to the first, so that the first one wins: a node is refused for one reason
+            # only, and kube-scheduler checks affinity (bit 1), then anti-affinity (bit 2), then the anti-affinity of
+            # placed pods (bit 4).
             if not self.existing_anti.is_empty:
                 bits[self.existing_anti.by_code(key, nodes) > 0] = 4
             if not self.anti_affinity.is_empty:
@@ -249,6 +295,8 @@ class AffinityCounts(PodCounts):
             if self.terms.required:
                 if not self.is_first():
                     bits[self.affinity.by_code(key, nodes) <= 0] = 1
+                # Kept quirk: a node without the topology label is refused even for the first pod of a group
+                # (`is_first`).
                 bits[-1] = 1
             self.judged = key, bits
         return self.judged[1]
@@ -267,27 +315,30 @@ class AffinityCounts(PodCounts):
         if effect is None:
             terms = self.terms
 
-            def is_meant(term: AffinityTerm) -> bool:
-                return is_about(term, other.namespace, other.labels)
+            def matches_pod(term: AffinityTerm) -> bool:
+                return matches_other(term, other.namespace, other.labels)
 
-            near = terms.required if all(map(is_meant, terms.required)) else ()
+            # Kept quirk: a placed pod counts for affinity only if it matches *all* required terms, whereas each
+            # anti-affinity and each preferred term counts for itself. With terms app=db over zone and tier=data over
+            # hostname, a pod with app=db alone counts for neither key.
+            near = terms.required if all(map(matches_pod, terms.required)) else ()
             effect = self._by_class[other.serial] = (
                 *((AFFINITY, term.topology_key, 1) for term in near),
-                *((ANTI_AFFINITY, term.topology_key, 1) for term in terms.required_anti if is_meant(term)),
-                *_preferences(terms, is_meant),
+                *((ANTI_AFFINITY, term.topology_key, 1) for term in terms.required_anti if matches_pod(term)),
+                *_preferences(terms, matches_pod),
             )
         return effect
 
 
-def _preferences(terms: PodAffinityTerms, is_meant: Callable[[AffinityTerm], bool]) -> Iterator[tuple[str, str, int]]:
+def _preferences(terms: PodAffinityTerms, matches_pod: Callable[[AffinityTerm], bool]) -> Iterator[tuple[str, str, int]]:
     """Yield the effects of the preferred terms that match."""
-    for sign, wishes in ((1, terms.preferred), (-1, terms.preferred_anti)):
-        for wish in wishes:
-            if is_meant(wish.term):
-                yield PREFERENCES, wish.term.topology_key, sign * wish.weight
+    for sign, preferred in ((1, terms.preferred), (-1, terms.preferred_anti)):
+        for weighted in preferred:
+            if matches_pod(weighted.term):
+                yield PREFERENCES, weighted.term.topology_key, sign * weighted.weight
 
 
-def is_about(term: AffinityTerm, namespace: str, labels: Mapping[str, str]) -> bool:
+def matches_other(term: AffinityTerm, namespace: str, labels: Mapping[str, str]) -> bool:
     """Return whether an expanded term of the incoming pod matches another pod.
 
     Kept quirk: the namespaceSelector is matched against no labels, because `expanded` has added the matching namespaces by
@@ -301,20 +352,22 @@ def expanded(terms: PodAffinityTerms, namespaces: list[Namespace], *, keeps_sele
     1.36."""
 
     def expand(term: AffinityTerm) -> AffinityTerm:
+        # An empty selector already means all namespaces, and an absent one means the listed names: neither needs names
+        # added.
         if term.ns_selector.is_everything or term.ns_selector.is_nothing:
             return term
         found = {ns.metadata.name for ns in namespaces if term.ns_selector.matches(ns.metadata.labels)}
         left = term.ns_selector if keeps_selectors else _NO_SELECTION
         return AffinityTerm(term.namespaces | found, left, term.selector, term.topology_key)
 
-    def expand_wish(wish: matching.WeightedAffinityTerm) -> matching.WeightedAffinityTerm:
-        return matching.WeightedAffinityTerm(wish.weight, expand(wish.term))
+    def expand_weighted(weighted: matching.WeightedAffinityTerm) -> matching.WeightedAffinityTerm:
+        return matching.WeightedAffinityTerm(weighted.weight, expand(weighted.term))
 
     return PodAffinityTerms(
         tuple(map(expand, terms.required)),
         tuple(map(expand, terms.required_anti)),
-        tuple(map(expand_wish, terms.preferred)),
-        tuple(map(expand_wish, terms.preferred_anti)),
+        tuple(map(expand_weighted, terms.preferred)),
+        tuple(map(expand_weighted, terms.preferred_anti)),
     )
 
 
@@ -323,6 +376,8 @@ def _candidates(terms: PodAffinityTerms, nodes: Snapshot) -> set[LabelClass]:
     slots, label_classes = nodes.slots, nodes.templates.label_classes
     found: set[LabelClass] = set()
     for term in terms.every_term:
+        # A selector that also matches no labels (empty, or one that only excludes) selects all namespaces, because the
+        # others were expanded to names: all label classes are candidates.
         if term.ns_selector.matches({}):
             return set(slots.classes)
         for name in term.namespaces:

@@ -44,10 +44,10 @@ from kubesched.scheduler.framework import (
 from kubesched.scheduler.plugins.inter_pod_affinity.counts import (
     AffinityCounts,
     Effect,
-    SaidByOthers,
+    EffectsOfOthers,
     expanded,
-    is_about,
     matches_itself,
+    matches_other,
 )
 from kubesched.scheduler.plugins.shared.demands import advise_on_neighbours
 
@@ -71,6 +71,8 @@ _REASONS = (NO_AFFINITY_MATCH, ANTI_AFFINITY, EXISTING_ANTI_AFFINITY)
 
 def _has_no_terms(pod: PodView, nodes: Snapshot, state: CycleState) -> bool:
     """Return whether neither the pod nor a placed pod has a term, in an attempt that keeps no counters: nothing to count."""
+    # Affinity group 0 has the pods without terms. This is the usual case, and it must cost nothing: no lookup, no
+    # counters.
     return state.counters is None and not pod.template.affinity_group.serial and not nodes.slots.affinities
 
 
@@ -89,7 +91,7 @@ class InterPodAffinity(AddsScores):
     def __init__(self, args: InterPodAffinityArgs | None, handle: Handle) -> None:
         super().__init__(args, handle)
         self._behaviour = handle.gates.behaviour
-        self._said_by_others: SaidByOthers | None = None
+        self._effects_of_others: EffectsOfOthers | None = None
         self._class_effects: WeakValueDictionary[Hashable, Memo[Effect]] = WeakValueDictionary()
         """By terms; an entry goes with the last counters that use it."""
 
@@ -109,24 +111,29 @@ class InterPodAffinity(AddsScores):
         """Return the counters of the attempt; the first call finds them in the cache or counts."""
         counters: AffinityCounts | None = state.find(self.name)
         if counters is None:
-            group, templates, said = pod.template.affinity_group, nodes.templates, self._said_by_others
-            if said is None or said.groups is not templates.affinity_groups:
-                said = self._said_by_others = SaidByOthers(templates, self.args.hard_pod_affinity_weight)
+            # The declaration is the key under which the counters are shared. Two pods share them if they have equal
+            # terms, and if placed pods' terms say the same about both: with terms only about app=db, pods db-0 and db-1
+            # of a StatefulSet share, although each has a label statefulset.kubernetes.io/pod-name of its own.
+            group, templates, effects = pod.template.affinity_group, nodes.templates, self._effects_of_others
+            if effects is None or effects.groups is not templates.affinity_groups:
+                effects = self._effects_of_others = EffectsOfOthers(templates, self.args.hard_pod_affinity_weight)
             # The serial number of the affinity group identifies the terms, unless they depend on the namespaces.
             terms = group.terms
             own: Hashable = group.serial
             if group.selects_namespaces:
                 namespaces = list(self.handle.objects.all(Namespace))
                 own = terms = expanded(terms, namespaces, keeps_selectors=not self._behaviour.selects_known_namespaces)
-            others, meets_itself = said.of(pod, nodes), matches_itself(terms, pod)
+            others, meets_itself = effects.of(pod, nodes), matches_itself(terms, pod)
 
+            # Judged label classes are shared wider than counters: also by pods for which placed pods' terms differ.
+            # They depend on the terms alone (`own`).
             def make() -> AffinityCounts:
                 by_class = self._class_effects.get(own)
                 if by_class is None or by_class.interner is not templates.label_classes:
                     by_class = self._class_effects[own] = Memo(templates.label_classes)
-                return AffinityCounts(terms, dict(others), said, by_class, matches_itself=meets_itself)
+                return AffinityCounts(terms, dict(others), effects, by_class, matches_itself=meets_itself)
 
-            declaration = self.name, own, meets_itself, frozenset(others.items()), said
+            declaration = self.name, own, meets_itself, frozenset(others.items()), effects
             counters = state.counted(self.name, declaration, nodes, make)
             counters.newest_group = templates.affinity_groups.newest
         return counters
@@ -139,6 +146,9 @@ class InterPodAffinity(AddsScores):
         matching pod for an anti-affinity term, or a placed pod with anti-affinity to this one. With several topology keys each
         term is looked up by its own key."""
         counters: AffinityCounts = state.read(self.name)
+        # With one topology key, the usual case, the verdict is worked out by domain (3 zones) and spread over the nodes
+        # (5,000) by one `take`. With several, a node's verdict depends on a combination of domains, and each term is a
+        # column over the nodes.
         keys = counters.keys() if counters.judged is None else {counters.judged[0]}
         if len(keys) == 1:
             (key,) = keys
@@ -146,6 +156,8 @@ class InterPodAffinity(AddsScores):
         terms = counters.terms
         cases: list[tuple[Bools, Reason]] = []
         if terms.required:
+            # `has_keys` is apart from `near` because of the first pod of a group: it needs no matching pod, but the
+            # labels all the same.
             has_keys = np.ones(nodes.n, dtype=np.bool_)
             near = np.ones(nodes.n, dtype=np.bool_)
             for term in terms.required:
@@ -168,6 +180,8 @@ class InterPodAffinity(AddsScores):
 
     def pre_score(self, pod: PodView, nodes: Snapshot, feasible: Bools, state: CycleState) -> Status | None:
         counters: AffinityCounts | None = state.find(self.name)
+        # PreFilter was skipped or is not in the profile. Score needs the counters too: the pod may have preferred terms
+        # only.
         if counters is None:
             if pod.template.affinity.error is not None:
                 return failed(f"failed to parse pod: {pod.template.affinity.error}")
@@ -177,11 +191,14 @@ class InterPodAffinity(AddsScores):
         if counters.preferences.is_empty:
             return SKIP
         terms = counters.terms
+        # Kept quirk: ignorePreferredTermsOfExistingPods only matters for pods without preferred terms of their own. A
+        # pod with some is scored by the terms of placed pods too.
         prefers = terms.preferred or terms.preferred_anti
         return SKIP if self.args.ignore_preferred_terms_of_existing_pods and not prefers else None
 
     def score(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Ints:
         counters: AffinityCounts = state.read(self.name)
+        # `on` reads the sum of each node's domain, 0 without the label. Sums may be negative (preferred anti-affinity).
         keys = counters.preferences.keys
         scores = counters.preferences.on(keys[0], nodes)
         for key in keys[1:]:
@@ -189,6 +206,7 @@ class InterPodAffinity(AddsScores):
         return scores
 
     def normalize(self, scores: Ints, feasible: Bools, pod: PodView, nodes: Snapshot, state: CycleState) -> Ints:
+        # Kept quirk: if all feasible nodes have the same sum, all get 0, also if that sum is high.
         low, high = kernels.ends_within(scores, feasible) or (0, 0)
         return nodes.uniform(0) if low == high else _scaled(scores, low, high)
 
@@ -198,6 +216,10 @@ class InterPodAffinity(AddsScores):
         status = self.pre_score(pod, nodes, feasible, state)
         if status is not None:
             return status
+        # PreScore, Score, NormalizeScore and the weighted sum in one call, for the engine. With one topology key the
+        # scaled score is worked out by domain, which is a few numbers, and added to the totals by each node's domain.
+        # The range (low, high) still comes from the feasible nodes only: a domain without a feasible node must not
+        # stretch it.
         scores = self.score(pod, nodes, state)
         low, high = kernels.ends_within(scores, feasible) or (0, 0)
         if low == high:
@@ -213,13 +235,17 @@ class InterPodAffinity(AddsScores):
 
     def pod_may_help(self, pod: PodView, old: Pod | None, new: Pod | None) -> bool:
         """Return whether a pod that was added, deleted or relabelled now matches an affinity, or no longer an anti-affinity."""
+        # The waiting pod itself changed: its own labels may now match its terms (`is_first`), or leave a placed pod's
+        # anti-affinity.
         if old is not None and new is not None and new.metadata.uid == pod.uid:
             return True
+        # A pod that neither has a node nor is nominated to one is in no domain, so it cannot change a count.
         if any(p is not None and not p.spec.node_name and not p.status.nominated_node_name for p in (old, new)):
             return False
         terms = pod.template.affinity
         if _has_unread(terms, pod.pod):
             return True
+        # Updated labels: helpful if the pod became a match for the affinity, or ceased to be one for the anti-affinity.
         if old is not None and new is not None:
             return (not _matches_all(terms.required, old) and _matches_all(terms.required, new)) or (
                 self._keeps_away(terms, old) and not self._keeps_away(terms, new)
@@ -227,15 +253,18 @@ class InterPodAffinity(AddsScores):
         if new is not None:
             return _matches_all(terms.required, new)
         assert old is not None
+        # Deleted: it may have been the pod to keep away from, or the one whose anti-affinity kept this pod away.
         if self._keeps_away(terms, old):
             return True
         theirs = matching.compile_pod_affinity(old)
         return _has_unread(theirs, old, anti_only=True) or self._keeps_away(theirs, pod.pod)
 
     def _keeps_away(self, terms: PodAffinityTerms, pod: Pod) -> bool:
+        # Kept quirk of older releases: the hint wanted the pod to match all anti-affinity terms, although Filter
+        # refuses for any of them. So some deletions did not wake the pod.
         if not self._behaviour.wakes_by_any_anti_term:
             return _matches_all(terms.required_anti, pod)
-        return any(is_about(term, pod.metadata.namespace, pod.metadata.labels) for term in terms.required_anti)
+        return any(matches_other(term, pod.metadata.namespace, pod.metadata.labels) for term in terms.required_anti)
 
     def node_may_help(self, pod: PodView, old: Node | None, new: Node) -> bool:
         """Return whether a node was added to a topology of the waiting pod's terms, or moved to another domain of it."""
@@ -243,6 +272,9 @@ class InterPodAffinity(AddsScores):
         before = old.metadata.labels if old is not None else None
         if _has_unread(terms, pod.pod):
             return True
+        # For affinity the node must have moved *into* a domain, with a label it did not have before. For anti-affinity
+        # it is enough that it left one: without the label, or in another domain, the node is no longer refused. A new
+        # node may always help anti-affinity.
         for term in terms.required:
             key = term.topology_key
             if before is None:
@@ -288,4 +320,4 @@ def _has_unread(terms: PodAffinityTerms, pod: Pod, *, anti_only: bool = False) -
 
 def _matches_all(terms: Iterable[AffinityTerm], pod: Pod) -> bool:
     given = tuple(terms)
-    return bool(given) and all(is_about(term, pod.metadata.namespace, pod.metadata.labels) for term in given)
+    return bool(given) and all(matches_other(term, pod.metadata.namespace, pod.metadata.labels) for term in given)

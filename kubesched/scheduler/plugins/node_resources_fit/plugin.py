@@ -1,11 +1,12 @@
 """NodeResourcesFit: refuse nodes that cannot hold a pod's requests, and score the others by how full they would be.
 
-Filter compares, for each resource, what is free on the node with what the pod requests:
+The request of a pod (kube/api/requests) is the larger one of two: the sum over its containers, and its largest init container.
+A pod-level request replaces it for the resources that it names, and overhead is added. A placed pod that is being resized
+counts with the largest of its spec, its allocated and its actual resources, until the kubelet has finished. Filter compares
+the request with what is free, for each resource:
 
-    requests of a pod   = max(sum of containers, largest init container), or the pod-level request, plus overhead
-    (kube/api/requests) of a resized pod    = the largest of spec, allocated and actual resources, until the kubelet has
-    finished node: allocatable 4 cpu, requested 3            pod: 2 cpu        "Insufficient cpu", resolvable: an eviction may
-    help node: allocatable 1 cpu                         pod: 2 cpu        the same text, not resolvable
+    node: allocatable 4 cpu, requested 3    pod: 2 cpu    "Insufficient cpu", resolvable: an eviction may help
+    node: allocatable 1 cpu                 pod: 2 cpu    the same text, not resolvable: too small even when empty
 
 Score depends on the strategy (`shared/allocation`). Kept quirk: scoring counts 100m and 200Mi for a container without requests,
 on the node and in the pod, and ignores pod-level requests.
@@ -113,6 +114,8 @@ class NodeResourcesFitArgs(Args, frozen=True, rename="camel"):
     scoring_strategy: ScoringStrategy | None = None
 
     def defaulted(self, gates: Gates) -> NodeResourcesFitArgs:
+        # The strategy is defaulted as a whole or not at all: `scoringStrategy: {}` has an empty type, which validation
+        # refuses. Only resources and their weights (1) are filled in.
         strategy = self.scoring_strategy or ScoringStrategy(LEAST_ALLOCATED)
         resources = tuple(resource.with_weight() for resource in strategy.resources) or CPU_AND_MEMORY
         strategy = msgspec.structs.replace(strategy, resources=resources)
@@ -153,6 +156,7 @@ class NodeResourcesFit(Plugin):
         self._devices = ServedByDevices(handle.objects, self._delegates)
         self._makes_room = handle.gates.is_enabled("InPlacePodVerticalScalingSchedulerPreemption")
         self._strategy = Strategy(args.scoring_strategy, self._devices)
+        self._asked_key, self._usage_key = object(), object()
 
     def wakeups(self) -> tuple[Wakeup, ...]:
         """Return the events that may help. Resizes and device classes count behind their gates."""
@@ -183,14 +187,21 @@ class NodeResourcesFit(Plugin):
         count, allowed = nodes.pod_count, nodes.allowed_pods
         if kernels.lowest_difference(allowed, count) <= 0:
             cases.append((count >= allowed, TOO_MANY_PODS))
+        # Kept order: pods first, then cpu, memory and ephemeral storage, then the others. All reasons of a node are
+        # reported.
         for resource, amount in self._asked(pod):
             allocatable, requested = nodes.allocatable(resource), nodes.requested(resource)
+            # The lowest free amount of all nodes in one pass, without a temporary column. In a cluster with room this
+            # ends most resources.
             if kernels.lowest_difference(allocatable, requested) >= amount:
                 continue
             short = allocatable - requested < amount
             name = nodes.templates.resources.values[resource]
+            # On a node that does not offer the resource itself, DynamicResources decides about it.
             if self._devices.serves(resource, nodes.templates):
                 short &= allocatable != 0
+            # More than the node has altogether: no eviction helps, so the status is UnschedulableAndUnresolvable and
+            # preemption leaves the node out.
             never = amount > allocatable
             for some, resolvable in ((short & ~never, True), (short & never, False)):
                 if some.any():  # there are bits for 64 reasons only
@@ -199,6 +210,10 @@ class NodeResourcesFit(Plugin):
 
     def room_for(self, pod: PodView, nodes: Snapshot) -> Ints:
         """Return how many more pods like this one fit each node, by resources and number of pods."""
+        #     free 5 cpu, the pod requests 2, one pod uses 2 of it once it is placed: (5 - 2) // 2 + 1 = 2 pods
+        #
+        # `each` is what the pod takes once it is placed, `amount` what the filter compares. They differ for a pod whose status
+        # has a resize: the filter reads the spec alone.
         room: Ints = np.maximum(nodes.allowed_pods - nodes.pod_count, 0)
         used_by_one = dict(pod.template.usage)
         for resource, amount in self._asked(pod):
@@ -210,6 +225,8 @@ class NodeResourcesFit(Plugin):
 
     def filter_node(self, pod: PodView, node: NodeView, state: CycleState) -> Refusal:
         """Do the same for one node, with Go's wrapping subtraction."""
+        # `filter` for one node, when there is only one to look at: a pod that names its node, or a row of the dry run.
+        # Go's int64 wraps where Python's does not, hence `wrapped`.
         reasons: list[Reason] = []
         if node.free_pods <= 0:
             reasons.append(TOO_MANY_PODS)
@@ -225,8 +242,11 @@ class NodeResourcesFit(Plugin):
     def _asked(self, pod: PodView) -> tuple[tuple[int, int], ...]:
         """Return (resource, amount) of the requests that count, native resources first; without ignored ones, and without
         amounts of zero or, after an overflow, below."""
+        # Worked out once for each pod template, with a key of this plugin alone, because each profile may ignore other
+        # resources. Numbers of resources are in the order cpu, memory, ephemeral storage, others, so sorting gives
+        # kube-scheduler's order.
         asked: tuple[tuple[int, int], ...] = pod.template.remember(
-            (self, "asked"),
+            self._asked_key,
             lambda: tuple(
                 sorted(
                     [
@@ -240,6 +260,7 @@ class NodeResourcesFit(Plugin):
         return asked
 
     def _is_ignored(self, resource: int, pod: PodView) -> bool:
+        # Only extended resources (`example.com/gpu`) can be ignored; a native one in the list has no effect.
         name = pod.template.interners.resources.values[resource]
         if not requests.is_extended_name(name):
             return False
@@ -253,12 +274,13 @@ class NodeResourcesFit(Plugin):
 
     def score_placement(self, group: GroupKey, proposal: Proposal, nodes: Snapshot) -> int | Status:
         """Return how full the nodes of a placement would be together, whatever the strategy for single nodes."""
+        # `None` for the placement without a topology constraint: all nodes.
         rows = proposal.placement.rows
         asked = [self._usage(pod) for pod, _ in proposal.assignments]
         return most_allocated(asked, nodes if rows is None else nodes.take(rows))
 
     def _usage(self, pod: PodView) -> Asked:
-        asked: Asked = pod.template.remember((self, "usage"), lambda: self._strategy.read(pod))
+        asked: Asked = pod.template.remember(self._usage_key, lambda: self._strategy.read(pod))
         return asked
 
     # Queueing hints
@@ -266,6 +288,7 @@ class NodeResourcesFit(Plugin):
     def pod_went(self, pod: PodView, old: Pod, new: Pod | None) -> bool:
         """Return whether the deleted pod had a node or a nominated node; for a deferred resize, whether it was the pod's
         node."""
+        # The resize can only be made on the pod's own node, so pods of other nodes do not matter.
         if self._is_to_grow(pod):
             return old.spec.node_name == pod.node_name
         return bool(old.spec.node_name or old.status.nominated_node_name)
@@ -277,10 +300,13 @@ class NodeResourcesFit(Plugin):
     def pod_grew(self, pod: PodView, old: Pod, new: Pod) -> bool:
         """Return whether a pod on the node of a deferred resize requests more now, the waiting pod included: it is tried
         again."""
+        # Only of interest for a deferred resize: a pod with a larger request never makes room for another one.
         return self._is_to_grow(pod) and new.spec.node_name == pod.node_name
 
     def pod_shrank(self, pod: PodView, old: Pod, new: Pod) -> bool:
         """Return whether a placed pod requests less than before of a resource that the waiting pod requests."""
+        # Two kinds of waiting pods. One with a deferred resize is helped by pods of its own node only. A pending pod is
+        # helped by any node's pods, or by itself requesting less.
         if self._is_to_grow(pod):
             if new.spec.node_name != pod.node_name:
                 return False
@@ -288,6 +314,8 @@ class NodeResourcesFit(Plugin):
             return True
         if not new.spec.node_name or not pod.template.interners.gates.in_place_resize:
             return False
+        # `use_status`: what counts on the node is the largest of spec, allocated and actual resources, so a pod only
+        # frees something once the kubelet has made the resize.
         names = pod.template.interners.resources.values
         whole_pod = pod.template.interners.gates.whole_pod_resize
         before = requests.amounts(requests.pod_requests(old, use_status=True, whole_pod=whole_pod))
@@ -299,6 +327,8 @@ class NodeResourcesFit(Plugin):
         requests, or allows more pods."""
         if self._is_to_grow(pod) and new.metadata.name != pod.node_name:
             return False
+        # First whether the pod would fit the *empty* node: if not, nothing about the node helps. Then whether something
+        # the pod needs has grown, or the node is new.
         names = pod.template.interners.resources.values
         wanted = {names[resource]: amount for resource, amount in pod.requests}
         offer = requests.node_allocatable(new)

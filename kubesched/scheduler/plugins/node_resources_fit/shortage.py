@@ -35,6 +35,8 @@ def _less(refused: Refused, too_many_pods: str) -> list[Advice]:
             full |= where
     found = []
     crowded = alone & full
+    # `lacking` adds up, for each node, missing / requested over the resources: 1 of 4 cpu and 1 of 2 GPUs missing is
+    # 0.25 + 0.5 = 0.75. A ratio makes amounts comparable: bytes of memory would decide alone otherwise.
     lacking = np.zeros(nodes.n)
     for resource, amount in asked.items():
         missing = np.maximum(amount - nodes.free(resource), 0)
@@ -56,10 +58,13 @@ def _less(refused: Refused, too_many_pods: str) -> list[Advice]:
     missing_here = {r: amount - free[r] for r, amount in asked.items() if free[r] < amount}
     lack = {names[r]: amount_text(names[r], amount) for r, amount in missing_here.items()}
     needs = " and ".join(f"{amount} more {name}" for name, amount in lack.items())
-    told = f"closest is {nodes.name(closest)}: it would fit with {needs}"
+    nearest = f"closest is {nodes.name(closest)}: it would fit with {needs}"
+    # Nothing is left of one of the resources: a smaller request for it would be 0, which is no advice. Only what is
+    # lacking is said.
     if any(free[r] <= 0 for r in missing_here):
-        found.append(Advice("closest", told, refused.plugin, 0, (nodes.name(closest),), {"lacking": lack}, rank=AMOUNT))
+        found.append(Advice("closest", nearest, refused.plugin, 0, (nodes.name(closest),), {"lacking": lack}, rank=AMOUNT))
         return found
+    # The advice is checked on all nodes: a request that fits the closest node mostly fits others too.
     fits = alone & ~full
     for resource, amount in asked.items():
         fits &= nodes.free(resource) >= min(amount, free[resource])
@@ -67,13 +72,15 @@ def _less(refused: Refused, too_many_pods: str) -> list[Advice]:
     offer = " and ".join(f"{amount} {name}" for name, amount in less.items())
     change = {"requests": less, "lacking": lack}
     changed = _asking_less(refused.pod.pod, {names[r]: amount for r, amount in missing_here.items()})
-    text = f"{told}; asking for {offer},"
+    text = f"{nearest}; asking for {offer},"
     found.append(refused.advise("lower", text, fits, change=change, changed=changed, rank=AMOUNT))
     return found
 
 
 def _asking_less(pod: Pod, lacking: Mapping[str, int]) -> Pod | None:
     """Return the pod with these amounts taken from the container that requests most; None if no container requests enough."""
+    # The largest request gives way, because it can: of requests 100m and 3 cpu, with 500m too much, the second becomes
+    # 2500m.
     containers = list(pod.spec.containers)
     for resource, amount in lacking.items():
         asked = [_requested(container, resource) for container in containers]

@@ -63,6 +63,8 @@ class Resolver:
 
     def claim(self, claim: PersistentVolumeClaim) -> Attached | None:
         """Return the volume of a claim; None if it is not known, or not a CSI volume."""
+        # An unbound claim will get a volume of its class, so it counts for the driver of the class. That is a guess: an
+        # existing volume of another driver may be bound instead.
         volume_name = claim.spec.volume_name
         volume = self.objects.get(PersistentVolume, volume_name) if volume_name else None
         if volume is None:
@@ -94,6 +96,8 @@ class Resolver:
         storage_class = self.objects.get(StorageClass, class_name) if class_name else None
         if storage_class is None:
             return None
+        # Three cases: a CSI driver (the provisioner is its name), a migrated in-tree provisioner (counts for the CSI
+        # driver that replaced it), and one that is not migrated (does not count).
         provisioner = storage_class.provisioner
         handle = f"{self.stand_in}-{claim.metadata.namespace}/{claim.metadata.name}"
         if provisioner not in csi.CSI_DRIVERS:
@@ -112,6 +116,7 @@ def volumes_of(pod: Pod, resolver: Resolver, *, is_new: bool, inline_errors: lis
     without a CSI form raises VolumeError, or adds to `inline_errors`.
     """
     found: dict[str, Attached] = {}
+    # Errors of claims end it; errors of inline volumes are collected, because they refuse only nodes with a CSINode.
     for volume in pod.spec.volumes:
         try:
             attached = _attached_by(pod, volume, resolver, is_new=is_new)
@@ -127,6 +132,7 @@ def volumes_of(pod: Pod, resolver: Resolver, *, is_new: bool, inline_errors: lis
 
 def _attached_by(pod: Pod, volume: Volume, resolver: Resolver, *, is_new: bool) -> Attached | None:
     """Return what one volume of a pod attaches: the volume of its claim, an inline volume in its CSI form, or None."""
+    # A pod that is placed keeps running if its claim is deleted, so a missing claim only matters for a new pod.
     name, namespace = claim_name(pod, volume), pod.metadata.namespace
     if name is None:
         return resolver.inline(volume)
@@ -193,6 +199,8 @@ class Attachments(PlacedPods):
 
     def follow(self, nodes: Snapshot) -> None:
         """Bring the counts up to date with the cluster that a view is of."""
+        # The changes of claims, volumes and classes are read before the journal is followed and applied after it: pods
+        # that came read the newest objects anyway, and holders that were there before are read again.
         changes = {kind: reader.changed(self._objects.log(kind)) for kind, reader in self._readers.items()}
         if any(entries is None for entries in changes.values()):
             self._reader.forget()  # read everything again
@@ -227,11 +235,11 @@ class Attachments(PlacedPods):
                 names = (PersistentVolumeClaim, pod.namespace, name) if name is not None else None
                 find = partial(_attached_by, pod.pod, volume, self.resolver, is_new=False)
                 self._holdings[pod.uid, index] = _Holding(row, names, find)
-                self._look_at((pod.uid, index))
+                self._resolve((pod.uid, index))
 
     def left(self, pod: PodView, row: int) -> None:
         for index in range(len(pod.pod.spec.volumes)):
-            self._let_go((pod.uid, index))
+            self._release((pod.uid, index))
 
     def _take_attachment(self, attachment: VolumeAttachment) -> None:
         """Add a VolumeAttachment as a holder, if it names an attacher, a persistent volume and an existing node."""
@@ -243,7 +251,7 @@ class Attachments(PlacedPods):
             self._attachments_on.setdefault(row, set()).add(holder)
             find = partial(self._attached_as, spec.attacher, volume_name)
             self._holdings[holder] = _Holding(row, (PersistentVolume, "", volume_name), find)
-            self._look_at(holder)
+            self._resolve(holder)
 
     def _attached_as(self, attacher: str, volume_name: str) -> Attached | None:
         volume = self._objects.get(PersistentVolume, volume_name)
@@ -252,6 +260,8 @@ class Attachments(PlacedPods):
 
     def _take_in(self, changes: dict[type, list[ObjectChange] | None]) -> None:
         """Read VolumeAttachments that changed, and holders that depend on a changed claim, volume or class."""
+        # Collected first, so that a holder whose claim, volume and class all changed is read once. `_resolve` changes
+        # `_dependants`.
         again: dict[Holder, None] = {}
         for kind, entries in changes.items():
             for old, new in entries or ():
@@ -259,7 +269,7 @@ class Attachments(PlacedPods):
                 assert found is not None
                 meta = found.metadata
                 if kind is VolumeAttachment:
-                    self._let_go((meta.name, ATTACHMENT))
+                    self._release((meta.name, ATTACHMENT))
                     latest = self._objects.get(VolumeAttachment, meta.name)
                     if latest is not None:
                         self._take_attachment(latest)
@@ -267,11 +277,11 @@ class Attachments(PlacedPods):
                     again |= self._dependants.get((kind, meta.namespace, meta.name), {})
         for holder in again:
             if holder in self._holdings:
-                self._look_at(holder)
+                self._resolve(holder)
 
     # Holders
 
-    def _let_go(self, holder: Holder) -> None:
+    def _release(self, holder: Holder) -> None:
         holding = self._holdings.pop(holder, None)
         if holding is not None:
             self._count(holder, holding, -1)
@@ -279,9 +289,11 @@ class Attachments(PlacedPods):
             self._forget_error(holder, holding)
             self._attachments_on.get(holding.row, set()).discard(holder)
 
-    def _look_at(self, holder: Holder) -> None:
+    def _resolve(self, holder: Holder) -> None:
         """Find the volume of a holder again, and count only that one. An error keeps its place among those of the row: the
         first one is reported."""
+        # Remove what was counted, find the volume again, count that. A change of a class may move thousands of holders
+        # to another driver.
         holding = self._holdings[holder]
         self._count(holder, holding, -1)
         self._depend(holder, holding, self._behind(holding.names) if holding.names is not None else ())
@@ -323,6 +335,10 @@ class Attachments(PlacedPods):
         volume, row = holding.held, holding.row
         if volume is None:
             return
+        # Two tables by volume and row: holders that are pods and holders that are VolumeAttachments. The volume counts
+        # on a row while either has an entry.
+        #
+        #     v1 on row 3, pods a and b: {v1: {3: 2}}        b leaves: {3: 1}, count unchanged       a leaves: {}, count - 1
         mine, theirs = self._by_pods, self._by_attachments
         if holder[1] == ATTACHMENT:
             mine, theirs = theirs, mine

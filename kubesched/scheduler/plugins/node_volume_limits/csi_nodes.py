@@ -54,6 +54,8 @@ class CsiNodes:
 
     def follow(self, nodes: Snapshot) -> None:
         """Bring the columns up to date with the cluster of a view."""
+        # Rows are numbers of nodes, so columns are valid for one journal and one structure (which nodes there are).
+        # Other changes of nodes do not move them.
         rows, changes = (nodes.journal, nodes.structure), self._reader.changed(self._objects.log(CSINode))
         if changes is None or rows != self._rows:
             self._rows = rows
@@ -88,6 +90,7 @@ class CsiNodes:
 
     def _write(self, row: int, csi_node: CSINode | None) -> None:
         """Write one row of all columns; None for a node without CSINode."""
+        # A new version of a CSINode may lack a driver that the old one had, so the row is emptied in all columns first.
         for limit_column in self._limits.values():
             limit_column[row] = NO_LIMIT
         for column in (*self._installed.values(), *self._migrated.values()):

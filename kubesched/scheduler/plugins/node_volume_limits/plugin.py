@@ -79,6 +79,7 @@ class NodeVolumeLimits(Plugin):
     def filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Rejections:
         """Refuse nodes that lack a driver (gate VolumeLimitScaling), then nodes above a limit. An inline volume without a CSI
         form is an error on nodes with a CSINode."""
+        # Read once for each attempt and kept in its state, which a what-if copies.
         try:
             wanted: Wanted = state.get(self.name, lambda: self._wanted(pod))
         except ClaimMissing as error:
@@ -94,6 +95,7 @@ class NodeVolumeLimits(Plugin):
                 cases += self._missing_drivers(wanted, rows)
             if self.csi_nodes.has_any_limits:
                 cases.append((self._exceeded(wanted, nodes, rows, errors), TOO_MANY))
+        # The order decides which reason a node gets: a missing driver comes before a limit.
         cases = [case for case in cases if case[0].any()]
         refused = Rejections.first(*cases) if cases else Rejections.none(nodes)
         return Rejections(refused.bits, refused.reasons, errors) if errors else refused
@@ -122,6 +124,10 @@ class NodeVolumeLimits(Plugin):
             if self.csi_nodes.has_limits[row]:
                 errors.setdefault(at, next(iter(attachments.errors[row].values())))
         too_many: Bools | None = None
+        # `room` is what is left on each row. On most rows all volumes of the pod would be new, so the first comparison
+        # decides. Only rows that hold one of these volumes already are worked out again, with the number that would
+        # really be added: a pod that shares all its volumes with the node always fits, also on a node that is above its
+        # limit.
         for driver, volumes in wanted.by_driver.items():
             limits = self.csi_nodes.limits(driver)
             if limits is None:
@@ -133,6 +139,7 @@ class NodeVolumeLimits(Plugin):
                 added = sum(row not in attachments.rows_with(volume.name) for volume in volumes)
                 over[row] = added > 0 and room[row] < added
             too_many = over if too_many is None else too_many | over
+        # The index counts pods as they are. Rows that the what-if has changed are counted from their pods in the view.
         answer: Bools = too_many[rows] if too_many is not None else np.zeros(nodes.n, dtype=np.bool_)
         for at, row in rows_in_view(nodes, wanted.touched):
             try:
@@ -149,6 +156,8 @@ class NodeVolumeLimits(Plugin):
         for other in nodes.pods_on(at):
             if other.pod.spec.volumes:
                 attached.update(volumes_of(other.pod, self.resolver, is_new=False))
+        # `attached` are volumes of pods, `counted` adds those of VolumeAttachments. Kept quirk: a volume that only a
+        # VolumeAttachment lists uses a place, but is not known to be shared: a pod with it adds one more.
         counted = {**{volume.name: volume for volume in self.attachments.by_attachments(row)}, **attached}
         for driver, volumes in wanted.by_driver.items():
             limits = self.csi_nodes.limits(driver)

@@ -67,6 +67,9 @@ class Constraint:
 def declaration(constraints: Sequence[Constraint], pod: PodView) -> Hashable:
     """Return the key under which pods share counts: namespace, constraints, and if these exclude nodes, what the pod demands of
     a node."""
+    # Which nodes count depends on the pod: by nodeAffinityPolicy Honor (the default) on its node affinity, by
+    # nodeTaintsPolicy Honor on its tolerations. Only then is what the pod demands of a node part of the key. Without
+    # it, pods with different requests or images share one count, as long as the constraints are equal.
     spec, template = pod.pod.spec, pod.template
     reads_nodes = any(c.honors_taints for c in constraints) or (
         (spec.node_selector or spec.affinity is not None) and any(c.honors_affinity for c in constraints)
@@ -79,6 +82,7 @@ def _included(constraint: Constraint, pod: PodView, nodes: Snapshot, compare: bo
     included: Bools | None = None
     if constraint.honors_affinity and (pod.pod.spec.node_selector or pod.pod.spec.affinity is not None):
         included = match_required(matching.compile_required_node_affinity(pod.pod), nodes)
+    # By list of taints, not by node: 5,000 nodes have perhaps five different lists (`nodes.taint_sets`).
     if constraint.honors_taints:
         tolerated = np.array(
             [
@@ -117,6 +121,8 @@ def _domain_codes(key: str, nodes: Snapshot) -> Ints:
     if lacking is None:
         return codes
     label = nodes.label(key)
+    # If some node really has the empty value, both kinds of nodes are one domain. Otherwise the nodes without the label
+    # use the spare last element of the counts.
     empty = label.values.find("") if label is not None else ABSENT
     missing = empty if empty >= 0 else nodes.n_values(key)
     domains: Ints = np.where(lacking, missing, codes)
@@ -146,6 +152,9 @@ class SpreadCounts(PodCounts):
         return copied
 
     def is_outdated_by(self, change: Change) -> bool:
+        # What changes which nodes are eligible, or to which domain they belong: a topology label, the taints under
+        # nodeTaintsPolicy Honor, and any label if the pod has a node selector or affinity. Counts of pods are never a
+        # reason: `count` follows these.
         spec = self._pod.pod.spec
         return (
             any(constraint.key in change.labels for constraint in self.constraints)
@@ -158,19 +167,22 @@ class SpreadCounts(PodCounts):
 
     def _matches(self, i: int, other: LabelClass) -> bool:
         """Return whether pods of a label class count for constraint i; judged once for each class."""
-        known = self._judged[i].get(other.serial)
-        if known is None:
+        matches = self._judged[i].get(other.serial)
+        if matches is None:
             selector = self.constraints[i].selector
-            known = self._judged[i][other.serial] = (
+            matches = self._judged[i][other.serial] = (
                 other.namespace == self._pod.namespace
                 and not other.terminating
                 and not selector.is_everything
                 and selector.matches(other.labels)
             )
-        return known
+        return matches
 
     def _count_rows(self, i: int, codes: Ints | None, size: int, whole: Snapshot) -> None:
         """Count the matching pods of eligible nodes, by the nodes' codes or (None) by row, and append the counts."""
+        # Label classes are found by an index of labels, then matched: of ten thousand classes a selector app=web is
+        # compared only with those in the namespace that have app=web. `counted[classes of all pods]` is then one lookup
+        # for each pod, and bincount adds them up by domain.
         selector, namespace = self.constraints[i].selector, self._pod.namespace
         placed = whole.slots.by_namespace.get(namespace, ())
         found = [
@@ -183,6 +195,7 @@ class SpreadCounts(PodCounts):
             counted = np.zeros(len(whole.templates.label_classes), dtype=np.bool_)
             counted[found] = True
             rows, eligible = whole.pod_rows()[counted[whole.pod_classes()]], self._eligible[i]
+            # Pods on nodes that are not eligible do not count, even if the node is in a domain that is.
             if eligible is not None:
                 rows = rows[eligible[rows]]
             values = np.bincount(rows if codes is None else codes[rows], minlength=size).astype(self._dtype, copy=False)
@@ -214,16 +227,23 @@ class HardCounts(SpreadCounts):
 
     def recount(self, whole: Snapshot) -> None:
         self.counts, self._eligible, self._present = [], [], []
+        # A node must have the labels of *all* hard constraints to count for any of them. With constraints
+        # over zone and rack, a node with a zone but no rack adds nothing to its zone, and its zone may not even exist
+        # for the minimum.
         held = _with_all_keys(self.constraints, whole)
         for i, constraint in enumerate(self.constraints):
             eligible = _both(held, _included(constraint, self._pod, whole, self._compare))
             codes, size = whole.codes(constraint.key), whole.n_values(constraint.key) + 1
             self._eligible.append(eligible)
+            # Domains for the minimum are those with an eligible node, also without pods: an empty zone makes the
+            # minimum 0. Domains whose nodes the pod cannot use do not count (nodeAffinityPolicy), so a pod bound to
+            # zones a and b is not held back by an empty zone c.
             present = np.flatnonzero(np.bincount(codes if eligible is None else codes[eligible], minlength=size))
             self._present.append(present.tolist() if len(present) <= FEW else present)
             self._count_rows(i, codes, size, whole)
 
     def is_moved_by(self, other: PodView, nodes: Snapshot) -> bool:
+        # The selector alone, as in `imagine`: a what-if counts every pod that matches, whatever `_matches` says of it.
         return other.namespace == self._pod.namespace and any(c.selector.matches(other.labels) for c in self.constraints)
 
     def imagine(self, other: PodView, row: int, sign: int, nodes: Snapshot) -> None:
@@ -239,6 +259,8 @@ class HardCounts(SpreadCounts):
     def allowed(self, i: int) -> int:
         """Return the highest count with which a domain still takes the pod: count + self - minimum <= maxSkew, solved for
         count. The minimum is 0 while there are fewer domains than minDomains."""
+        #     counts 3, 1, 2 and maxSkew 1     the pod matches its selector:   1 + 1 - 1 = 1, only the domain with 1 fits
+        #                                      the pod does not match it:      1 + 1 - 0 = 2, the domain with 2 fits too
         constraint, values, present = self.constraints[i], self.counts[i], self._present[i]
         least = 0
         if len(present) >= max(constraint.min_domains, 1):
@@ -247,6 +269,7 @@ class HardCounts(SpreadCounts):
 
     def judge(self, i: int) -> Bits:
         """Return a verdict for each domain of a constraint; the last element is for nodes without the label."""
+        # Nodes without the label all read the last element. It is overwritten, whatever was counted there.
         verdicts: Bits = np.multiply(self.counts[i] > self.allowed(i), TOO_FULL, dtype=np.uint64)
         verdicts[-1] = NO_DOMAIN
         return verdicts
@@ -280,15 +303,21 @@ class SoftCounts(SpreadCounts):
 
     def recount(self, whole: Snapshot) -> None:
         self.counts, self._eligible, self._codes, self._lacking = [], [], [], []
+        # `_held` is needed by `ignored` in each attempt; the rest of the lists have one entry for each constraint, in
+        # the same order.
         self._held, self._spreads = _with_all_keys(self.constraints, whole), None
         for i, constraint in enumerate(self.constraints):
             self._lacking.append(_lacking(constraint.key, whole))
             self._codes.append(_domain_codes(constraint.key, whole))
+            # Hosts are not counted by code: there are as many as nodes, and a row is a faster index than a code. Kept
+            # quirk: for hostname kube-scheduler counts the pods of the node itself, without the inclusion policies.
             if constraint.key == HOSTNAME:
                 self._eligible.append(None)
                 self._count_rows(i, None, whole.n, whole)
                 continue
             eligible = _included(constraint, self._pod, whole, self._compare)
+            # Kept quirk: with the built-in defaults a node without some of the labels still counts for the labels that
+            # it has.
             self._eligible.append(_both(eligible, self._held) if self.needs_all_keys else eligible)
             self._count_rows(i, self._codes[i], whole.n_values(constraint.key) + 1, whole)
         self._weights = tuple(
@@ -311,6 +340,8 @@ class SoftCounts(SpreadCounts):
     def weights(self, scored: Bools, n_scored: int, nodes: Snapshot) -> tuple[float, ...]:
         """Return the weight of each constraint: ln(domains with scored nodes + 2), so that many small domains do not count
         less."""
+        # The number of domains is taken among the nodes that are scored: with ten zones of which two have feasible
+        # nodes, the weight is ln(2 + 2). If all nodes are scored it does not change from pod to pod and is kept.
         if n_scored == nodes.total:
             return self._weights
         found = []
@@ -327,6 +358,8 @@ class SoftCounts(SpreadCounts):
     def spreads(self, weights: Sequence[float], nodes: Snapshot) -> tuple[Spread, ...]:
         """Return the constraints as `kernels.spread_worth` takes them: counts, codes, nodes without the label, weight, maxSkew
         - 1."""
+        # `is`, not ==: weights of this tuple are those for all nodes, so the result can be kept until the next recount.
+        # The arrays in it are the live ones: when `count` changes an element, the kept result has the new value too.
         is_of_all = weights is self._weights and nodes.rows is None
         if is_of_all and self._spreads is not None:
             return self._spreads
@@ -363,6 +396,7 @@ def natural_log(x: float) -> float:
     x = fraction * 2**exponent with fraction in [sqrt(1/2), sqrt(2)); ln x = exponent * ln 2 + ln(1 + f), f = fraction - 1, and
     ln(1 + f) is a polynomial in s = f / (2 + f). The constants are those of FreeBSD's e_log.c, which Go uses too.
     """
+    # frexp gives a fraction in [1/2, 1); doubling the lower part centres it around 1, where f is small.
     fraction, exponent = frexp(x)
     if fraction < sqrt(2) / 2:
         fraction *= 2

@@ -162,6 +162,7 @@ class PodTopologySpread(AddsScores):
 
         Defaults count the pods with the same service or controller (`default_selector`); their matchLabelKeys are ignored.
         """
+        # Own constraints replace the defaults altogether: a pod with one soft constraint gets no default hard ones.
         own = pod.pod.spec.topology_spread_constraints
         if own:
             wanted = [c for c in own if c.when_unsatisfiable == action]
@@ -169,6 +170,8 @@ class PodTopologySpread(AddsScores):
         defaults = self._defaults_of[action]
         if not defaults:
             return ()
+        # A pod that no service and no controller selects belongs to nothing that could be spread, so defaults do not
+        # apply.
         selector = default_selector(pod, self.handle.objects)
         if selector.is_everything:
             return ()
@@ -176,6 +179,8 @@ class PodTopologySpread(AddsScores):
 
     def _own_selector(self, constraint: ApiConstraint, pod: PodView) -> matching.Selector:
         selector = matching.compile_selector(constraint.label_selector)
+        # matchLabelKeys: [pod-template-hash] adds pod-template-hash=<the pod's value>, so each revision of a Deployment
+        # is spread for itself. A key that the pod does not have is ignored.
         if self._merges_keys:
             for key in constraint.match_label_keys:
                 if key in pod.labels:
@@ -205,8 +210,8 @@ class PodTopologySpread(AddsScores):
                 return failed(str(error))
             if not constraints:
                 return SKIP
-            said, compare = (HARD, declaration(constraints, pod)), self._compares
-            state.counted(self.name, said, nodes, lambda: HardCounts(constraints, pod, compare))
+            key, compare = (HARD, declaration(constraints, pod)), self._compares
+            state.counted(self.name, key, nodes, lambda: HardCounts(constraints, pod, compare))
         return None
 
     def advise(self, refused: Refused) -> list[Advice]:
@@ -216,6 +221,8 @@ class PodTopologySpread(AddsScores):
         """Refuse a node for the first constraint that it violates, in the order of the spec."""
         counts: HardCounts = state.read(self.name)
         reasons, bits = (MISSING_LABEL, TOO_SKEWED), None
+        # The verdict of a domain is a bit, 0 for "fits". `take` spreads it over the nodes; where an earlier constraint
+        # has refused a node already, its bit stays.
         for i, constraint in enumerate(counts.constraints):
             judged = counts.judge(i)
             if len(counts.constraints) == 1:
@@ -235,6 +242,9 @@ class PodTopologySpread(AddsScores):
     # Soft constraints
 
     def pre_score(self, pod: PodView, nodes: Snapshot, feasible: Bools, state: CycleState) -> Status | None:
+        # "Ignored" nodes lack the label of a constraint that the user has set, in the pod or as a List default. They are
+        # feasible, keep score 0, and do not count as domains. With the built-in defaults no node is ignored, because clusters
+        # without zones are usual.
         counts = self._soft(pod, nodes, state)
         if isinstance(counts, Status):
             return counts
@@ -253,9 +263,11 @@ class PodTopologySpread(AddsScores):
                 return failed(str(error))
             if not constraints or not nodes.n:
                 return SKIP
+            # The built-in defaults must work in clusters without zones, so nodes need not have all their labels; a
+            # user's constraints are taken at their word.
             needs_all_keys = bool(pod.pod.spec.topology_spread_constraints) or self.args.defaulting_type == LIST_DEFAULTING
-            said, compare = (SOFT, needs_all_keys, declaration(constraints, pod)), self._compares
-            counts = state.counted(_SOFT, said, nodes, lambda: SoftCounts(constraints, needs_all_keys, pod, compare))
+            key, compare = (SOFT, needs_all_keys, declaration(constraints, pod)), self._compares
+            counts = state.counted(_SOFT, key, nodes, lambda: SoftCounts(constraints, needs_all_keys, pod, compare))
         return counts
 
     def score(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Ints:
@@ -269,6 +281,9 @@ class PodTopologySpread(AddsScores):
     def normalize(self, scores: Ints, feasible: Bools, pod: PodView, nodes: Snapshot, state: CycleState) -> Ints:
         """Return 100 * (high + low - score) / high among the scored nodes. Nodes without a label of an own constraint get
         0."""
+        # Scores are sums of count * weight, so the lowest is the best: 0 for an empty domain. `low` is added so that
+        # the best node gets exactly 100, and the fullest one 100 * low / high:
+        #     scores 2, 4, 6 (low 2, high 6):   100 * (8 - 2) / 6 = 100   100 * (8 - 4) / 6 = 66   100 * (8 - 6) / 6 = 33
         counts: SoftCounts = state.read(_SOFT)
         ignored = counts.ignored(nodes)
         scored = feasible if ignored is None else feasible & ~ignored
@@ -297,11 +312,14 @@ class PodTopologySpread(AddsScores):
 
     def pod_may_help(self, pod: PodView, old: Pod | None, new: Pod | None) -> bool:
         """Return whether a hard constraint counts a pod that was added, deleted or changed, or does no longer."""
+        # Only pods of the same namespace that have a node, or are nominated, are in a count; and the waiting pod
+        # itself.
         for version in (old, new):
             if version is not None and not _is_involved(version, pod):
                 return False
         constraints = self._constraints(pod, HARD)
         if old is not None and new is not None:
+            # More tolerations let more nodes count under nodeTaintsPolicy Honor, which may raise the minimum.
             if (
                 new.metadata.uid == pod.uid
                 and old.spec.tolerations != new.spec.tolerations
@@ -311,6 +329,7 @@ class PodTopologySpread(AddsScores):
             if old.metadata.labels == new.metadata.labels:
                 return False
             return any(c.selector.matches(old.metadata.labels) != c.selector.matches(new.metadata.labels) for c in constraints)
+        # Added or deleted: an added pod may raise the minimum of the emptiest domain, so both directions may help.
         changed = new if new is not None else old
         assert changed is not None
         return any(c.selector.matches(changed.metadata.labels) for c in constraints)
@@ -322,6 +341,8 @@ class PodTopologySpread(AddsScores):
         def is_in_all(node: Node) -> bool:
             return all(key in node.metadata.labels for key in keys)
 
+        # A node counts only if it has all keys. So a change helps if that changed, or if the node counts and moved, or
+        # if it counts and its taints changed (nodeTaintsPolicy).
         if old is not None and new is not None:
             if is_in_all(old) != is_in_all(new):
                 return True

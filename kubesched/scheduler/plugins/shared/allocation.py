@@ -1,9 +1,10 @@
 """The scoring strategies of NodeResourcesFit: how full a node would be with the pod.
 
-    node: 4000m cpu, 1000m requested; 8Gi memory, 4Gi requested        pod: 1000m, 1Gi        both weights 1 LeastAllocated
-    (free / allocatable)     cpu 2000 * 100 // 4000 = 50, memory 3Gi * 100 // 8Gi = 37    (50 + 37) // 2 = 43 MostAllocated
-    (used / allocatable)     cpu 50, memory 62                                            56 RequestedToCapacityRatio     the
-    used percentages, looked up in a configured shape; the mean is rounded half up
+    node: 4000m cpu, 1000m requested; 8Gi memory, 4Gi requested    pod: 1000m, 1Gi    both weights 1
+
+    LeastAllocated (free / allocatable)    cpu 2000 * 100 // 4000 = 50, memory 3Gi * 100 // 8Gi = 37    (50 + 37) // 2 = 43
+    MostAllocated (used / allocatable)     cpu 50, memory 62                                            (50 + 62) // 2 = 56
+    RequestedToCapacityRatio               the used percentages, looked up in a shape; their mean is rounded half up
 
 Everything else is integer arithmetic that rounds towards zero, as in Go.
 """
@@ -42,6 +43,8 @@ class Strategy:
 
     def read(self, pod: PodView) -> Asked:
         """Return what the pod requests of each weighted resource, without scalar resources that it does not request."""
+        # Amounts for scoring, with 100m and 200Mi for containers that request nothing (module docstring of the plugin).
+        # `find` is -1 for a resource that no pod and no node has: a weight for it would count 0 everywhere.
         asked, resources = pod.template.resources.scored, pod.template.interners.resources
         return tuple(
             (resources.id(name), asked.get(name, 0), weight)
@@ -88,6 +91,8 @@ def _weighted(usages: Sequence[Usage], spreads: bool, n: int) -> Ints:
 
 def most_allocated(pods: Iterable[Asked], nodes: Snapshot) -> int:
     """Return how full all nodes of the view together would be with these pods, from 0 to 100 (PlacementScore)."""
+    # Whole placement at once: the sums over its nodes, and over the pods that would be placed. So 30 of 40 cpu in a
+    # rack is 75, however the pods are spread within it.
     wanted: dict[int, tuple[int, int]] = {}
     for asked in pods:
         for resource, amount, weight in asked:
@@ -111,6 +116,8 @@ def shape_table(points: Sequence[tuple[int, int]]) -> Ints:
     """Return a piecewise linear function as its values at 0 to 100 percent. Between two points the change rounds towards zero:
     from (0, 10) to (4, 0), 10, 8, 5, 3, 0."""
 
+    # The table has 101 entries, because used shares are whole percentages. Below the first point and above the last one
+    # the function is constant.
     def value_at(percent: int) -> int:
         for i, (x, y) in enumerate(points):
             if percent <= x:
@@ -131,6 +138,8 @@ def _ratio(usages: Sequence[Usage], shape: Ints, n: int) -> Ints:
     for offered, used, more, weight in usages:
         there = offered != 0
         used, offered = used + more, np.where(there, offered, 1)
+        # A node that would be over its capacity counts as 100 percent used; Filter has refused it for real requests,
+        # but scoring has the defaults of 100m and 200Mi.
         percent = np.where(used > offered, 100, _quotients(used * 100, offered))
         scores = shape[np.clip(percent, 0, 100)]
         counts = there & (scores > 0)

@@ -1,7 +1,9 @@
 """CSI migration: an in-tree volume (inline or persistent) as the CSI volume that replaced it.
 
-    gcePersistentDisk data-1, label topology.kubernetes.io/zone=eu-1 driver pd.csi.storage.gke.io, handle
-    projects/UNSPECIFIED/zones/eu-1/disks/data-1, node affinity topology.gke.io/zone In [eu-1]
+    in-tree          gcePersistentDisk data-1, label topology.kubernetes.io/zone=eu-1
+    driver           pd.csi.storage.gke.io
+    handle           projects/UNSPECIFIED/zones/eu-1/disks/data-1
+    node affinity    topology.gke.io/zone In [eu-1]
 
 Only what scheduling reads is translated: driver, handle and node affinity.
 """
@@ -85,6 +87,8 @@ def volume_handle(volume: PersistentVolume) -> str:
     if disk is None:
         return _plain_handle(volume.spec)
     labels = volume.metadata.labels
+    # A label with two zones, `europe-west1-b__europe-west1-c`, is a regional disk. Its handle has the region that both
+    # are in.
     zones = (labels.get(BETA_ZONE) or labels.get(ZONE) or _UNSPECIFIED).split("__")
     if len(zones) > 1:
         return _gce_handle("regions", _region_of(zones), disk.pd_name)
@@ -101,12 +105,17 @@ def translated_affinity(volume: PersistentVolume) -> NodeSelector | None:
     if csi_zone is None:
         return required
     labels = volume.metadata.labels
+    # Three cases:
+    #     the affinity has zones                 its key is renamed to the driver's
+    #     only the label has zones (old volume)  a requirement with the driver's key is added to each term
+    #     neither                                the affinity stays as it is
     zone_key = _zone_family(required, labels)
     if any(wanted.values for wanted in _expressions_of(required) if wanted.key == zone_key):
         required = _renamed(required, zone_key, csi_zone)
     elif zone_key in labels:
         zones = {zone.strip() for zone in labels[zone_key].split("__")} - {""}
         required = _with_requirement(required, csi_zone, sorted(zones)) if zones else required
+    # Kept quirk: the region's old key is renamed only together with the zone's old key.
     if zone_key == BETA_ZONE:
         required = _renamed(required, BETA_REGION, REGION)
     return required
@@ -118,6 +127,7 @@ def _plain_handle(source: Volume | PersistentVolumeSpec) -> str:
     if (ebs := source.aws_elastic_block_store) is not None:
         if not ebs.volume_id.startswith("aws://"):
             return ebs.volume_id
+        # `aws://eu-west-1a/vol-0123`: the volume is the path, the zone is the host part and not read.
         found = urlsplit(ebs.volume_id).path.strip("/")
         if not _EBS_ID.fullmatch(found):
             raise TranslationError(f"invalid format for AWS volume ({ebs.volume_id})")
@@ -152,6 +162,7 @@ def _region_of(zones: list[str]) -> str:
 
 def _zone_family(selector: NodeSelector | None, labels: dict[str, str]) -> str:
     """Return the zone label of a volume: the one in its affinity, else the one among its labels."""
+    # The newer key wins where both are present; without any, the newer one, which then matches nothing.
     asked_for = {wanted.key for wanted in _expressions_of(selector)}
     return next((key for found in (asked_for, labels) for key in (ZONE, BETA_ZONE) if key in found), ZONE)
 

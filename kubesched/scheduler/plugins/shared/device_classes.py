@@ -44,6 +44,8 @@ class ServedByDevices:
         if resource <= EPHEMERAL_STORAGE or not self.serves(resource, nodes.templates):
             return used, offered
         devices, in_use = device_columns(nodes.templates.resources.values[resource], nodes)
+        # Kept from kube-scheduler: a node that offers the resource itself (a device plugin) is not served by devices
+        # too.
         served = (offered == 0) & (devices > 0)
         return np.where(served, in_use, used), np.where(served, devices, offered)
 
@@ -59,31 +61,36 @@ class DeviceCounts:
     def __init__(self, objects: Objects) -> None:
         self._objects = objects
         self._facts = FactBook()
-        self._known: dict[str, tuple[object, Ints, Ints]] = {}
+        self._columns: dict[str, tuple[object, Ints, Ints]] = {}
+        """By resource: what the columns are valid for, the devices, and those in use."""
+        self._classes_version = -1
 
     def columns(self, resource: str, nodes: Snapshot) -> tuple[Ints, Ints]:
         """Return the number of devices that serve a resource, and of those in use, for each node."""
         claims = self._objects.shared(DeviceClaims)
         claims.refresh()
         device_class = self._objects.shared(DeviceClassMap).find(resource)
+        # The resource of a class that is gone is not read again. So changed classes empty the cache.
+        if self._classes_version != self._objects.version(DeviceClass):
+            self._classes_version = self._objects.version(DeviceClass)
+            self._columns.clear()
         # The journal is part of the key: a new label may change which nodes a slice reaches.
         valid_for = (
             id(device_class),
-            self._objects.version(DeviceClass),
             self._objects.version(ResourceSlice),
             claims.touched.end,
             nodes.structure,
             nodes.journal.end,
         )
-        known = self._known.get(resource)
-        if known is None or known[0] != valid_for:
+        cached = self._columns.get(resource)
+        if cached is None or cached[0] != valid_for:
             everything = nodes.everything()
             there = np.zeros(everything.n, dtype=np.int64)
             used = np.zeros(everything.n, dtype=np.int64)
             if device_class is not None:
                 self._count(device_class, everything, claims, there, used)
-            known = self._known[resource] = valid_for, there, used
-        _, there, used = known
+            cached = self._columns[resource] = valid_for, there, used
+        _, there, used = cached
         return (there, used) if nodes.rows is None else (there[nodes.rows], used[nodes.rows])
 
     def _count(self, device_class: DeviceClass, nodes: Snapshot, claims: DeviceClaims, there: Ints, used: Ints) -> None:
@@ -91,8 +98,11 @@ class DeviceCounts:
         kube-scheduler."""
         expressions = [s.cel.expression for s in device_class.spec.selectors if s.cel is not None]
         broken = np.zeros(nodes.n, dtype=np.bool_)
+        # Slices by devices by selectors, but only when slices, classes, claims or nodes changed. CEL is cached by
+        # device facts.
         for published in self._objects.all(ResourceSlice):
             spec = published.spec
+            # The slice says for all its devices which nodes reach them, or leaves it to each device.
             everyone = _reached(spec, nodes) if not spec.per_device_node_selection else None
             for device in spec.devices:
                 reached = _reached(device, nodes) if spec.per_device_node_selection else everyone

@@ -15,6 +15,8 @@ def scale_to_best(scores: Ints, feasible: Bools, nodes: Snapshot, *, reverse: bo
 
     Division rounds down, as in Go. If the highest score is 0, all nodes get 0, or 100 with `reverse`.
     """
+    # One value for all nodes (`uniform`), as TaintToleration's 0 without taints, needs no pass over the column. The
+    # highest score is taken among feasible nodes; others may come out above 100, but are not read.
     are_equal = is_uniform(scores)
     best = max(scores.item(0), 0) if are_equal else int(scores[feasible].max(initial=0))
     if best == 0:

@@ -42,6 +42,8 @@ class ServicesByLabel:
         return found
 
     def _follow(self) -> None:
+        # A service may have several labels in its selector; one is enough to find it, so it is kept under the first by
+        # name. Pods are looked up under each of their labels.
         def place(service: Service) -> tuple[str, str, str]:
             assert service.spec.selector
             return service.metadata.namespace, *min(service.spec.selector.items())
@@ -66,6 +68,9 @@ def default_selector(pod: PodView, objects: Objects) -> Selector:
     The selectors of all its services are merged by key, and that of its controller is added:
     services app=web and tier=front, ReplicaSet with pod-template-hash=1  ->  app=web, tier=front, pod-template-hash=1
     """
+    # Selectors of services can be merged, because they all match the pod: they have no key with two values. A
+    # ReplicationController's map is merged into them, and wins where the pod was relabelled since. The selectors of ReplicaSets
+    # and StatefulSets may have expressions, so they are added as further requirements.
     merged: dict[str, str] = {}
     for wanted in objects.shared(ServicesByLabel).selecting(pod):
         merged.update(wanted)

@@ -106,6 +106,8 @@ class PlacedPods:
                 if pod is not None and pod.pod.spec.volumes:
                     (self.came if change.sign > 0 else self.left)(pod, change.row)
             return
+        # `slots` has the placed pods of the whole cluster by slot; `row_of_slot` is the row of each. This loop is over
+        # all pods, but only runs when nodes come or go, or after a very long pause.
         self.restart(nodes)
         row_of_slot = nodes.slots.row.data
         for slot, pod in enumerate(nodes.slots.views):

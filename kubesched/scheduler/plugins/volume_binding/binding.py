@@ -60,6 +60,8 @@ class Binder:
 
     def promise(self, plan: VolumePlan, row: int) -> Promises:
         """Promise all volumes and claims of the plan for a row, or none; raise `PromiseError` if one changed meanwhile."""
+        # All or none: Reserve must not leave promises behind when it fails, because Unreserve gets nothing to take back
+        # then.
         made = Promises()
         try:
             for claim, volume in plan.bindings_on(row):
@@ -95,6 +97,8 @@ class Binder:
 
     async def write(self, promises: Promises) -> None:
         """Write the promises to the API, one by one. On an error, take back those that are not written, and raise it."""
+        # Volumes before claims, as in kube-scheduler. The counts say what was written; only what comes after them may
+        # be taken back, since the API server has the rest.
         n_bindings = n_provisions = 0
         try:
             for binding in promises.bindings:
@@ -112,6 +116,7 @@ class Binder:
         clock = self._handle.clock
         deadline = clock.monotonic() + self._timeout_seconds
         while True:
+            # The first look is after one second, and none comes after the deadline: both as in kube-scheduler's polling.
             left = deadline - clock.monotonic()
             if left < POLL_SECONDS:
                 if left > 0:
@@ -138,6 +143,7 @@ class Binder:
     def _is_bound(self, binding: Binding, node: Node) -> bool:
         """Return whether a claim is bound to its existing volume. An older version in the cache than the one that was written
         is not judged yet."""
+        # `stored` is what the API server says, without promises: a promise would make the volume look bound already.
         name = binding.volume.metadata.name
         volume = self._volumes.stored(name)
         if volume is None:
@@ -148,6 +154,7 @@ class Binder:
             raise VolumeError(f"failed to check binding: {self._claims.not_found(meta.name, meta.namespace)}")
         if _is_older(volume, binding.volume):
             return False
+        # Checked again: the volume's node affinity or the labels of the node may have changed since Filter.
         self._check_affinity(volume, node)
         if volume.spec.claim_ref is None or not volume.spec.claim_ref.uid:
             raise VolumeError(f'ClaimRef got reset for pv "{name}"')
@@ -163,6 +170,7 @@ class Binder:
             raise VolumeError(f"failed to check provisioning pvc: {missing}")
         if _is_older(claim, written):
             return False
+        # Two texts, as in kube-scheduler: one for a claim without any annotation, one for another selected node or none.
         if not claim.metadata.annotations:
             raise VolumeError(f'selectedNode annotation reset for PVC "{meta.name}"')
         if claim.metadata.annotations.get(SELECTED_NODE, "") != node.metadata.name:
@@ -178,6 +186,8 @@ class Binder:
         """Raise VolumeError if a volume does not reach the node; an in-tree volume is checked in its CSI form on nodes that
         migrated it."""
         selector = affinity_of(volume)
+        # The same choice as `_misfits` in the plan, for one node: in-tree form, or CSI form where the node has migrated
+        # the plugin.
         plugin = csi.in_tree_plugin(volume.spec) if volume.spec.csi is None else ""
         if plugin in csi.MIGRATED:
             csi_node = self._handle.objects.get(CSINode, node.metadata.name)
@@ -206,6 +216,8 @@ def given_to(volume: PersistentVolume, claim: PersistentVolumeClaim) -> Persiste
         uid=meta.uid,
         resource_version=meta.resource_version,
     )
+    # The annotation says that the scheduler made the binding, so the volume controller may undo it. A volume whose user
+    # has put the claim into claimRef does not get it: that binding is the user's.
     if not is_meant_for(volume, claim) and BOUND_BY_CONTROLLER not in annotations:
         annotations = {**annotations, BOUND_BY_CONTROLLER: "yes"}
     metadata = replace(volume.metadata, annotations=annotations)

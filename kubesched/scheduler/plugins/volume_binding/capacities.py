@@ -1,7 +1,7 @@
 """The free storage of CSI drivers (CSIStorageCapacity objects), by storage class and by the nodes that reach it.
 
-    capacity c1: class fast, zone a, 10Gi      capacity c2: class fast, zone b, 2Gi      node rows 0, 1 in zone a, row 2 in zone
-    b pairs (row, object): (0, c1), (1, c1), (2, c2)          a claim of 5Gi fits where limit >= 5Gi: rows 0 and 1
+    class fast: capacity c1 (zone a, 10Gi), capacity c2 (zone b, 2Gi)    rows 0 and 1 in zone a, row 2 in zone b
+    pairs (row, object): (0, c1), (1, c1), (2, c2)                       a claim of 5Gi fits where limit >= 5Gi: rows 0 and 1
 
 An object whose amount changes, as with every new volume, rewrites one number. New objects and changed labels make the class be
 read again.
@@ -56,6 +56,8 @@ class ClassCapacities:
         """Add a capacity or its new version."""
         old = self._by_key.get(capacity.key)
         self._by_key[capacity.key] = capacity
+        # Only the amount changed, which happens with each volume that is provisioned: the pairs of objects and rows
+        # stay.
         if self._stale or old is None or old.node_topology != capacity.node_topology:
             self._stale = True
             return
@@ -73,6 +75,8 @@ class ClassCapacities:
         """Return for every row the index in `objects` of a capacity that is enough, or NONE."""
         if self._stale:
             self._read()
+        # Pairs are flat arrays, one entry for each (object, row): 3 objects that reach 2, 1 and 2 rows make 5 pairs. A
+        # matrix of objects and rows would mostly be empty, as an object is for one zone or one node.
         if self._epoch != by_selector.epoch:
             self._epoch = by_selector.epoch
             rows = [by_selector.of_label_selector(capacity.node_topology) for capacity in self.objects]
@@ -101,6 +105,7 @@ class StorageCapacities:
 
     def of_class(self, class_name: str) -> ClassCapacities:
         """Return the current capacities of a class."""
+        # `None`: the log is too short. Then all objects are put in again, as if they were new.
         changes = self._reader.changed(self._objects.log(CSIStorageCapacity))
         if changes is None:
             self._classes.clear()

@@ -129,6 +129,7 @@ class ClassVolumes:
         name = volume.metadata.name
         self._open[name] = volume
         at = self._at.get(name)
+        # A volume that was promised and is free again, or whose status changed: its place in the arrays is still right.
         if self._stale or at is None or not _same_offer(self.volumes[at], volume):
             self._stale = True
             return
@@ -138,6 +139,7 @@ class ClassVolumes:
 
     def drop(self, name: str) -> None:
         """Remove a volume that is no longer open."""
+        # Volumes that are gone stay in the arrays, marked as not alive, until there are clearly more of them than of open ones.
         if self._open.pop(name, None) is not None and not self._stale:
             self._alive[self._at[name]] = False
             self._stale = len(self._at) > 64 + 2 * len(self._open)
@@ -157,6 +159,13 @@ class ClassVolumes:
         best = np.full(by_selector.n, _NONE_YET, dtype=np.int64)
         fitting = self._fitting(wanted)
         for _ in range(len(taken) + 1):
+            # One round. `fitting` are indexes, smallest volume first. `of_group[g]` is the smallest one of group g;
+            # `offered` is the same for each (group, row) pair; an earlier claim's volume is struck out on the row where
+            # it chose it, and `best` keeps the minimum.
+            #
+            #     taken: the earlier claim chose index 1 on row 2
+            #     round 1: row 2 is offered 1, which is taken; rows 0 and 1 are offered 2
+            #     round 2: the next smallest volume of each group; row 2 gets it if there is one
             groups = self._group[fitting]
             of_group = np.full(len(self._selectors), _NONE_YET, dtype=np.int64)
             of_group[groups[::-1]] = fitting[::-1]  # in reverse order, so the smallest of a group is written last
@@ -170,6 +179,8 @@ class ClassVolumes:
 
     def _fitting(self, wanted: Wanted) -> Ints:
         """Return the indexes of the volumes that fit, smallest first."""
+        # Volumes are sorted by size, so those that are large enough are a tail of the arrays. Kinds are few:
+        # (Filesystem, ReadWriteOnce) is mostly the only one, so each is compared once and not each volume.
         first = bisect_left(self._nanos, wanted.nano)
         kinds = np.fromiter((wanted.takes(kind) for kind in self._kinds), dtype=np.bool_, count=len(self._kinds))
         suits = self._alive[first:] & kinds[self._kind[first:]]
@@ -213,6 +224,8 @@ class OpenVolumes:
 
     def follow(self) -> None:
         """Follow the changes of volumes and promises since the last call."""
+        # Two logs: objects that changed in the API, and promises that were made or taken back. Both name volumes, and
+        # each volume is looked at once, in the newest version with promises (`VolumeCache.get`).
         changes = self._reader.changed(self._objects.log(PersistentVolume))
         touched = self._promises.changed(self._cache.touched)
         if changes is None or touched is None:
@@ -232,6 +245,7 @@ class OpenVolumes:
 
     def meant_for(self, claim: PersistentVolumeClaim, class_name: str, wanted: Wanted) -> PersistentVolume | None:
         """Return a volume of the class whose claimRef names the claim, and that fits; None if there is none."""
+        # Of several volumes that name the claim the first one wins, in the order in which they were seen.
         for volume in self._claimed.get((claim.metadata.namespace, claim.metadata.name), {}).values():
             if class_of_volume(volume) == class_name and is_meant_for(volume, claim) and wanted.takes_if_given(volume):
                 return volume
@@ -239,9 +253,11 @@ class OpenVolumes:
 
     def _update(self, name: str) -> None:
         """Move a volume to where its newest version, with promises, belongs."""
-        known, volume = self._known.pop(name, None), self._cache.get(name)
-        if known is not None:
-            ref, class_name = known.spec.claim_ref, class_of_volume(known)
+        # First out of the places where the old version was, then into those of the new one. An open volume that stays
+        # open in its class is not dropped, so that `put` finds its place and nothing is sorted again.
+        before, volume = self._known.pop(name, None), self._cache.get(name)
+        if before is not None:
+            ref, class_name = before.spec.claim_ref, class_of_volume(before)
             if ref is not None:
                 claimed = self._claimed[(ref.namespace, ref.name)]
                 del claimed[name]

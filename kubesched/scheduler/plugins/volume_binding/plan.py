@@ -111,6 +111,8 @@ class Planner:
 
     def _check_bound(self, claims: list[PersistentVolumeClaim], plan: VolumePlan) -> None:
         """Set `out_of_reach`. A node is refused for the first volume that does not fit, as kube-scheduler stops there."""
+        # Kept quirk: the order of the claims decides. A claim whose volume is gone refuses the nodes that no earlier
+        # claim has refused, and later claims are not looked at.
         for claim in claims:
             volume = self._cache.get(claim.spec.volume_name)
             if volume is None:
@@ -121,6 +123,9 @@ class Planner:
     def _misfits(self, volume: PersistentVolume, plan: VolumePlan) -> Bools:
         """Return the rows that do not reach a volume. On nodes with CSI migration an in-tree volume has the affinity that its
         CSI form has."""
+        # kube-scheduler translates an in-tree volume for nodes whose CSINode lists its plugin as migrated, because
+        # labels differ there: `topology.kubernetes.io/zone` of the volume is `topology.ebs.csi.aws.com/zone` of the
+        # driver. Other nodes are matched by the volume as it is. So the two answers are mixed by row.
         here = self._out_of_reach(affinity_of(volume))
         plugin = csi.in_tree_plugin(volume.spec) if volume.spec.csi is None else ""
         if plugin not in csi.MIGRATED:
@@ -146,6 +151,8 @@ class Planner:
     def _check_delayed(self, claims: list[PersistentVolumeClaim], plan: VolumePlan) -> None:
         """Choose volumes for claims without a selected node, the smallest claim first. A claim with one, from an earlier
         attempt whose provisioning has begun, allows only that node."""
+        # A selected node comes from an attempt that failed after it was written. The provisioner may have made the
+        # volume there already, so kube-scheduler does not choose again: all rows but that one are refused.
         n = plan.nodes.n
         open_rows = np.ones(n, dtype=np.bool_)
         pinned = [claim for claim in claims if SELECTED_NODE in claim.metadata.annotations]
@@ -156,6 +163,8 @@ class Planner:
         plan.delayed = [
             DelayedClaim(claim, class_of_claim(claim), np.full(n, NONE, dtype=np.int64), open_rows) for claim in pinned
         ]
+        # The smallest claim first, as in kube-scheduler: the large ones cannot use the small volumes anyway. The order
+        # matters, because a later claim sees what earlier ones have taken (`plan.delayed`).
         for claim in sorted(free, key=requested_nano):
             plan.delayed.append(self._match(claim, plan, open_rows))
         self._check_provisioning(plan, open_rows)
@@ -198,6 +207,8 @@ class Planner:
     def _check_provisioning(self, plan: VolumePlan, open_rows: Bools) -> None:
         """Refuse the rows where a volume cannot be provisioned for a claim that needs it. A row is refused for the first such
         claim."""
+        # `left` are the rows on which all claims so far have a volume or can get one. A row is refused by the first
+        # claim that can neither find nor provision one, so the reasons do not add up.
         left = open_rows
         for delayed in plan.delayed:
             wanted = left & delayed.provisioned
@@ -213,6 +224,7 @@ class Planner:
                 plan.errors.append((wanted, text))
                 continue
             if storage_class.provisioner in ("", NO_PROVISIONER):
+                # A class without a provisioner (local volumes) can only use existing ones.
                 fits = np.zeros(plan.nodes.n, dtype=np.bool_)
             else:
                 fits = self._by_selector.column(self._by_selector.of_topologies(storage_class.allowed_topologies))
@@ -225,6 +237,9 @@ class Planner:
 
     def _has_room(self, delayed: DelayedClaim, storage_class: StorageClass) -> Bools | None:
         """Return the rows that reach enough storage for a claim; None if its CSI driver does not report capacity."""
+        # Capacity counts only if the CSIDriver says `storageCapacity: true`: other drivers publish no
+        # CSIStorageCapacity, and none would then look like full everywhere. A claim without a requested size fits
+        # anything.
         if not self._heeds_capacity or STORAGE not in delayed.claim.spec.resources.requests:
             return None
         driver = self._objects.get(CSIDriver, storage_class.provisioner)
@@ -258,6 +273,8 @@ def storage_scores(plan: VolumePlan, line: Ints) -> Ints:
     classes. By default less used is better: 2Gi requested of a volume of 8Gi is 25 percent, score 75. Rows that use existing
     volumes count only these, the other rows only the capacities for provisioning.
     """
+    # Two tables, because the rows of one pod may differ: on row 0 a claim finds an existing volume (`chosen`), on row 1
+    # one is made for it (`provisioned`). `given` says for each row which of the tables counts.
     n = plan.nodes.n
     given = np.zeros(n, dtype=np.bool_)
     existing: defaultdict[str, _Share] = defaultdict(lambda: _Share(n))
@@ -293,6 +310,8 @@ def _add_made(delayed: DelayedClaim, shares: defaultdict[str, _Share]) -> None:
 def _average(shares: Iterable[_Share], line: Ints, n: int) -> Ints:
     total, classes = np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.int64)
     for share in shares:
+        #     shape 0 % -> 100, 100 % -> 0:   class fast 2Gi of 8Gi: 25 % -> 75     class slow 5Gi of 10Gi: 50 % -> 50
+        #     mean (75 + 50) / 2 = 62.5, rounded half up: 63
         full = (share.available == 0) | (share.requested > share.available)
         percent = np.where(full, 100, share.requested * 100 // np.where(full, 1, share.available))
         total += np.where(share.counts, line[np.clip(percent, 0, 100)], 0)

@@ -3,10 +3,9 @@
 PreFilter sorts the pod's claims:
 
 * bound: Filter refuses nodes that the volume's node affinity excludes.
-* unbound, class with volumeBindingMode WaitForFirstConsumer ("delayed"): Filter finds for every node the smallest open volume,
-or
-  whether one can be provisioned there. Reserve promises the volumes of the chosen node, PreBind writes the promise and waits
-  until the volume controller and the provisioner have done their part.
+* unbound, class with volumeBindingMode WaitForFirstConsumer ("delayed"): Filter finds for every node the smallest open volume
+  that fits, or whether one can be provisioned there. Reserve promises the volumes of the chosen node. PreBind writes the
+  promises and waits until the volume controller and the provisioner have done their part.
 * unbound otherwise ("immediate"): the pod waits, because the volume controller binds these claims without the pod.
 """
 
@@ -143,6 +142,7 @@ class VolumeBinding(Plugin):
         )
         args = args or VolumeBindingArgs()
         self._binder = Binder(handle, self.volumes, self.claims, args.bind_timeout_seconds)
+        # `_line` is the shape as a table: the score for each percentage from 0 to 100; None with the gate off.
         self._line: Ints | None = None
         self.needs = (("filter", "pre_filter", "not found"),)
         if handle.gates.is_enabled("StorageCapacityScoring"):
@@ -158,6 +158,8 @@ class VolumeBinding(Plugin):
         found = self._claims_of(pod)
         if isinstance(found, Status):
             return found
+        # A claim with volumeName but without the annotation bind-completed is on its way and counts as immediate: the
+        # pod waits for the volume controller.
         bound: list[PersistentVolumeClaim] = []
         delayed: list[PersistentVolumeClaim] = []
         immediate = False
@@ -182,6 +184,8 @@ class VolumeBinding(Plugin):
     def _claims_of(self, pod: PodView) -> list[PersistentVolumeClaim] | Status:
         """Return a pod's claims with the promises about them, or why one cannot be used by what the API says."""
         found = []
+        # Checked in the API server's version (`stored`), used in the version with promises (`get`): another pod with the
+        # claim may have got a node already, and then the claim is pinned to that node.
         for name, ephemeral in claim_uses(pod.pod):
             claim = self.claims.stored(name, pod.namespace)
             if claim is None:
@@ -213,6 +217,8 @@ class VolumeBinding(Plugin):
     def filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Rejections:
         """Plan once for all rows of the cluster, then read the four columns of the plan for the rows of the view."""
         claims: Claims = state.read(self.name)
+        # The plan is for all rows and does not depend on pods, so a second call in the attempt (nominated pods,
+        # preemption) reads it again.
         if claims.plan is None:
             claims.plan = self._planner.plan(claims.bound, claims.delayed, nodes)
         plan, rows = claims.plan, nodes.rows
@@ -222,6 +228,7 @@ class VolumeBinding(Plugin):
             for column, reason in zip(found, self.reasons, strict=True)
             if np.count_nonzero(column)
         ]
+        # `every`, not `first`: kube-scheduler reports all reasons of this plugin against a node.
         refused = Rejections.every(*columns) if columns else Rejections.none(nodes)
         if plan.errors:
             refused = Rejections(refused.bits, refused.reasons, plan.errors_in(rows))
@@ -250,6 +257,8 @@ class VolumeBinding(Plugin):
         claims: Claims | None = state.find(self.name)
         if claims is None:
             return None
+        # Another pod with the same claims may have been bound between Filter and Reserve. Then there is nothing to
+        # promise.
         row = claims.plan.nodes.row(node_name) if claims.plan is not None and claims.delayed else -1
         if claims.plan is None or row < 0 or self._are_bound_by_now(pod):
             claims.all_bound = True
@@ -284,6 +293,7 @@ class VolumeBinding(Plugin):
         if ready is not None:
             return None if ready is SKIP else ready
         promises: Promises = state.read(self.name).promises[node_name]
+        # What was written stays on an error; Unreserve takes back the rest.
         try:
             await self._binder.write(promises)
             await self._binder.wait(promises, pod, node_name)

@@ -80,6 +80,8 @@ class RowsBySelector:
     def _reached(self, key: Hashable, alternatives: Callable[[], Alternatives]) -> Ints:
         found = self._rows.get(key)
         if found is None:
+            # Selectors of deleted volumes stay here until labels change or the cache is full. Emptying it is enough:
+            # rows are found again.
             if len(self._rows) >= _MANY:
                 self._rows.clear()
             found = self._rows[key] = _union([self._of_requirements(wanted) for wanted in alternatives()])
@@ -89,6 +91,7 @@ class RowsBySelector:
         """Return the rows that match all requirements: an `In` narrows them by the sorted index, the others are checked on
         what is left."""
         assert self._nodes is not None
+        # Most selectors of volumes have one `In` (a host name, a zone), so this index alone answers them.
         listed = next((wanted for wanted in requirements if wanted.operator == IN), None)
         rows = self._with_values(listed) if listed is not None else np.arange(self.n, dtype=np.int64)
         rest = [wanted for wanted in requirements if wanted is not listed]
@@ -109,6 +112,8 @@ class RowsBySelector:
         sorted_by = self._by_value.get(wanted.key)
         if sorted_by is None:
             codes = self._nodes.codes(wanted.key)
+            # The rows sorted by code, and where each code begins: codes 1 0 1 2 give order [1, 0, 2, 3] and starts
+            # [0, 1, 3, 4]. The rows with code 1 are order[1:3] = [0, 2].
             order = np.argsort(codes, kind="stable").astype(np.int64)
             starts = np.searchsorted(codes[order], np.arange(len(column.values) + 1)).astype(np.int64)
             sorted_by = self._by_value[wanted.key] = (order, starts)

@@ -118,6 +118,8 @@ class Executor:
     # Nodes and namespaces
 
     async def _create_nodes(self, operation: ops.CreateNodes, number: int) -> None:
+        """Create nodes, each before its CSINode. Their numbers go on from those of earlier operations."""
+
         async def create(made: tuple[Object, Object | None]) -> None:
             node, csi_node = made
             await self._rest.create(node)
@@ -128,6 +130,7 @@ class Executor:
         self._n_nodes += operation.count
 
     async def _create_namespaces(self, operation: ops.CreateNamespaces, number: int) -> None:
+        """Create namespaces PREFIX-0, PREFIX-1, ..., unless an earlier operation did."""
         path = operation.namespace_template_path
         base = cases.plain(self.workload.file(path)) if path else {}
         for i in range(operation.count):
@@ -140,6 +143,7 @@ class Executor:
     # Pods
 
     async def _create_pods(self, operation: ops.CreatePods, number: int) -> None:
+        """Create pods. By default wait until all have a node; with `collectMetrics`, measure meanwhile."""
         namespace = operation.namespace if operation.namespace is not None else f"namespace-{number}"
         await self._ensure_namespace(namespace)
         pods = objects.pods(operation, self.workload, namespace)
@@ -157,6 +161,7 @@ class Executor:
             await self._end_collection()
 
     async def _create_pod(self, new: NewPod, namespace: str) -> None:
+        """Create a pod, after its volume and claim, which are marked as bound."""
         if new.claim is not None and new.volume is not None:
             await self._rest.create(new.claim, namespace)
             await self._rest.set_status(new.claim, namespace, {"phase": "Bound"})
@@ -192,6 +197,7 @@ class Executor:
             raise SchedulerError(f"no pod at all was scheduled in {operation.duration}")
 
     async def _delete_pods(self, operation: ops.DeletePods, number: int) -> None:
+        """Delete the pods that match, at a rate if there is one; with `skipWaitToCompletion` in the background."""
         doomed = self._informer.pods(operation.namespace, operation.label_selector)
 
         async def delete() -> None:
@@ -207,6 +213,7 @@ class Executor:
             await delete()
 
     async def _barrier(self, operation: ops.Barrier, number: int) -> None:
+        """Wait until the created pods have a node, or with `Attempted` a first attempt; by default in all namespaces."""
         namespaces = operation.namespaces or list(self._n_pending)
         unknown = [name for name in namespaces if name not in self._n_pending]
         if unknown:
@@ -227,6 +234,8 @@ class Executor:
         seconds = operation.interval_milliseconds / 1000 or _CHURN_SECONDS
         recreates = operation.mode == "recreate"
 
+        # `create` makes new objects in each round, up to `number` rounds. `recreate` has up to `number` objects of each
+        # template: it creates one in each round until all exist, then deletes one in each round until none does, and so on.
         async def churn() -> None:
             alive: dict[tuple[int, int], str] = {}
             turn = 0
@@ -246,6 +255,7 @@ class Executor:
     # Any object
 
     async def _create_any(self, operation: ops.CreateAny, number: int) -> None:
+        """Create objects of any kind from a template; an unknown field is an error."""
         if operation.namespace:
             await self._ensure_namespace(operation.namespace)
         file, counts = self.workload.file(operation.template_path), not isinstance(operation, ops.CreatePodGroups)
@@ -256,6 +266,7 @@ class Executor:
         await self._rest.create(obj, namespace, strict=True)
 
     async def _update_any(self, operation: ops.UpdateAny, number: int) -> None:
+        """Replace objects of any kind, or a subresource of them, at a rate if there is one."""
         if operation.namespace:
             await self._ensure_namespace(operation.namespace)
         file = self.workload.file(operation.template_path)
@@ -266,11 +277,13 @@ class Executor:
     # Devices
 
     async def _create_resource_claims(self, operation: ops.CreateResourceClaims, number: int) -> None:
+        """Create copies of a claim; its template has a generateName."""
         await self._ensure_namespace(operation.namespace)
         claim = cases.plain(self.workload.file(operation.template_path))
         await in_parallel([claim] * operation.count, lambda one: self._create_strictly(one, operation.namespace))
 
     async def _create_resource_driver(self, operation: ops.CreateResourceDriver, number: int) -> None:
+        """Publish a ResourceSlice for each node whose name matches the pattern."""
         found = await list_objects(self._rest.connection, Node)
         names = [node.metadata.name for node in found if fnmatch.fnmatchcase(node.metadata.name, operation.nodes)]
 
@@ -280,6 +293,7 @@ class Executor:
         await in_parallel(names, publish)
 
     async def _alloc_resource_claims(self, operation: ops.AllocResourceClaims, number: int) -> None:
+        """Write an allocation to each claim that has none."""
         connection = self._rest.connection
         found = await devices.read_cluster(connection)
         claims = [
@@ -293,6 +307,7 @@ class Executor:
     # Metrics
 
     async def _begin_collection(self, name: str, namespaces: list[str], selector: Mapping[str, str]) -> None:
+        """Start to sample throughput, and remember the present histogram of attempts."""
         if self._collection is not None:
             raise ConfigError("", "metrics are being collected already")
         attempts = await self._attempts()
@@ -302,6 +317,7 @@ class Executor:
         self._collection = _Collection(name, throughput, attempts, ends, asyncio.create_task(throughput.run()))
 
     async def _end_collection(self) -> None:
+        """Stop sampling, and add a row of figures."""
         collection = self._collection
         if collection is None:
             raise ConfigError("", "no metrics are being collected")

@@ -45,7 +45,7 @@ class Ledger:
     """What became of the pods; a sink of a reflector. Times are monotonic seconds."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self.asked: dict[str, float] = {}
+        self.created: dict[str, float] = {}
         """By name, when each pod without a node was created."""
         self.node_of: dict[str, str] = {}
         self.n_bound = self.n_gone = 0
@@ -54,7 +54,7 @@ class Ledger:
         """The nodes that held too many pods, and how many."""
         self.delays = array("d")
         self.bound_at = array("d")
-        self.on_bound: Callable[[float, float], None] = lambda asked, now: None
+        self.on_bound: Callable[[float, float], None] = lambda created, now: None
         """Called with the times at which a pod was created and bound."""
         self._pods_on = Counter[str]()
         self._names: list[str] = []
@@ -102,16 +102,16 @@ class Ledger:
         self._pods_on[node] += 1
         if self._pods_on[node] > PODS_PER_NODE:
             self.overbooked[node] = max(self.overbooked.get(node, 0), self._pods_on[node])
-        asked = self.asked.pop(name, None)
-        if asked is not None:
+        created = self.created.pop(name, None)
+        if created is not None:
             now = self.clock()
             self.n_bound += 1
-            self.delays.append(now - asked)
+            self.delays.append(now - created)
             self.bound_at.append(now)
-            self.on_bound(asked, now)
+            self.on_bound(created, now)
 
     def _gone(self, name: str) -> None:
-        self.asked.pop(name, None)
+        self.created.pop(name, None)
         node = self.node_of.pop(name, None)
         if node is not None:
             self.n_gone += 1
@@ -145,7 +145,7 @@ class Users:
             n_due += n_wanted
             for _ in range(n_wanted):
                 self._start(self._create_one())
-            n_extra = len(self.ledger.node_of) + len(self.ledger.asked) - self._n_pods
+            n_extra = len(self.ledger.node_of) + len(self.ledger.created) - self._n_pods
             for _ in range(min(n_extra, 2 * n_wanted + 2)):
                 name = self.ledger.draw(self._chance)
                 if name is not None:
@@ -195,7 +195,7 @@ class Users:
             if (
                 pod.metadata.name not in self.ledger.node_of
             ):  # again at each try: until one succeeds, the scheduler cannot see the pod
-                self.ledger.asked[pod.metadata.name] = self.ledger.clock()
+                self.ledger.created[pod.metadata.name] = self.ledger.clock()
             await create(self._connection, pod)
 
         await self._retried(send)

@@ -53,12 +53,12 @@ class Faults:
         self._now = users.ledger.clock
         users.ledger.on_bound = self._bound
 
-    def _bound(self, asked: float, now: float) -> None:
+    def _bound(self, created: float, now: float) -> None:
         """End the faults that were before the creation of a pod that is bound now."""
         for fault in reversed(self.done):
             if fault.bound_after is not None:
                 break
-            if asked >= fault.at:
+            if created >= fault.at:
                 fault.bound_after = now - fault.at
 
     async def run(self, every_seconds: float, until: Callable[[], bool]) -> None:

@@ -46,7 +46,7 @@ class Measured:
         row: dict[str, Any] = {
             "seconds": round(now - self.began),
             "bound": ledger.n_bound,
-            "waiting": len(ledger.asked),
+            "waiting": len(ledger.created),
             "load": round(load, 2),
         }
         for name, replica in (("leader", leader), ("server", server)):
@@ -80,7 +80,7 @@ def document(measured: Measured, *, is_final: bool = False) -> dict[str, Any]:
             "askedFor": users.n_asked,
             "bound": ledger.n_bound,
             "gone": ledger.n_gone,
-            "waiting": len(ledger.asked),
+            "waiting": len(ledger.created),
             "boundTwice": len(ledger.bound_twice),
             "overbookedNodes": len(ledger.overbooked),
             "mostOnANode": ledger.most_on_a_node,
@@ -112,8 +112,8 @@ def complaints(measured: Measured, *, is_final: bool) -> list[str]:
     found = [f"bound twice: {text}" for text in ledger.bound_twice]
     found += [f"{node} held {n} pods, {PODS_PER_NODE} fit" for node, n in ledger.overbooked.items()]
     found += [fault.complaint for fault in measured.faults.done if fault.complaint]
-    if is_final and ledger.asked:
-        names = sorted(ledger.asked)
+    if is_final and ledger.created:
+        names = sorted(ledger.created)
         found.append(f"{len(names)} pods were never bound, {names[0]} among them")
     return found
 
@@ -152,12 +152,12 @@ def pauses(replicas: Sequence[Replica]) -> dict[str, Any]:
     }
 
 
-def _calm(asked: np.ndarray[Any, np.dtype[np.float64]], done: Sequence[Fault]) -> np.ndarray[Any, np.dtype[np.bool_]]:
+def _calm(created: np.ndarray[Any, np.dtype[np.float64]], done: Sequence[Fault]) -> np.ndarray[Any, np.dtype[np.bool_]]:
     """Return which pods were created between faults: after the first binding after one fault, before the next."""
-    calm = np.ones(len(asked), bool)
+    calm = np.ones(len(created), bool)
     for fault in done:
         ends = fault.at + (fault.bound_after if fault.bound_after is not None else np.inf)
-        calm &= (asked < fault.at - 1.0) | (asked > ends)
+        calm &= (created < fault.at - 1.0) | (created > ends)
     return calm
 
 

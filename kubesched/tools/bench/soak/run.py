@@ -135,7 +135,7 @@ class _Running:
     async def settled(self) -> dict[str, Any]:
         """Wait until all pods have a node or the time for it is up; stop the schedulers, and return the report."""
         ledger, since = self._users.ledger, time.monotonic()
-        while ledger.asked and time.monotonic() < max((since, *ledger.bound_at[-1:])) + SETTLE_SECONDS:
+        while ledger.created and time.monotonic() < max((since, *ledger.bound_at[-1:])) + SETTLE_SECONDS:
             await asyncio.sleep(0.5)
             await self._replicas.look()
         await self._sample()

@@ -136,8 +136,8 @@ class WorkloadRunner:
         else:
             first, *others = old.spec.containers
             limits = {name: amount for name, amount in rollout.requests.items() if is_extended_name(name)}
-            asked = ResourceRequirements(requests=rollout.requests, limits=limits) if rollout.requests else first.resources
-            new = _with(old, spec=_with(old.spec, containers=(_with(first, resources=asked), *others)))
+            resources = ResourceRequirements(requests=rollout.requests, limits=limits) if rollout.requests else first.resources
+            new = _with(old, spec=_with(old.spec, containers=(_with(first, resources=resources), *others)))
         labels = {**(new.metadata.labels or {}), POD_TEMPLATE_HASH: str(self._n_revisions)}
         self._pods = [_with(new, metadata=_with(new.metadata, labels=labels))] * len(self._pods)
         replicas = len(self._sim.world.alive(self.workload.name))
@@ -261,15 +261,15 @@ class WorkloadRunner:
             self._sim.at(traced.time, lambda traced=traced: self._come_as(template, traced))  # type: ignore[misc]
 
     def _come_as(self, template: Pod, traced: TracedPod) -> None:
-        asked = (*traced.requests.items(), traced.priority)
+        key = (*traced.requests.items(), traced.priority)
         meta = template.metadata
-        spec = self._specs.get(asked)
+        spec = self._specs.get(key)
         if spec is None:
             first, *others = template.spec.containers
             limits: dict[str, Quantity] = {name: amount for name, amount in traced.requests.items() if is_extended_name(name)}
             resources = ResourceRequirements(requests={**first.resources.requests, **traced.requests}, limits=limits)
             priority = traced.priority if traced.priority is not None else template.spec.priority
-            spec = self._specs[asked] = _with(
+            spec = self._specs[key] = _with(
                 template.spec, priority=priority, containers=(_with(first, resources=resources), *others)
             )
         if traced.labels or traced.annotations:

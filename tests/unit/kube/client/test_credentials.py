@@ -323,3 +323,129 @@ def test_who_types_a_command_without_a_cluster_hears_how_to_name_one(tmp_path: P
         kubectl_credentials("", "", {"HOME": str(tmp_path)})
     assert str(caught.value) == NO_CLUSTER
     assert isinstance(kubectl_credentials("", "", {"KUBERNETES_MASTER": "http://127.0.0.1:8080"}), AddressSource)
+
+
+@pytest.mark.parametrize(
+    ("user", "cluster", "complaint"),
+    [
+        ({}, {"insecure-skip-tls-verify": "false"}, "clusters: c: .*`bool.*insecure-skip-tls-verify"),
+        ({}, {"extensions": ["x"]}, "clusters: c: .*extensions"),
+        ({"as-groups": 7}, {}, "users: u: .*as-groups"),
+        ({"as-user-extra": ["x"]}, {}, "users: u: .*as-user-extra"),
+        ({"auth-provider": 7}, {}, "users: u: .*auth-provider"),
+        ({"tokenFile": "a\0b"}, {}, "cannot be read"),
+        ({"exec": {"apiVersion": "v1", "command": "a\0b"}}, {}, "credentials cannot be loaded"),
+        ({"exec": {"apiVersion": "v1", "command": "x", "interactiveMode": "never"}}, {}, "users: u: .*interactiveMode"),
+    ],
+    ids=str,
+)
+async def test_a_field_of_another_type_is_refused_as_go_refuses_it(
+    tmp_path: Path, user: dict[str, Any], cluster: dict[str, Any], complaint: str
+) -> None:
+    with pytest.raises(ConfigError, match=complaint):
+        await find_credentials(kubeconfig(tmp_path, user, **cluster)).load()
+
+
+@pytest.mark.parametrize(
+    ("status", "complaint"),
+    [
+        ({"token": "x", "clientCertificateData": "x"}, "neither a token nor a certificate with its key"),
+        ({"token": "x", "clientCertificateData": 7, "clientKeyData": "x"}, "clientCertificateData"),
+        ({"token": "x", "expirationTimestamp": 7}, "expirationTimestamp"),
+        ({"token": "x", "expirationTimestamp": "tomorrow"}, "expirationTimestamp"),
+    ],
+    ids=str,
+)
+async def test_a_plugin_that_answers_nonsense_is_refused(tmp_path: Path, status: dict[str, Any], complaint: str) -> None:
+    path = kubeconfig(tmp_path, {"exec": answering(tmp_path, status)})
+    with pytest.raises(ConfigError, match=f"credentials cannot be loaded: exec: .*{complaint}"):
+        await find_credentials(path).load()
+
+
+@pytest.mark.parametrize("is_late", [True, False], ids=["too late", "cancelled"])
+async def test_a_plugin_that_nobody_waits_for_ends_with_all_that_it_started(
+    tmp_path: Path, is_late: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kubesched.kube.client.kubeconfig.PLUGIN_SECONDS", 0.5 if is_late else 60)
+    started = f"sleep 20 & echo $! > {tmp_path}/child; wait"
+    source = find_credentials(kubeconfig(tmp_path, {"exec": answering(tmp_path, {"token": "x"}, started)}))
+    began = time.monotonic()
+    with pytest.raises(ConfigError if is_late else TimeoutError):
+        await asyncio.wait_for(source.load(), 5 if is_late else 0.5)
+    assert time.monotonic() - began < 4
+    child = int((tmp_path / "child").read_text())
+    for _ in range(100):
+        if not is_running(child):
+            return
+        await asyncio.sleep(0.02)
+    pytest.fail("the plugin's own child is left")
+
+
+def is_running(pid: int) -> bool:
+    """Return whether a process runs. One that has ended and was not waited for does not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+async def test_what_the_files_have_counts_before_a_plugin_and_a_provider(tmp_path: Path) -> None:
+    asked = plugin(tmp_path, None)
+    oidc = {"auth-provider": {"name": "oidc", "config": {}}}
+    certificate = {f"client-{part}-data": base64.b64encode(b"PEM").decode() for part in ("certificate", "key")}
+    for user, expected in (
+        ({"token": "abc", **asked}, "Bearer abc"),
+        ({"token": "abc", **oidc}, "Bearer abc"),
+        ({"username": "u", **asked}, "Basic " + base64.b64encode(b"u:").decode()),
+        ({**certificate, **asked}, ""),
+    ):
+        assert (await find_credentials(kubeconfig(tmp_path, user)).load()).authorization == expected
+    assert not (tmp_path / "asked").exists()
+
+
+async def test_a_token_file_counts_before_a_token_as_long_as_it_can_be_read(tmp_path: Path) -> None:
+    source = find_credentials(kubeconfig(tmp_path, {"token": "written", "tokenFile": "token"}))
+    assert (await source.load()).authorization == "Bearer written"
+    (tmp_path / "token").write_text("rotated")
+    assert (await source.renew(refused=False)).authorization == "Bearer rotated"
+
+
+async def test_a_token_and_a_password_are_one_method_too_many(tmp_path: Path) -> None:
+    user = {"token": "t", "username": "u", "password": "p"}
+    with pytest.raises(ConfigError, match=r"more than one authentication method found; found \[token basicAuth\]"):
+        await find_credentials(kubeconfig(tmp_path, user)).load()
+
+
+@pytest.mark.parametrize(
+    ("server", "is_sent"),
+    [("http://api.example", False), ("http://127.evil.example", False), ("http://127.0.0.1:80", True), ("https://h", True)],
+)
+async def test_credentials_go_over_tls_alone_or_stay_on_this_machine(tmp_path: Path, server: str, is_sent: bool) -> None:
+    for user in ({"token": "secret"}, {"username": "u", "password": "secret"}, plugin(tmp_path, None)):
+        found = await find_credentials(kubeconfig(tmp_path, user, server=server)).load()
+        assert bool(found.authorization) == is_sent
+    assert (tmp_path / "asked").exists() == is_sent
+    moved = find_credentials(kubeconfig(tmp_path, {"token": "secret"}), master="http://api.example")
+    assert (await moved.load()).authorization == ""
+
+
+async def test_the_keys_of_impersonated_extras_are_escaped_and_need_a_user(tmp_path: Path) -> None:
+    extra = {"example.com/a%b c": ["1"], "plain-key_x": ["2"]}
+    found = await find_credentials(kubeconfig(tmp_path, {"as": "boss", "as-user-extra": extra})).load()
+    assert found.impersonation[1:] == (
+        ("Impersonate-Extra-example.com%2Fa%25b%20c", "1"),
+        ("Impersonate-Extra-plain-key_x", "2"),
+    )
+    with pytest.raises(ConfigError, match="as-uid, as-groups or as-user-extra is set without as"):
+        await find_credentials(kubeconfig(tmp_path, {"as-groups": ["system:masters"]})).load()
+
+
+async def test_the_name_in_a_certificate_belongs_to_the_server_of_the_file(tmp_path: Path) -> None:
+    path = kubeconfig(tmp_path, **{"tls-server-name": "api.local"})
+    assert (await find_credentials(path, master="https://other:6443").load()).tls_server_name is None
+
+
+async def test_base64_may_be_wrapped(tmp_path: Path) -> None:
+    data = base64.encodebytes(b"PEM" * 50).decode()
+    found = await find_credentials(kubeconfig(tmp_path, **{"certificate-authority-data": data})).load()
+    assert read(found.ca_file) == b"PEM" * 50

@@ -21,9 +21,12 @@ REVIEWER = FakeReviewer(
     tokens={
         "prometheus": {"username": "prometheus"},
         "guest": {"username": "guest"},
+        "viewer": {"username": "viewer"},
         "root": {"username": "root", "groups": ["system:masters"]},
     },
-    rights=frozenset({("prometheus", "get", "/metrics")}),
+    rights=frozenset(
+        {("prometheus", "get", "/metrics"), ("viewer", "get", "/ui/api/decisions/a/b"), ("guest", "get", "/api/decisions/a/b")}
+    ),
 )
 
 
@@ -49,6 +52,8 @@ DOORS = [
     ("that may read, not reset", "DELETE", "/metrics", "prometheus", 403),
     ("a token that may not", "GET", "/metrics", "guest", 403),
     ("not below what it may", "GET", "/metrics/slis", "prometheus", 403),
+    ("decisions are data of the page", "GET", "/api/decisions/a/b", "viewer", 404),
+    ("that everybody may discover APIs opens none", "GET", "/api/decisions/a/b", "guest", 403),
     ("masters may everything", "DELETE", "/metrics", "root", 200),
     ("what does not exist is not told to strangers", "GET", "/nothing", "", 401),
     ("but to those who may", "GET", "/nothing", "root", 404),

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -15,7 +16,7 @@ import yaml
 from asking import AtOnce
 
 from kubesched.embedded import ApiServer
-from kubesched.kube.client import KubeconfigSource, connect
+from kubesched.kube.client import Connection, KubeconfigSource, connect
 from kubesched.solver import Cluster
 from kubesched.testing import node, taint
 from kubesched.tools.serve import kueue
@@ -179,3 +180,34 @@ async def test_a_template_that_is_no_pod_is_refused_with_its_field(tmp_path: Pat
         found.submit("typo", 1, "many")
         await found.until(lambda: found.state("typo")[0] == "Retry")
         assert found.state("typo")[1].startswith("its pods cannot be placed: pods[0].spec.containers[0].resources.requests.cpu")
+
+
+async def test_an_object_of_another_shape_ends_nothing_and_is_looked_at_once_at_a_time(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(kueue, "_AGAIN_SECONDS", 0.2)
+    service = AtOnce(Cluster([node("n1", cpu="4")]))
+    checks = AdmissionChecks(cast(Service, service), cast(Connection, None))
+    tell(checks, "AdmissionCheck", "fits", {"spec": {"controllerName": CONTROLLER}, **ACTIVE})
+    task = asyncio.create_task(checks._answer())
+    pod_set = {"count": 1, "template": {"spec": {"nodeSelector": ["x"]}}}  # dict() of it is a ValueError
+    status = {
+        "conditions": [{"type": "QuotaReserved", "status": "True"}],
+        "admissionChecks": [{"name": "fits", "state": "Pending"}],
+    }
+    for _ in range(10):
+        tell(checks, "Workload", "default/w", {"metadata": {}, "spec": {"podSets": [pod_set]}, "status": status})
+        await asyncio.sleep(0.01)
+    assert not task.done()
+    caplog.clear()
+    await asyncio.sleep(0.3)
+    assert caplog.text.count("default/w cannot be checked") <= 2
+    task.cancel()
+
+
+ACTIVE = {"status": {"conditions": [{"type": "Active", "status": "True"}]}}
+
+
+def tell(checks: AdmissionChecks, kind: str, key: str, content: Object) -> None:
+    """Deliver an object as reflectors do."""
+    checks.deliver(kind, None, SimpleNamespace(key=key, content=content))

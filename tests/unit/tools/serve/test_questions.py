@@ -12,7 +12,7 @@ from kubesched.solver import Cluster, NodeTemplate
 from kubesched.tools.serve import questions
 from kubesched.tools.serve.questions import AskedCluster
 from kubesched.tools.serve.solver_process import answered
-from kubesched.tools.serve.wire import INVALID, Ask
+from kubesched.tools.serve.wire import INVALID, Ask, Refusal
 
 Object = dict[str, Any]
 
@@ -167,3 +167,11 @@ def test_an_unchanged_cluster_answers_a_watch_with_nothing(asked: AskedCluster) 
     assert first.body and not answered(asked, Ask(2, "fits", body, 1.0, seen=first.revision)).body
     ask(asked, "change", {"put": [a_node("n3")]})
     assert answered(asked, Ask(3, "fits", body, 1.0, seen=first.revision)).body
+
+
+def test_deltas_with_a_mistake_change_nothing(asked: AskedCluster) -> None:
+    before = ask(asked, "sizes", None)
+    remove = [{"kind": "Node", "name": "n1"}, {"kind": "Nod", "name": "x"}]
+    with pytest.raises(Refusal, match=r"remove\[1\].kind: 'Nod' is no kind"):
+        ask(asked, "change", {"remove": remove})
+    assert ask(asked, "sizes", None) == before

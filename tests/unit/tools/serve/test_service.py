@@ -10,9 +10,12 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
+import aiohttp
 import pytest
+from aiohttp import web
 
 from kubesched.errors import SchedulerError
+from kubesched.tools.serve.http_face import routes
 from kubesched.tools.serve.service import Limits, Service
 from kubesched.tools.serve.solver_process import Answering
 from kubesched.tools.serve.solvers import Nursery
@@ -214,3 +217,33 @@ async def test_a_body_that_is_too_long_is_refused_unread() -> None:
     async with serving(most_bytes=1000) as service:
         assert (await refusal(service.ask("me", "fits", b"x" * 1001)))[0] == INVALID
         assert (await refusal(service.put_session("me", "a", b"x" * 1001)))[0] == INVALID
+
+
+async def test_deltas_that_are_refused_are_no_answer() -> None:
+    async with serving() as service:
+        await service.put_session("me", "s", b'"mine"')
+        assert await refusal(service.change_session("me", "s", b'"refuse"')) == (INVALID, "pod a: no")
+        assert (await refusal(service.change_session("me", "s", b'"break"')))[0] == INTERNAL
+
+
+async def test_a_watch_ends_with_its_connection_though_the_answer_stays_the_same() -> None:
+    async with serving() as service:
+        service.is_open = True
+        app = web.Application()
+        app.add_routes(routes(service))
+        runner = web.AppRunner(app)  # as the port has it: a handler is not cancelled when its caller hangs up
+        await runner.setup()
+        await web.TCPSite(runner, "127.0.0.1", 0).start()
+        url = f"http://127.0.0.1:{runner.addresses[0][1]}/v1/watch"
+        async with aiohttp.ClientSession() as client:
+            async with client.post(url, json={}) as answer:
+                await answer.content.readline()
+                assert service._watches._has
+                answer.close()
+            async with client.post(url, data=b"x", headers={"Content-Type": "text/plain"}) as refused:
+                assert refused.status == 400
+        deadline = time.monotonic() + 5
+        while service._watches._has:
+            assert time.monotonic() < deadline
+            await asyncio.sleep(0.01)
+        await runner.cleanup()

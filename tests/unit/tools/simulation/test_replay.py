@@ -14,15 +14,16 @@ from kubesched.scheduler.engine.arrivals.inbox_log import InboxLog
 from kubesched.scheduler.engine.assembly import Ports, assemble, default_configuration
 from kubesched.scheduler.engine.records.decision_record import document
 from kubesched.scheduler.engine.records.decision_recorder import DecisionRecorder
-from kubesched.testing import node, pod
+from kubesched.testing import FakeWriter, node, pod
 from kubesched.tools.simulation.clock import VirtualClock, run_virtually
 from kubesched.tools.simulation.replay import Decisions, decide_again, replay
 
 
-class Moody:
+class Moody(FakeWriter):
     """Binds, after a while; every third time it fails first."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.count = 0
 
     async def bind(self, pod: Any, node_name: str) -> None:
@@ -31,27 +32,13 @@ class Moody:
         if self.count % 3 == 0:
             raise ServerFault(500, "InternalError", "not now")
 
-    async def patch_pod_status(self, pod: Any, status: Any) -> None:
-        return None
-
-    async def delete_pod(self, pod: Any) -> None:
-        return None
-
-    async def update(self, changed: Any, subresource: str = "") -> Any:
-        return changed
-
-    async def create(self, obj: Any) -> Any:
-        return obj
-
-    async def delete(self, obj: Any) -> None:
-        return None
-
 
 def record() -> tuple[bytes, list[dict[str, Any]]]:
-    file, decisions = io.BytesIO(), Decisions()
+    file = io.BytesIO()
 
-    async def live() -> None:
-        clock = decisions.clock = VirtualClock(asyncio.get_running_loop())
+    async def live() -> list[dict[str, Any]]:
+        clock = VirtualClock(asyncio.get_running_loop())
+        decisions = Decisions(clock)
         gates = config.Gates.defaults()
         engine = assemble(default_configuration(gates), gates, Ports(clock=clock, writer=Moody(), recorder=decisions, seed=5))
         InboxLog(engine.inbox, clock, file, seed=5)
@@ -67,9 +54,10 @@ def record() -> tuple[bytes, list[dict[str, Any]]]:
         await clock.sleep(60)
         engine.stop()
         await running
+        return decisions.lines
 
-    run_virtually(live())
-    return file.getvalue(), decisions.lines
+    lines = run_virtually(live())
+    return file.getvalue(), lines
 
 
 def test_a_replay_makes_the_same_decisions() -> None:

@@ -88,6 +88,9 @@ class Search:
         self._is_late = is_late
         self._allowance = allowance
         self._steps = 0
+        # State by claim is a list with an entry for each claim of the pod; `_take` adds to it and `_give_back` removes
+        # the newest entry. A pick is undone exactly: whatever `_take` changes must be put back there, or the next
+        # branch of the search starts wrong.
         self._picks: list[list[Pick]] = [[] for _ in claims]
         self._taken: list[set[DeviceId]] = [set() for _ in claims]
         """The devices that each claim has picked. A request with admin access may use devices that other claims hold, but
@@ -112,6 +115,9 @@ class Search:
 
     def _validate(self, claim: ClaimShape) -> int:
         """Raise if the claim cannot be searched for; return how deep the calls for it may go."""
+        # The smallest alternative of each request counts: if even these are too many, nothing can fit. A claim that is
+        # only too large with some alternatives is refused within the search (TOO_MANY), and other alternatives are
+        # tried.
         least = sum(min(map(self._size, ways), default=0) for ways in claim.requests)
         if least > MAX_RESULTS:
             raise AllocationError(
@@ -130,6 +136,8 @@ class Search:
                 text = f"claim {{claim}}, constraint #{i}: empty constraint (unsupported constraint type?)"
                 raise AllocationError(text, claim.index)
         self._constraints.append(constraints)
+        # `_devices` calls itself once for each pick and once more at the end of each request; `_request` comes once for
+        # each. The bound need not be tight.
         return MAX_RESULTS + 3 * len(claim.requests) + 1
 
     def _size(self, request: RequestShape) -> int:
@@ -139,6 +147,10 @@ class Search:
             raise request.error_of(": admin access is requested, but the feature is disabled")
         if request.derived and not self._features.derived_attributes:
             raise request.error_of(": cannot handle request with derived attributes, the feature is disabled")
+        # Mode All: the number of devices is not in the claim. It is how many devices of usable pools the request
+        # selects, taken or not. Kept quirk: one pool that is incomplete or invalid is an error for the whole node,
+        # because the missing slices may have devices that would have to be taken. Older releases leave out devices
+        # whose capacity is used up; newer ones count them, and then the search fails (`counts_full_devices_in_all`).
         if request.mode == EXACT_COUNT:
             return request.count
         if request.mode != ALL:
@@ -167,6 +179,8 @@ class Search:
                 return _Found.YES
             # TOO_MANY in a later claim does not mean that this claim has too many devices.
             return _Found.YES if self._request(c + 1, 0) is _Found.YES else _Found.NO
+        # Alternatives in the order of the list; the first with which everything after it can be allocated is taken. A
+        # request without alternatives is a list of one.
         always_too_many = True
         for request in claim.requests[r]:
             found = self._devices(c, r, request, 0, 0)
@@ -183,6 +197,8 @@ class Search:
         self._steps += 1
         if self._is_late is not None and self._steps % _STEPS_PER_CLOCK_READ == 0 and self._is_late():
             raise TookTooLong
+        # None for ExactCount; for mode All the devices that must be taken, in the order of the group. Mode All with no
+        # device does not succeed with nothing: it is refused.
         wanted = self._all.get(request)
         if wanted is not None and not wanted:
             return _Found.NO
@@ -198,6 +214,9 @@ class Search:
             if found is not _Found.YES:
                 self._give_back(c)
             return found
+        # CEL (`_is_selectable`) is evaluated once for each set of device facts, so it costs little after the first time. If the
+        # rest of the search fails, the pick is given back and the loop goes on with the next device: this is the
+        # backtracking of the example above.
         candidates = self._group.candidates
         for at in range(start, len(candidates)):
             candidate = candidates[at]
@@ -213,6 +232,8 @@ class Search:
             if found is _Found.YES:
                 return found
             self._give_back(c)
+            # The number of devices does not depend on which device it is, so no other one can help: without this the
+            # search would try all combinations before it fails.
             if found is _Found.TOO_MANY:
                 return found
         return _Found.NO
@@ -222,10 +243,13 @@ class Search:
     def _is_in_use(self, c: int, request: RequestShape, device: DeviceView) -> bool:
         if device.id in self._taken[c]:
             return True
+        # Admin access looks at a device beside its users, so devices that others hold are free for it. It never books
+        # them either: `DeviceClaims` leaves these results out.
         if request.admin:
             return False
         if device.id in self._book.exclusive or any(device.id in taken for taken in self._taken):
             return True
+        # With the gate off, a device that has been allocated in shares counts as taken as a whole.
         return not self._features.consumable_capacity and device.id in self._book.shares
 
     def _is_selectable(self, request: RequestShape, candidate: Candidate) -> bool:
@@ -244,6 +268,8 @@ class Search:
             return False
         before = self._book.consumed.get(device.id) if not if_empty else None
         now = self._shared.get(device.id) if not if_empty else None
+        #     capacity memory 40Gi: other claims 20Gi, earlier picks of this search 10Gi, this request 15Gi
+        #     20 + 10 + 15 = 45, more than 40: no room
         for consumed in taken:
             total = consumed.amount
             if before:
@@ -256,6 +282,8 @@ class Search:
 
     def _take(self, c: int, request: RequestShape, candidate: Candidate, *, must: bool) -> bool:
         """Pick a device for a request if all checks pass. `must`: a violated constraint is an error (allocationMode All)."""
+        # Two parts: first all checks, of which only `constraint.add` changes something and is undone on failure; then the
+        # changes, which `_give_back` undoes.
         device, pool = candidate.device, candidate.pool
         features, constraints = self._features, self._constraints[c]
         is_shared = device.allow_multiple and features.consumable_capacity
@@ -283,12 +311,15 @@ class Search:
                     text = f": cannot add device {device.id} because a claim constraint would not be satisfied"
                     raise request.error_of(text)
                 return False
+        # Again, because for mode All `_size` has judged each device alone, before the picks of this search consumed
+        # anything.
         if not self._has_room(request, device):
             for constraint in constraints:
                 constraint.remove(request)
             return False
         if counts:
             self._counters.take(pool, device)
+        # A shared device stays available: it gets one more share and does not count as taken.
         share = None
         if is_shared:
             share = request.consumption(device) or ()
@@ -334,6 +365,7 @@ class Constraint:
         """Add a device with its value of the attribute; return False if it violates the constraint."""
         if not self._is_about(request):
             return True
+        # A device without the attribute satisfies neither matchAttribute nor distinctAttribute.
         if attribute is None:
             return False
         typed = (
@@ -343,6 +375,9 @@ class Constraint:
             ("version", attribute.version_value),
         )
         value = next(((kind, value) for kind, value in typed if value is not None), None)
+        # matchAttribute: equal to one seen before means equal to all of them, because they are equal to each other.
+        # distinctAttribute: equal to any of them is a violation. A value of an unknown type (None) is equal to nothing,
+        # so it is fine only as the first one.
         if self._seen and (value is None or any(value == other for _, other in self._seen) != self._is_match):
             return False
         if self._keeps_last:
@@ -388,6 +423,7 @@ class CounterBook:
         """Return whether the device has a compatibility group in common with all devices in use of its counter sets. A device
         without groups is compatible with devices without groups only."""
         self._left_in(pool)
+        #     in use: d1 {a, b}, d2 {b}      d3 {b, c}: has b in common with both, fits      d4 {a}: not with d2, refused
         for counter_set, groups in device.compatible.items():
             beside = self._beside.get((pool.id, counter_set), ())
             if beside and (not groups.intersection(*beside) if groups else any(beside)):
@@ -411,6 +447,8 @@ class CounterBook:
             left[counter] += amount
 
     def _left_in(self, pool: Pool) -> Counters:
+        # Made when the first device of the pool is tried, and changed with each pick. `elsewhere` has the devices of
+        # other nodes: a pool of network cards for a rack may have counters for all its nodes together.
         left = self._left.get(pool.id)
         if left is None:
             left = self._left[pool.id] = dict(pool.counters)

@@ -67,6 +67,8 @@ class DeviceView:
             for name, offered in device.capacity.items()
         )
         self.consumes = _counters(((use.counter_set, use.counters) for use in device.consumes_counters), view)
+        # `consumes` lists counters; a set may be named without counters, only to be in one of its compatibility groups.
+        # So `compatible` tells whether the device belongs to a counter set at all.
         self.compatible = {use.counter_set: frozenset(use.compatibility_groups) for use in device.consumes_counters}
         """The compatibility groups by counter set, also of sets of which the device consumes nothing."""
         self.skip_operations = view.spec.skip_node_operations
@@ -106,6 +108,8 @@ class SliceView:
 
 def _node_uses(device: Device) -> tuple[NodeUse, ...]:
     """Return what a device uses of its node, from the fields of 1.36 and of 1.37."""
+    # The same fact in two forms. 1.36: `allocationMultiplier` is a factor with a capacity key, and an amount without
+    # one. 1.37 has separate fields for both, and overheads.
     uses = []
     for resource, old in device.node_allocatable_resource_mappings.items():
         times = old.allocation_multiplier

@@ -55,6 +55,8 @@ def offers(pod: Pod, nodes: Snapshot, objects: Objects, book: DeviceClaims, pool
     pools.follow(nodes)
     found: list[Offer] = []
     names = claim_names(pod)
+    # `claim_names` has no entry for a template whose claim the controller has not made yet, or for one that needs no
+    # claim.
     for wanted in pod.spec.resource_claims:
         name = names.get(wanted.name)
         claim = book.get(name, pod.metadata.namespace) if name else None
@@ -75,6 +77,8 @@ def _offer(claim: ResourceClaim, shape: RequestShape, nodes: Snapshot, book: Dev
     if claim.status.allocation is not None:
         return replace(asked, node=_home(claim.status.allocation))
     has, has_free = np.zeros(nodes.n, dtype=np.bool_), np.zeros(nodes.n, dtype=np.bool_)
+    # Devices are counted alone, without constraints, counters or capacities: enough to tell a wrong class from devices
+    # that are all in use.
     groups = pools.rows(nodes)
     try:
         shape.validate()

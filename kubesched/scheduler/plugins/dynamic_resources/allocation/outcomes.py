@@ -35,7 +35,9 @@ class Outcomes:
         self, claims: Sequence[ResourceClaim], objects: Objects, touched: ChangeLog[PoolId], features: Features
     ) -> None:
         self.shapes = tuple(ClaimShape(i, claim.spec, objects, features) for i, claim in enumerate(claims))
+        # Without a firstAvailable list every solution scores 0, and Score is left out.
         self.has_lists = any(way.parent for shape in self.shapes for ways in shape.requests for way in ways)
+        # What each group has is in one of these four: a solution, an error, a bit in `bits`, or `unknown`.
         self.touched = Reader(touched)
         self.allocations: dict[int, Allocation] = {}
         self.errors: dict[int, AllocationError] = {}
@@ -45,6 +47,7 @@ class Outcomes:
 
     def scores(self, groups: Ints) -> tuple[Bools, Ints]:
         """Return which rows have a solution, and its score."""
+        # By group, then spread over the rows: equal groups have equal solutions.
         numbers, where = np.unique(groups, return_inverse=True)
         found = [self.allocations.get(group) for group in numbers.tolist()]
         liked = [results.score(each) if self.has_lists and each is not None else 0 for each in found]
@@ -70,6 +73,8 @@ class OutcomeBook:
 
     def outcomes(self, claims: Sequence[ResourceClaim], nodes: Snapshot) -> Outcomes:
         """Return the outcomes for these claims on the rows of the view; a search that takes too long stays unknown."""
+        # The order matters: `follow` may start new groups (a new epoch), and `refresh` writes to `touched`, which is
+        # read below.
         self._pools.follow(nodes)
         self._book.refresh()
         valid_for = self._pools.epoch, self._objects.version(DeviceClass)
@@ -85,6 +90,8 @@ class OutcomeBook:
                 self._remembered.popitem(last=False)
         else:
             self._remembered.move_to_end(key)
+            # A device that was allocated can only take solutions away, and one that was released can only add some.
+            # Either way only groups that reach its pool are searched again. None: the log is too short, so all are.
             touched = found.touched.changed(self._book.touched)
             if touched is None:
                 found.unknown.update(range(len(found.bits)))
@@ -92,9 +99,12 @@ class OutcomeBook:
                 for pool in set(touched):
                     found.unknown.update(self._pools.groups_of_pool.get(pool, ()))
         n_groups = len(self._pools.groups)
+        # Groups that are new since the last pod with these specs. Numbers of groups never change, so the older entries
+        # stay.
         if len(found.bits) < n_groups:
             found.unknown.update(range(len(found.bits), n_groups))
             found.bits = np.append(found.bits, np.zeros(n_groups - len(found.bits), dtype=np.uint64))
+        # Only groups with nodes in this view are searched; the others stay unknown until a view has them.
         if found.unknown:
             group_of_row = self._pools.group_of_row
             here = self._pools.in_use if nodes.rows is None else set(group_of_row[nodes.rows].tolist())

@@ -111,6 +111,8 @@ class Pools:
         self._objects = objects
         self.features = features
         self._facts = FactBook(lists=features.list_attributes, newer=features.behaviour.speaks_newer_cel)
+        # Three readers of changes: versions tell cheaply that nothing changed, `_slices` has the slices that did,
+        # `_journal` the nodes.
         self._versions: tuple[int, int] | None = None
         self._views: dict[str, SliceView] = {}
         self._slices: Reader[ObjectChange] = Reader()
@@ -124,9 +126,14 @@ class Pools:
         """The groups that have nodes. A group that was replaced stays in `groups` without nodes."""
 
     def _reset(self) -> None:
+        # Numbers of groups are indexes into `groups` and stay valid until the next reset, because outcomes are cached
+        # by them. So a group that is replaced is not removed; `_take_in_changes` asks for a reset when too many have no
+        # nodes.
         self.groups: list[Group] = []
         self.groups_of_pool: dict[PoolId, list[int]] = {}
         self._by_key: dict[GroupKey, int] = {}
+        # For `_forget_slice`: when a slice of one node changes, the keys that contain it go, and the next call makes a
+        # new group.
         self._keys_of_slice: dict[str, list[GroupKey]] = {}
         self._pools: dict[PoolId, dict[tuple[str, ...], Pool | None]] = {}
         self._by_pool: dict[PoolId, list[SliceView]] = {}
@@ -147,11 +154,16 @@ class Pools:
 
     def follow(self, nodes: Snapshot) -> None:
         """Follow the changes of slices and nodes; a changed `group_of_row` is a new array."""
+        # First the slices, then the nodes. A change of one node's own slices touches that node alone; a change of a
+        # slice for several nodes, or of a taint rule, resets all groups. Nodes matter when they come, go, or change
+        # labels that a slice selects.
         versions = self._objects.version(ResourceSlice), self._objects.version(DeviceTaintRule)
         if versions != self._versions:
             if not self._take_in_changes():
                 self._read_slices()
             self._versions = versions
+        # `_regroup` makes a new array also for few rows: readers keep the old one with their cached answers, and see
+        # the change by identity.
         changes = self._journal.changed(nodes.journal)
         if changes is None or any(change.what & NODE and self._regroups(change) for change in changes):
             self._find_ways(nodes.everything())
@@ -175,6 +187,8 @@ class Pools:
         """Read all slices again and start with no groups. Views of unchanged slices are reused, unless the taint rules
         changed."""
         rules = tuple(self._objects.all(DeviceTaintRule)) if self.features.taint_rules else ()
+        # A view holds parsed quantities and compiled facts, which is most of the work. Taint rules are part of a
+        # device's taints, so after a change of rules all views are made again.
         before = self._views if rules == self._rules else {}
         self._reset()
         self.epoch += 1
@@ -196,6 +210,7 @@ class Pools:
             return False
         if len(self.groups) > 4 * len(self.group_of_row) + 1000:
             return False  # mostly groups without nodes
+        # More changes than slices: to read everything costs less.
         if changes is None or len(changes) > len(self._views):
             return False
         for before, after in changes:
@@ -203,6 +218,8 @@ class Pools:
             assert some is not None
             old = self._views.get(some.metadata.name)
             view = SliceView(some, self._facts, ()) if after is not None else None
+            # A pool may consist of several slices, and its state (complete, newest generation) depends on all of them.
+            # So all slices of the pool must be on one node each, or the change may concern groups of other nodes.
             touched = [each for each in (old, view) if each is not None]
             beside = [each for mine in touched for each in self._by_pool.get(mine.pool, ())]
             if not all(each.is_of_one_node for each in (*touched, *beside)):
@@ -251,6 +268,9 @@ class Pools:
         """Set `_ways`."""
         self._error = None
         self._ways = ways = _Ways()
+        #     wide slices: s3 selects zone=a; s4 has devices d1 (node n2) and d2 (zone=b)
+        #     ways: 0 -> s3, 1 -> s4 by d1, 2 -> s4 by d2
+        #     columns: for ways 0 and 2 the rows with that zone; named: n2 -> [1]
         for view in self._wide:
             for device in view.devices if view.spec.per_device_node_selection else (None,):
                 if device is not None and device.place.node_name:
@@ -258,6 +278,8 @@ class Pools:
                 else:
                     ways.columns.append((len(ways.to), self._column(view, device, nodes)))
                 ways.to.append((view, device))
+        # The bits of all columns are packed by row: 20 ways take 3 bytes for each row, and equal bytes mean the same ways. An
+        # error of a selector concerns all nodes, so every pattern has a mark then: it must not lead to a group from before.
         columns = np.array([column for _, column in ways.columns], dtype=np.bool_).reshape(len(ways.columns), nodes.n)
         error_mark = b"!" if self._error else b""
         ways.patterns = [error_mark + bits.tobytes() for bits in np.packbits(columns, axis=0).T]
@@ -272,9 +294,14 @@ class Pools:
     def _group_for(self, row: int, nodes: Snapshot) -> int:
         """Return the group of a row, a new one if no row with the same slices was seen. The key has everything that decides
         which devices a node reaches."""
+        # Equal keys mean equal devices, in the same order. A cluster of 10,000 nodes with network-attached devices by
+        # zone has a handful of groups; one with own GPUs on each node has 10,000, which is why groups of single nodes
+        # are replaced one by one.
         name = nodes.name(row)
         ways, local = self._ways, self._local.get(name, ())
         own = tuple(ways.named.get(name, ()))
+        # Nodes differ by this feature only if a slice wants it, so clusters without such slices do not get twice the
+        # groups.
         skips = not self._has_skips or OPTIONAL_NODE_OPERATIONS in nodes.node(row).status.declared_features
         key: GroupKey = (ways.patterns[row] + (b"" if skips else b"-"), own, tuple(view.name for view in local))
         group = self._by_key.get(key)
@@ -288,6 +315,7 @@ class Pools:
     def _column(self, view: SliceView, device: DeviceView | None, nodes: Snapshot) -> Bools:
         """Return the rows that a slice or device reaches by its node selector. An invalid selector is an error of all
         groups."""
+        # Neither field set means no node, as in kube-scheduler, which leaves such a slice out.
         place = device.place if device is not None else view.spec
         if place.all_nodes or place.node_selector is None:
             return np.full(nodes.n, bool(place.all_nodes), dtype=np.bool_)
@@ -307,9 +335,13 @@ class Pools:
         slices: dict[PoolId, dict[str, SliceView]] = {}
         for view in (*local, *(view for view, _ in reached)):
             slices.setdefault(view.pool, {})[view.name] = view
+        # A slice with devices for several nodes is part of the pool as a whole. Its devices that these nodes do not reach stay
+        # in the pool, because their names and counters count, but no request can get them.
         there = {id(device) for _, device in reached if device is not None}
         unreachable = {id(device) for view, way in reached if way is not None for device in view.devices} - there
         here = {view.spec.node_name for view in local}
+        # Slices with counters reach every node that reaches a device of the pool. Kept quirk: 1.36 takes also those
+        # that name another node; since 1.37 they are left out (`ignores_distant_counters`).
         for key, views in slices.items():
             for view in self._counters.get(key, ()):
                 owner = view.spec.node_name
@@ -323,6 +355,8 @@ class Pools:
             if seen is not None:
                 found.append(seen)
         binding = self.features.binding_conditions
+        # Kept order of kube-scheduler: devices that are ready at once are preferred to those that must be prepared
+        # first. The order of pools decides which solution is found first.
         found.sort(key=lambda pool: (binding and any(d.binding_conditions for d in pool.devices), pool.id))
         index = len(self.groups)
         self.groups.append(Group(found, unreachable, self._error, skips_operations))
@@ -338,12 +372,14 @@ class Pools:
         seen = [view for view in relevant if not self._is_ignored(view)]
         if not seen:
             return None
+        # While a driver publishes a new generation, old and new slices exist side by side. Only the newest that these
+        # nodes reach counts.
         newest = max(view.spec.pool.generation for view in seen)
         kept = sorted((view for view in seen if view.spec.pool.generation == newest), key=lambda view: view.name)
-        known, names = self._pools.setdefault(key, {}), tuple(view.name for view in kept)
-        if names not in known:
-            known[names] = self._build(key, newest, kept)
-        return known[names]
+        built, names = self._pools.setdefault(key, {}), tuple(view.name for view in kept)
+        if names not in built:
+            built[names] = self._build(key, newest, kept)
+        return built[names]
 
     def _is_ignored(self, view: SliceView) -> bool:
         """Return whether a slice has compatibility groups while their gate is off; without it the pool is incomplete."""
@@ -357,6 +393,9 @@ class Pools:
         everything = self._by_pool[key]
         wanted = kept[0].spec.pool.resource_slice_count
         devices = tuple(device for view in kept for device in view.devices)
+        # Fewer slices than `resourceSliceCount`: some are for other nodes, or not published yet. If a newer generation
+        # exists for other nodes, this one is on its way out and gives nothing. If all slices of the generation exist
+        # somewhere, the pool is complete.
         if len(kept) != wanted:
             if any(view.spec.pool.generation > newest for view in everything):
                 return None

@@ -62,6 +62,8 @@ def score_of_claim(claim: ResourceClaim) -> int:
     allocation = claim.status.allocation
     if allocation is None:
         return 0
+    # By name, because the claim may have been allocated by another scheduler or before a restart: results name
+    # `request/subrequest`.
     taken = {result.request for result in allocation.devices.results}
     return sum(
         next((MAX_SUB_REQUESTS - way for way, sub in enumerate(ways) if f"{name}/{sub.name}" in taken), 0)
@@ -71,6 +73,8 @@ def score_of_claim(claim: ResourceClaim) -> int:
 
 def _result(pick: Pick, features: Features, new_id: Callable[[], str]) -> DeviceRequestAllocationResult:
     """Return the result entry of one pick."""
+    # Binding conditions are copied to the claim, because from then on the claim is read and not the slice, which may
+    # change.
     device, request = pick.device, pick.request
     return DeviceRequestAllocationResult(
         request=request.full_name,
@@ -90,6 +94,7 @@ def _result(pick: Pick, features: Features, new_id: Callable[[], str]) -> Device
 def new_uid(chance: Random, pod_uid: str) -> str:
     """Return a random uid. It includes the pod's uid, because the seeded generator of a new process or engine starts again and
     would repeat uids that it gave to other shares of the same device."""
+    # The reference draws at random. Here a simulation with a seed must give the same uids again.
     drawn = f"{pod_uid}/{chance.randrange(1 << 128)}".encode()
     return str(uuid.UUID(bytes=hashlib.blake2b(drawn, digest_size=16).digest(), version=4))
 
@@ -101,6 +106,9 @@ def _config(shape: ClaimShape, picks: Sequence[Pick]) -> tuple[DeviceAllocationC
     by_class: dict[str, list[RequestShape]] = {}
     for request in chosen:
         by_class.setdefault(request.class_name, []).append(request)
+    # Kept order: classes as they are first used, then the claim's entries. An entry of the claim without `requests` is
+    # for all requests and is written once. One with `requests` is written once for each chosen request that it names.
+    # It may name the request (`gpu`), which means all its alternatives, or one of them (`gpu/large`).
     found = []
     for requests in by_class.values():
         device_class, names = requests[0].device_class, tuple(request.full_name for request in requests)
@@ -124,6 +132,7 @@ def _config(shape: ClaimShape, picks: Sequence[Pick]) -> tuple[DeviceAllocationC
 def _node_selector(picks: Sequence[Pick], node_name: str, claim: int) -> NodeSelector | None:
     """Return where an allocation can be used: on the node itself if a device is local to it, else where the selectors of all
     devices match; None for everywhere. An entry that several selectors have is written once."""
+    # A device on one node, or one that binds to a node when it is allocated, ties the whole claim to that node.
     if any(pick.device.place.node_name or pick.device.published.binds_to_node for pick in picks):
         here = NodeSelectorRequirement(key="metadata.name", operator="In", values=(node_name,))
         return NodeSelector(node_selector_terms=(NodeSelectorTerm(match_fields=(here,)),))
@@ -146,6 +155,9 @@ def _node_selector(picks: Sequence[Pick], node_name: str, claim: int) -> NodeSel
             expressions.setdefault(_identity(requirement), requirement)
     if not fields and not expressions:
         return None
+    # Terms of a selector are alternatives, requirements in a term must all hold. So the requirements of all devices go
+    # into one term: the claim can be used where every device can. That is why a slice's selector may have one term
+    # only.
     together = NodeSelectorTerm(match_expressions=tuple(expressions.values()), match_fields=tuple(fields.values()))
     return NodeSelector(node_selector_terms=(together,))
 

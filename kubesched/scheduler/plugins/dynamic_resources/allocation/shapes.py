@@ -86,6 +86,8 @@ class RequestShape:
         self.tolerations = wanted.tolerations
         self.derived = {derived.name: derived.expression for derived in wanted.derived_attributes}
         self.capacity: Mapping[str, Quantity] = wanted.capacity.requests if wanted.capacity is not None else {}
+        # Both caches live as long as the shape, which is as long as the outcomes of these specs are cached. They are by
+        # facts, not by device, so they stay small and survive a new version of a slice.
         self._matches: dict[DeviceFacts, bool] = {}
         self._consumption: dict[DeviceFacts, tuple[Consumption, ...] | None] = {}
 
@@ -101,6 +103,7 @@ class RequestShape:
 
     def error_of(self, text: str) -> AllocationError:
         """Return an error about this request; `text` follows its name."""
+        # {claim} is a place holder: the shape is cached and serves claims of other names (`AllocationError.message`).
         return AllocationError(f"claim {{claim}}, request {self.name}{text}", self.claim)
 
     def validate(self) -> None:
@@ -117,14 +120,18 @@ class RequestShape:
     def selects(self, device: DeviceView, allowance: Allowance | None = None) -> bool:
         """Return whether the CEL selectors of class and request hold for a device; raise `NoAllowance` if the time for CEL is
         used up. Devices with equal facts share the answer."""
-        known = self._matches.get(device.facts)
-        if known is None:
-            known = self._matches[device.facts] = self._evaluate(device, allowance)
-        return known
+        # Devices that differ in nothing that CEL can read share their facts, so a class over thousands of equal GPUs is
+        # evaluated once.
+        matches = self._matches.get(device.facts)
+        if matches is None:
+            matches = self._matches[device.facts] = self._evaluate(device, allowance)
+        return matches
 
     def _evaluate(self, device: DeviceView, allowance: Allowance | None) -> bool:
         """Evaluate the selectors of the class, then those of the request. An error names the class or claim, the selector and
         since 1.37 the device."""
+        # Kept order: the class first. A device that the class excludes never meets the claim's selectors, whose errors
+        # would otherwise fail the node.
         assert self.device_class is not None
         sources = ((f"class {self.class_name}", self.device_class.spec.selectors), ("claim {claim}", self.selectors))
         for source, selectors in sources:
@@ -240,6 +247,7 @@ def consumption(device: DeviceView, asked: Mapping[str, Quantity], features: Fea
 
     Raise `CapacityError` for an amount that cannot be rounded within the policy.
     """
+    # A request for a capacity that the device does not have is no error; the device just cannot serve it.
     names = {capacity.name for capacity in device.capacities}
     if any(name not in names for name in asked):
         return None
@@ -249,6 +257,8 @@ def consumption(device: DeviceView, asked: Mapping[str, Quantity], features: Fea
         if features.behaviour.refuses_unrepresentable_capacity and amount < 0:
             raise CapacityError(f"capacity {go_quote(capacity.name)}: capacity value is negative")
         taken.append(Consumption(capacity.name, amount, text, capacity.value))
+    # After rounding all capacities, so that an error of any of them comes before a refusal by any of them, as in
+    # kube-scheduler.
     for capacity, consumed in zip(device.capacities, taken, strict=True):
         if capacity.policy is not None and _violates(consumed.amount, capacity.policy, features):
             return None
@@ -263,6 +273,8 @@ def _rounded(asked: Quantity | None, capacity: Capacity, features: Features) -> 
     if policy is None:
         return _read(asked)
     wanted, span = quantity.parse(asked), policy.valid_range
+    # A list of valid values: the lowest that is enough. If none is, the request stays as it is, and `_violates` refuses
+    # it.
     if span is None or span.min is None:
         return _read(next((allowed for allowed in policy.valid_values if quantity.parse(allowed) >= wanted), asked))
     least = quantity.parse(span.min)
@@ -272,6 +284,8 @@ def _rounded(asked: Quantity | None, capacity: Capacity, features: Features) -> 
     step = _count(span.step, unit)
     if span.step is None or step <= 0:
         return _read(asked)
+    #     min 2, step 4, request 7:   steps above min = ceil((7 - 2) / 4) = 2   ->   2 + 2 * 4 = 10
+    # Written with -(-a // b), which rounds up where // rounds down.
     start = _count(span.min, unit)
     count = start + step * -(-(_count(asked, unit) - start) // step)
     is_strict = features.behaviour.refuses_unrepresentable_capacity
@@ -308,6 +322,7 @@ def _read(text: Quantity) -> tuple[int, str]:
 
 def _violates(amount: int, policy: CapacityRequestPolicy, features: Features) -> bool:
     """Return whether a policy forbids an amount after rounding: above the maximum, or not on a step."""
+    # Kept quirk: the default passes even if it is not on a step or above the maximum.
     if policy.default is not None and amount == quantity.parse(policy.default):
         return False
     span = policy.valid_range

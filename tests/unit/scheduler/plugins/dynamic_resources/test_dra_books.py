@@ -8,7 +8,7 @@ from kubesched.kube.api.resource import DeviceClass, ResourceClaim
 from kubesched.scheduler.cluster import Objects, Store
 from kubesched.scheduler.cluster.device_claims import ClaimError, DeviceClaims, DeviceId
 from kubesched.scheduler.cluster.device_classes import DeviceClassMap
-from kubesched.scheduler.plugins.shared.device_classes import delegated, device_columns
+from kubesched.scheduler.plugins.shared.device_classes import DeviceCounts, delegated, device_columns
 
 D1 = DeviceId(DRIVER, "p", "d1")
 
@@ -196,3 +196,13 @@ def test_devices_of_a_class_are_counted_for_every_node():
     store.objects.put(claim("x", resourceVersion="2"))
     assert device_columns("example.com/gpu", store.snapshot())[1].tolist() == [0, 0, 0]
     assert device_columns("example.com/none", store.snapshot().take([1]))[0].tolist() == [0]
+
+
+def test_counts_of_a_class_that_is_gone_are_not_kept():
+    store = Store()
+    store.put_node(node("n1"))
+    store.objects.put(device_class("gpu", "true", extendedResourceName="example.com/gpu"))
+    device_columns("example.com/gpu", store.snapshot())
+    store.objects.drop(DeviceClass, "gpu")
+    device_columns("example.com/other", store.snapshot())
+    assert list(store.objects.shared(DeviceCounts)._columns) == ["example.com/other"]

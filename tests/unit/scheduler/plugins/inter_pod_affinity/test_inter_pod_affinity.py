@@ -12,7 +12,7 @@ from kubesched.scheduler.framework import CycleState
 from kubesched.scheduler.framework.equivalence_cache.counters import CounterTable
 from kubesched.scheduler.plugins import InterPodAffinity
 from kubesched.scheduler.plugins.inter_pod_affinity import counts as _affinity_counts
-from kubesched.scheduler.plugins.inter_pod_affinity.counts import is_about
+from kubesched.scheduler.plugins.inter_pod_affinity.counts import matches_other
 from kubesched.testing import namespace, near, node, pod
 
 REQUIRED, PREFERRED = "requiredDuringSchedulingIgnoredDuringExecution", "preferredDuringSchedulingIgnoredDuringExecution"
@@ -300,9 +300,9 @@ def test_what_others_are_to_the_same_terms_is_judged_once_whatever_labels_a_pod_
 
     def note(*args: Any) -> bool:
         asked.append(args)
-        return is_about(*args)
+        return matches_other(*args)
 
-    monkeypatch.setattr(_affinity_counts, "is_about", note)
+    monkeypatch.setattr(_affinity_counts, "matches_other", note)
     nodes, states = bench.store.snapshot(), [CycleState() for _ in range(3)]
     for i, state in enumerate(states):
         newcomer = wanting(term(key=HOST), kind="podAntiAffinity", labels={**WEB, "ordinal": str(9 + i)})

@@ -37,11 +37,11 @@ def placed(name: str, node: str) -> Pod:
 
 
 def test_the_time_from_asking_to_the_binding_is_measured_once(ledger: Ledger, clock: Clock) -> None:
-    ledger.asked["a"] = 99.0
+    ledger.created["a"] = 99.0
     ledger.deliver("Pod", a_pod("a"), placed("a", "node-1"))
     clock.now = 105.0
     ledger.deliver("Pod", placed("a", "node-1"), placed("a", "node-1"))
-    assert (list(ledger.delays), ledger.n_bound, ledger.asked) == ([1.0], 1, {})
+    assert (list(ledger.delays), ledger.n_bound, ledger.created) == ([1.0], 1, {})
 
 
 def test_pods_that_were_there_before_are_not_measured(ledger: Ledger) -> None:

@@ -103,7 +103,7 @@ def test_growth_is_the_trend_after_the_first_minute(rss_of: Any, growth: float) 
 
 def test_what_is_wrong_comes_first_and_waiting_pods_count_only_in_the_end() -> None:
     ledger = Ledger()
-    ledger.asked["pod-7"] = 1.0
+    ledger.created["pod-7"] = 1.0
     ledger.bound_twice.append("pod-3: node-1, then node-2")
     half_way = document(measured(ledger))
     assert half_way["complaints"] == ["bound twice: pod-3: node-1, then node-2"]
