@@ -112,6 +112,10 @@ class Cluster:
         for obj in sorted(map(object_of, objects), key=_after_what_it_needs):
             self._apply(INFO[type(obj)].kind, None, obj)
 
+    def __repr__(self) -> str:
+        store = self.engine.store
+        return f"Cluster({len(store.nodes)} nodes, {store.n_pods} pods placed, {len(self.pending())} pending)"
+
     @classmethod
     def from_objects(cls, objects: Iterable[Given], **how: Any) -> Cluster:
         """Return a cluster of API objects, as structs or as mappings."""

@@ -8,7 +8,7 @@ Worlds nest as a stack. Only the innermost one may be asked or changed, and it c
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -280,6 +280,8 @@ class World:
         return found
 
     def _asked(self, pods: Iterable[Given | str]) -> Iterator[Pod]:
+        if isinstance(pods, str | Mapping | Pod):
+            raise BadObject("place: expected a list of pods, found a single one")
         seen = {pod.key for pod in self._displaced}
         for given in pods:
             found = self.cluster.pending_pod(given) if isinstance(given, str) else pod_of(given)

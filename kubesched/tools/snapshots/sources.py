@@ -97,7 +97,8 @@ def named(file: Path) -> Iterator[None]:
         yield
     except SchedulerError as error:
         first, *others = str(error).split("\n")
-        text = f"{first[:_MOST_QUOTED]} ..." if others or len(first) > _MOST_QUOTED else first
+        most = _MOST_QUOTED + (len(shown(file)) if shown(file) in first else 0)
+        text = f"{first[:most]} ..." if others or len(first) > most else first
         raise SchedulerError(text if shown(file) in text else f"{shown(file)}: {text}") from error
 
 

@@ -378,6 +378,8 @@ WRONG: list[tuple[Any, str]] = [
     (lambda w: w.delete("waits"), "pod default/waits: it is on no node"),
     (lambda w: w.place(["gone"]), "pod gone: there is no pending pod of this name"),
     (lambda w: w.place([asking("a"), asking("a")]), "pod default/a: it is given twice"),
+    (lambda w: w.place(asking("a")), "place: expected a list of pods, found a single one"),
+    (lambda w: w.place("a"), "place: expected a list of pods, found a single one"),
     (lambda w: w.place([asking("there")]), "pod default/there: it is there already, on node n0"),
     (lambda w: w.place(asking(f"p{i}") for i in range(200_002)), "place: there are more than 200000 pods"),
     (lambda w: w.add([asking("a")]), "pod default/a: spec.nodeName is empty; place it"),
