@@ -361,7 +361,7 @@ async def test_dragging_over_a_plot_asks_for_the_decisions_of_that_time(page: Pa
 async def test_the_configuration_is_shown(demo: Running, page: Page) -> None:
     await page.open(demo.page)
     await page.click("nav a", "Configuration")
-    await page.until_text("prefer nodes whose resources would be used up more evenly")
+    await page.until_text("prefer nodes whose resources would be used more evenly")
     assert "TaintToleration × 3" in await page.text("main")
 
 
